@@ -10,7 +10,7 @@ import { findPrograms, missingLines } from './programs.ts';
 import { targetsOf, writeTargets } from './scrape-targets.ts';
 import { ADDRESSES, prepareStack, type StartedProgram } from './stack.ts';
 
-/** `npm run observe`: runs Prometheus, Jaeger and Grafana beside `npm start`, if this machine has the programs. */
+/** `npm run observe`: runs Prometheus, Jaeger and Grafana alongside `npm start`, if this machine has the programs. */
 
 const TARGETS_MS = 2_000;
 

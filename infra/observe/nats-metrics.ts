@@ -1,6 +1,6 @@
 /**
- * Metrics of NATS from its monitoring port (`/varz`, `/jsz`), under the names that prometheus-nats-exporter gives them: the dashboards and
- * rules work with either. On Kubernetes that exporter runs beside each server.
+ * Metrics of NATS from its monitoring port (`/varz`, `/jsz`), under the names that prometheus-nats-exporter gives them: the dashboards and rules work
+ * with either. On Kubernetes that exporter runs next to each server.
  */
 
 type Stream = {

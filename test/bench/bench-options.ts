@@ -6,7 +6,7 @@ const RUNS_MAX = 9;
 export type BenchOptions = { help: boolean; quick: boolean; runs: number; json: string | undefined; questions: string[] };
 
 /** Throws an Error of one sentence. */
-export function readOptions(args: string[], known: readonly string[]): BenchOptions {
+export function readOptions(args: string[], known: readonly string[], byDefault = known): BenchOptions {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
@@ -25,7 +25,7 @@ export function readOptions(args: string[], known: readonly string[]): BenchOpti
     quick: values.quick,
     runs: Number(values.runs),
     json: values.json,
-    questions: positionals.length > 0 ? positionals : [...known],
+    questions: positionals.length > 0 ? positionals : [...byDefault],
   };
 }
 

@@ -74,7 +74,7 @@ test('the page of a long task shows its whole text with few elements, even while
   assert.equal(verdicts.length, 2);
 });
 
-test('a tiny run beside a neighbor works, and the quiet caller receives every token', { timeout: 240_000 }, async () => {
+test('a tiny run next to a busy neighbor works, and the quiet caller receives every token', { timeout: 240_000 }, async () => {
   const { answers } = await runBench([fairness], 'tiny', () => {});
   assert.deepEqual(
     answers.map(({ failed, findings }) => failed ?? findings.length),

@@ -15,7 +15,7 @@ const TOKEN_CHARS = 24;
 const RECEIPT_MS_MAX = 60_000;
 const AGENT = 'reader';
 const TENANTS = { quiet: 'quiet', noisy: 'noisy' };
-/** Longest acceptable age of the quiet caller's tokens beside a neighbor. */
+/** Longest acceptable age of the quiet caller's tokens next to a busy neighbor. */
 const P99_MS_MAX = 1_000;
 
 /**
@@ -31,7 +31,7 @@ const PLANS: Record<Size, Plan> = {
 
 type Round = { age: Latency; firstMs?: number };
 
-/** How old are the tokens of a quiet caller beside a task of a million tokens, and beside a tenant with a thousand tasks? */
+/** How old are the tokens of a quiet caller next to a task of a million tokens, and next to a tenant with a thousand tasks? */
 export const fairness: Question = {
   name: 'fairness',
   ask: async size => [await besideLongTask(PLANS[size]), await besideManyTasks(PLANS[size])],

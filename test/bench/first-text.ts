@@ -11,7 +11,7 @@ import type { Finding, Question, Size } from './question.ts';
 type Answer = { tokens: number; everyMs: number };
 const STREAM: Answer = { tokens: 3, everyMs: 20 };
 const ONE_TOKEN: Answer = { tokens: 1, everyMs: 0 };
-/** Tasks that run beside the question. They have more tokens than they can stream while the bench runs. */
+/** Tasks that run during the question. They have more tokens than they can stream while the bench runs. */
 const LOAD: Answer & { tasks: number } = { tasks: 40, tokens: 50 * 600, everyMs: 20 };
 const STAGGER_MS = 10;
 
@@ -41,8 +41,8 @@ type Ask = { report: AnswerReport; totalMs: number; sentMs: number; receivedMs: 
 type Asks = { direct: Ask[]; ours: Ask[] };
 
 /**
- * When does a client see the first text? An A2A agent that streams at a steady pace, asked directly and through all services in turn: one
- * question at a time, many at once, and one at a time beside other tasks.
+ * When does a client see the first text? An A2A agent that streams at a steady pace, asked directly and through all services in turn: one question at
+ * a time, many at once, and one at a time during other tasks.
  */
 export const firstText: Question = {
   name: 'first-text',

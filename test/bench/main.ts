@@ -15,6 +15,7 @@ import type { Question } from './question.ts';
 import { replay } from './replay.ts';
 import { type BenchReport, runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
+import { stored } from './stored.ts';
 import { taskLength } from './task-length.ts';
 import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
@@ -31,6 +32,7 @@ const QUESTIONS: Question[] = [
   fanOut,
   taskLength,
   viewers,
+  stored,
   ways,
   load,
   fairness,
@@ -47,8 +49,9 @@ const RUN_MS_MAX = 20 * 60_000;
 const QUICK_RUN_MS_MAX = 8 * 60_000;
 
 const names = QUESTIONS.map(({ name }) => name);
+const asked = QUESTIONS.flatMap(({ name, onlyIfNamed = false }) => (onlyIfNamed ? [] : [name]));
 try {
-  const options = readOptions(process.argv.slice(2), names);
+  const options = readOptions(process.argv.slice(2), names, asked);
   if (options.help) console.log(helpText(names));
   else await bench(options);
 } catch (error) {

@@ -10,7 +10,7 @@ import type { Finding, Question, Size } from './question.ts';
 import { countRecords, type RecordCounts } from './stored-records.ts';
 
 /** The pace of a language model. */
-const PER_SECOND = 20;
+export const PER_SECOND = 20;
 /** Users do not send in the same millisecond, and their tokens come at different times. */
 const STAGGER_MS = 7;
 /** More concurrent turns than one supervisor or agent takes by default. */
@@ -18,7 +18,7 @@ const SLOTS = { HOPLINE_SLOTS: '4096' };
 /** Streams are sustained while 99 % of their tokens are younger than this at their clients. */
 const AGE_P99_MS_MAX = 500;
 
-/** `streams`: of each run; `seconds`: of its measured window. `replicated`: the same with three replicas on three nodes. */
+/** `streams`: number of streams in each run. `seconds`: length of its measured window. `replicated`: the same with three replicas on three nodes. */
 type Plan = { streams: number[]; seconds: number; replicated: number[] };
 const PLANS: Record<Size, Plan> = {
   full: { streams: [30, 100, 300, 600, 1000], seconds: 15, replicated: [30, 100, 300] },
@@ -32,7 +32,7 @@ const REMOTE: Remote = {
   entry: url => ({ adapter: 'a2a', url: `${url}/` }),
 };
 
-type Run = {
+export type Run = {
   streams: number;
   tokens: number;
   cpu: CpuSeconds | undefined;
@@ -56,6 +56,26 @@ export const paced: Question = {
 };
 
 async function withReplicas(replicas: 1 | 3, counts: readonly number[], seconds: number): Promise<Finding> {
+  const runs = await pacedRuns({ replicas, counts, seconds, asksDirectly: true });
+  return finding(
+    replicas,
+    seconds,
+    runs.map(({ direct, ours }) => ({ direct: direct!, ours })),
+  );
+}
+
+/** Runs of these numbers of streams through Hopline, and with `asksDirectly` of the agent, too. */
+export async function pacedRuns({
+  replicas,
+  counts,
+  seconds,
+  asksDirectly,
+}: {
+  replicas: 1 | 3;
+  counts: readonly number[];
+  seconds: number;
+  asksDirectly: boolean;
+}): Promise<{ direct: Run | undefined; ours: Run }[]> {
   await using stack = new AsyncDisposableStack();
   const nodes = replicas === 1 ? undefined : await startNatsCluster(['n1', 'n2', 'n3']);
   if (nodes !== undefined) stack.defer(() => nodes.stop());
@@ -67,12 +87,12 @@ async function withReplicas(replicas: 1 | 3, counts: readonly number[], seconds:
   const peers = started.peers[0]!;
   const rig = { ...peers, client: bench.client, natsUrl: bench.cluster.nats.url };
   await run(rig, peers.through, Math.min(20, counts[0]!), Math.min(2, seconds));
-  const rows: { direct: Run; ours: Run }[] = [];
+  const found: { direct: Run | undefined; ours: Run }[] = [];
   for (const streams of counts) {
-    const direct = await run(rig, peers.direct, streams, seconds);
-    rows.push({ direct, ours: await run(rig, peers.through, streams, seconds) });
+    const direct = asksDirectly ? await run(rig, peers.direct, streams, seconds) : undefined;
+    found.push({ direct, ours: await run(rig, peers.through, streams, seconds) });
   }
-  return finding(replicas, seconds, rows);
+  return found;
 }
 
 type Rig = Peers & { client: Parameters<typeof ask>[0]; natsUrl: string };

@@ -16,4 +16,9 @@ export type Finding = {
 };
 
 /** One question of the bench. Throws when text was lost or changed. */
-export type Question = { name: string; ask: (size: Size) => Promise<Finding[]> };
+export type Question = {
+  name: string;
+  /** Takes too long to be asked with all others. */
+  onlyIfNamed?: boolean;
+  ask: (size: Size) => Promise<Finding[]>;
+};

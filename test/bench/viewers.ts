@@ -5,11 +5,12 @@ import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
 import type { BareSseMethods } from './bare-sse/main.ts';
 import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
+import { monotonicMs } from './measure/clock.ts';
 import { killAtExit } from './measure/kill-at-exit.ts';
 import { LoadProcess } from './measure/load-process.ts';
-import { residentKibOf } from './measure/process-usage.ts';
+import { cpuSecondsOf, residentKibOf } from './measure/process-usage.ts';
 import { spreadOf } from './measure/spread.ts';
-import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
+import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { ANSWER } from './tokens.ts';
 
@@ -18,14 +19,17 @@ const HELD_MEMORY = `--expose-gc --import=data:text/javascript,${encodeURICompon
 setInterval(gc,200).unref();
 process.on('SIGUSR2',()=>{gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')})`)}`;
 const SETTLE_MS = 1_500;
+const BACK_SECONDS_MAX = 5;
+const CLIENT_RETRY_MS_MAX = 500;
 const WARM_UP_VIEWERS = 200;
 const VIEWERS_AT_ONCE = 50;
 
-type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number };
+/** `ofOneTask`: of those that come back to one task; `viewers` others come back to tasks that a few of them share. */
+type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number; ofOneTask: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 1, viewers: 10_000, tasks: 500, quietMs: 15_000 },
-  quick: { rounds: 1, viewers: 1_000, tasks: 200, quietMs: 10_000 },
-  tiny: { rounds: 1, viewers: 20, tasks: 5, quietMs: 2_000 },
+  full: { rounds: 1, viewers: 10_000, tasks: 500, quietMs: 15_000, ofOneTask: 2_000 },
+  quick: { rounds: 1, viewers: 1_000, tasks: 200, quietMs: 10_000, ofOneTask: 500 },
+  tiny: { rounds: 1, viewers: 20, tasks: 5, quietMs: 2_000, ofOneTask: 20 },
 };
 /** A follower has its tail pushed after some checks. */
 const PUSHED_MS = 15_000;
@@ -52,9 +56,81 @@ export const viewers: Question = {
       apart.push(own.held);
       requests.push(own.requestsPerMinute);
     }
-    return [memory(plan, bare, shared, apart), quiet(plan, requests)];
+    return [memory(plan, bare, shared, apart), quiet(plan, requests), await comingBack(plan)];
   },
 };
+
+/** An ingress that is killed and started again. Each viewer continues after its last event. */
+async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<Finding> {
+  await using bench = await startDirectCluster();
+  return await withIngress(
+    bench,
+    async ({ ingress, client }) => {
+      const taskIds: string[] = [];
+      while (taskIds.length < tasks + 1) {
+        const more = Math.min(VIEWERS_AT_ONCE, tasks + 1 - taskIds.length);
+        taskIds.push(...(await client.call('ask', { url: ingress.url, text: 'begin', artifact: ANSWER, count: more })));
+        await client.call('leave');
+      }
+      for (const taskId of taskIds) await bench.producer.call('idle', { taskId });
+      await delay(SETTLE_MS);
+      const [shared, ...others] = taskIds as [string, ...string[]];
+      const { url } = ingress;
+      for (let left = ofOneTask; left > 0; left -= VIEWERS_AT_ONCE)
+        await client.call('comeBack', { url, taskId: shared, count: Math.min(VIEWERS_AT_ONCE, left) });
+      for (const [index, taskId] of others.entries()) {
+        const share = Math.floor(((index + 1) * count) / tasks) - Math.floor((index * count) / tasks);
+        await client.call('comeBack', { url, taskId, count: share });
+      }
+      await delay(SETTLE_MS);
+      const nc = await connect({ servers: bench.cluster.nats.url });
+      const reads: string[] = [];
+      const isRead = new RegExp(`^\\$JS\\.API\\.(DIRECT\\.GET|STREAM\\.MSG\\.GET|CONSUMER\\.CREATE)\\.${FACTS_STREAM}(\\.|$)`);
+      nc.subscribe('$JS.API.>', { callback: (_error, { subject }) => void (isRead.test(subject) && reads.push(subject)) });
+      await nc.flush();
+      const killedAtMs = monotonicMs();
+      await ingress.kill();
+      await ingress.start();
+      const startedAtMs = monotonicMs();
+      const returnedAtMs = await client.call('returned', { sinceMs: killedAtMs });
+      const cpuSeconds = cpuSecondsOf(ingress.pid) ?? Number.NaN;
+      const histories = reads.filter(subject => subject === `$JS.API.DIRECT.GET.${FACTS_STREAM}`).length;
+      const requests = reads.length;
+      // The snapshot, and after it exactly the token that is appended now.
+      await bench.producer.call('oneMore', { taskIds });
+      await client.call('received', { events: 2 });
+      await nc.close();
+      const all = count + ofOneTask;
+      const row = (name: string, value: number) => [name, figure(value)];
+      const backSeconds = (returnedAtMs - startedAtMs) / 1000;
+      return {
+        title: `viewers: ingress killed and started, ${count.toLocaleString('en-US')} viewers of ${tasks} tasks and ${ofOneTask.toLocaleString('en-US')} of one task come back, each after its last event`,
+        table: {
+          columns: ['', 'one run'],
+          rows: [
+            row('seconds from the kill until the ingress is ready', (startedAtMs - killedAtMs) / 1000),
+            row('seconds from then until all are back', backSeconds),
+            row('CPU ms of the ingress a viewer, its start included', (1000 * cpuSeconds) / all),
+            row('reads of the log a task', histories / taskIds.length),
+            row('requests to NATS a viewer', requests / all),
+          ],
+        },
+        notes: [
+          `a viewer comes back within ${CLIENT_RETRY_MS_MAX} ms of its try that failed; then each received the next token once`,
+        ],
+        targets: [
+          {
+            name: 'seconds until all viewers of a killed ingress are back',
+            wanted: { atMost: BACK_SECONDS_MAX },
+            found: backSeconds,
+          },
+          { name: 'reads of the log a task, viewers come back', wanted: { atMost: 1 }, found: histories / taskIds.length },
+        ],
+      };
+    },
+    '',
+  );
+}
 
 async function bareRound({ viewers: count }: Plan): Promise<Held> {
   await using server = new LoadProcess<BareSseMethods>(new URL('bare-sse/main.ts', import.meta.url), HELD_MEMORY);
@@ -107,8 +183,12 @@ function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Prom
 
 type Running = { ingress: ServiceProcess; client: Client; memoryOf: () => Promise<Held> };
 
-async function withIngress<R>({ cluster }: DirectCluster, work: (running: Running) => Promise<R>): Promise<R> {
-  const env = { NATS_URL: cluster.nats.url, NODE_OPTIONS: HELD_MEMORY, HOPLINE_STREAMS_MAX: '100000' };
+async function withIngress<R>(
+  { cluster }: DirectCluster,
+  work: (running: Running) => Promise<R>,
+  nodeOptions = HELD_MEMORY,
+): Promise<R> {
+  const env = { NATS_URL: cluster.nats.url, NODE_OPTIONS: nodeOptions, HOPLINE_STREAMS_MAX: '100000' };
   const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-viewers', env }, await freePort());
   await ingress.start();
   const released = killAtExit(ingress.pid);

@@ -5,15 +5,17 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { until } from '../kit/until.ts';
 import { programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
+import { ProcessorSlots } from './processor-slots.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles } from './test-files.ts';
 import { add, closingLine } from './totals.ts';
-import { batchOf } from './unit-batches.ts';
+import { batchesOf, batchOf } from './unit-batches.ts';
 
 function folderWith(t: TestContext, files: Record<string, string>): string {
   const root = mkdtempSync(join(tmpdir(), 'hopline-'));
@@ -134,6 +136,40 @@ test('a run beside one that collects coverage collects none, in no process that 
   assert.match(output, /passed 1\/0,1\/0\n$/);
 });
 
+test('a few files always run, more while processors are idle, in the order of the list and up to a bound', async () => {
+  let idle = 0;
+  let looks = 0;
+  const idleProcessors = () => {
+    looks += 1;
+    return idle;
+  };
+  const slots = new ProcessorSlots({ always: 2, max: 4, lookMs: 1, idleProcessors });
+  const started: number[] = [];
+  const ends: (() => void)[] = [];
+  const runs = [1, 2, 3, 4, 5, 6].map(file =>
+    slots.run(() => {
+      started.push(file);
+      return new Promise<void>(resolve => ends.push(resolve));
+    }),
+  );
+  const looked = (count: number) => until(() => looks >= count);
+  await looked(5);
+  assert.deepEqual(started, [1, 2], 'no processor is idle');
+  idle = 1;
+  await looked(looks + 10);
+  assert.deepEqual(started, [1, 2, 3, 4], 'no more than the bound');
+  idle = 0;
+  ends[0]!();
+  await runs[0];
+  await looked(looks + 5);
+  assert.deepEqual(started, [1, 2, 3, 4], 'the processors are busy with the three that run');
+  for (const end of ends.splice(0)) end();
+  await until(() => started.length === 6);
+  assert.deepEqual(started, [1, 2, 3, 4, 5, 6]);
+  for (const end of ends) end();
+  await Promise.all(runs);
+});
+
 test('the unit tests of a package share a process, except files that act on their process or measure it', t => {
   const plain = `import { test } from 'node:test';\n`;
   const root = folderWith(t, {
@@ -153,6 +189,21 @@ test('the unit tests of a package share a process, except files that act on thei
     'packages/p/traces.test.ts',
     'services/s',
   ]);
+});
+
+test('the unit tests of a large package run in several processes, and each file runs once', t => {
+  const names = Array.from({ length: 26 }, (_, index) => `packages/p/${index + 10}.test.ts`);
+  const root = folderWith(t, Object.fromEntries(names.map(name => [name, ''])));
+  using batches = batchesOf(
+    root,
+    names.map(name => join(root, name)),
+  );
+  assert.deepEqual(batches.paths.map(batches.nameOf), ['packages/p (1 of 3)', 'packages/p (2 of 3)', 'packages/p (3 of 3)']);
+  const imported = batches.paths.flatMap(path => readFileSync(path, 'utf8').trim().split('\n'));
+  assert.deepEqual(
+    imported.map(line => line.slice(-'10.test.ts";'.length, -'.test.ts";'.length)),
+    names.map(name => name.slice('packages/p/'.length, -'.test.ts'.length)),
+  );
 });
 
 test('services run from the bundle that a run has made, sub-agents from source', t => {

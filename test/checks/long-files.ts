@@ -1,7 +1,7 @@
-/** A test file that takes more than about 15 seconds on two quiet cores. */
+/** A test file, or the unit tests of a package, that takes more than about 15 seconds on two quiet cores. */
 type LongFile = {
   path: string;
-  /** True if it spends most of its time waiting for limits of other programs, so that it can run beside two other files. */
+  /** True if it spends most of its time waiting for limits of other programs, so that it can run alongside two other files. */
   waits?: boolean;
 };
 
@@ -33,10 +33,17 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/e2e/auth.test.ts' },
   { path: 'test/faults/random-death.test.ts' },
   { path: 'infra/local/launcher/main.test.ts' },
+  { path: 'services/relay' },
+  { path: 'packages/a2a-http' },
+  { path: 'packages/a2a-grpc' },
+  { path: 'packages/lifecycle' },
+  { path: 'packages/agent' },
+  { path: 'services/notifier' },
+  { path: 'services/supervisor' },
   { path: 'infra/observe/rules.test.ts' },
-  { path: 'infra/release/packages.test.ts' },
+  { path: 'infra/release/api-reference.test.ts' },
 ];
 
-export function isWaiting(path: string): boolean {
+export function waitsMostly(path: string): boolean {
   return LONG_FILES.some(file => file.path === path && file.waits === true);
 }

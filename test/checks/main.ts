@@ -3,13 +3,14 @@ import { fileURLToPath } from 'node:url';
 import { fillCompileCache } from './compile-cache.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
-import { isWaiting } from './long-files.ts';
+import { waitsMostly } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
+import { ProcessorSlots } from './processor-slots.ts';
 import { bundleServices } from './service-bundle.ts';
 import { runStaticChecks } from './static-checks.ts';
-import { findQuickFiles, findTestFiles, NO_FILES } from './test-files.ts';
+import { findQuickFiles, findTestFiles, NO_FILES, type TestFiles } from './test-files.ts';
 import { TestReport } from './test-report.ts';
-import { leaveClustersAlone, ON_CLUSTER, runTestFiles, WAITING_FILES_AT_ONCE } from './test-run.ts';
+import { leaveClustersAlone, ON_CLUSTER, runTestFiles, type TestRunOptions, WAITING_FILES_AT_ONCE } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
@@ -40,25 +41,41 @@ async function runChecks(): Promise<Totals> {
     if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
     await fillCompileCache();
   }
-  // Services of tests with a broker would write coverage when they stop, so it is collected only on request.
-  const brokerCoverage = isCovered ? coverage : undefined;
-  // Concurrent runs would mix their coverage.
-  const waiting = brokerCoverage === undefined ? found.withBroker.filter(file => isWaiting(relative(ROOT, file))) : [];
-  const busy = found.withBroker.filter(file => !waiting.includes(file));
-  // From the start: the longest of them takes longer than the tests without a broker, and leaves the cores to them.
-  const waited = runTestFiles({ ...run, files: waiting, filesAtOnce: WAITING_FILES_AT_ONCE });
-  const runBusy = async () =>
-    add(
-      await runTestFiles({ ...run, files: found.unit, coverage }),
-      await runTestFiles({ ...run, files: busy, coverage: brokerCoverage }),
-    );
-  const [busyTotals, waitingTotals] = await Promise.all([runBusy(), waited]);
-  const clusterTotals = await runTestFiles({ ...run, ...ON_CLUSTER, files: found.onCluster });
+  const totals = [checked, ...(await runTests(found, run, coverage, isCovered))];
   await report.end();
   const slowest = times.slowest(SLOWEST_SHOWN);
   if (slowest.length > 1) console.log(['The slowest files:', ...slowest].join('\n'));
   if (coverage !== undefined) console.log(coverage.summary(isCovered ? 'all tests of this run' : 'tests without a broker'));
-  return [busyTotals, waitingTotals, clusterTotals].reduce(add, checked);
+  return totals.reduce(add);
+}
+
+async function runTests(
+  { unit, withBroker, onCluster }: TestFiles,
+  run: Omit<TestRunOptions, 'files'>,
+  coverage: Coverage | undefined,
+  isCovered: boolean,
+): Promise<Totals[]> {
+  const slots = new ProcessorSlots();
+  // Services of tests with a broker write coverage when they stop, so it is collected only on request, and by no other run at that time.
+  const unitTotals = () => runTestFiles({ ...run, files: unit, ...(coverage === undefined ? { slots } : { coverage }) });
+  const totals = isCovered
+    ? [await unitTotals(), await runTestFiles({ ...run, files: withBroker, coverage })]
+    : await Promise.all([
+        coverage === undefined ? unitTotals() : slots.run(unitTotals),
+        // Starts them at once: the longest takes half of the run, and leaves the cores to the others.
+        runTestFiles({ ...run, files: withBroker.filter(isWaiting), slots: lanes(WAITING_FILES_AT_ONCE) }),
+        runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
+      ]);
+  return [...totals, await runTestFiles({ ...run, ...ON_CLUSTER, files: onCluster, slots: lanes(1) })];
+}
+
+/** A fixed number of slots, however busy the processors are. */
+function lanes(count: number): ProcessorSlots {
+  return new ProcessorSlots({ always: count, max: count });
+}
+
+function isWaiting(file: string): boolean {
+  return waitsMostly(relative(ROOT, file));
 }
 
 try {

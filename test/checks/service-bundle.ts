@@ -27,7 +27,7 @@ export async function bundleServices(root: string): Promise<string> {
   try {
     renameSync(made, folder);
   } catch (error) {
-    // An earlier run, or one beside this one, has made it.
+    // An earlier run, or a concurrent one, has made it.
     if (!existsSync(folder)) throw error;
     rmSync(made, { recursive: true });
   }

@@ -1,7 +1,7 @@
 import { globSync, statSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 
-/** Tests without a broker are beside the code, tests with one in `test/`; tests that fill a whole Kubernetes cluster run separately. */
+/** Tests without a broker are next to the code, tests with one in `test/`; tests that fill a whole Kubernetes cluster run separately. */
 const UNIT = [
   'packages/**/*.test.ts',
   'services/**/*.test.ts',

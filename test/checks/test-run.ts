@@ -3,19 +3,20 @@ import { run } from 'node:test';
 import { Coverage } from './coverage.ts';
 import type { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
+import type { ProcessorSlots } from './processor-slots.ts';
 import type { TestEvent, TestReport } from './test-report.ts';
 import { add, NOTHING, type Totals } from './totals.ts';
 import { batchesOf } from './unit-batches.ts';
 
-/** Three fill two cores, because a test of a cluster waits for more than a third of its time. */
-const FILES_AT_ONCE = 3;
-/** Files of LONG_FILES that mostly wait run in addition, because they leave the cores to the others. The longest one takes a lane for itself. */
-export const WAITING_FILES_AT_ONCE = 2;
+/** One run() collects coverage for all of its files and has this many processes, because its runner takes no other order. */
+const COVERED_FILES_AT_ONCE = 3;
+/** Files of LONG_FILES that mostly wait run in addition to the others, because they leave the cores to them. */
+export const WAITING_FILES_AT_ONCE = 3;
 /** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
 const FILE_MS_MAX = 15 * 60 * 1000;
 /** For files that install releases and replace every pod under load: they run one at a time. */
-export const ON_CLUSTER = { filesAtOnce: 1, fileMsMax: 40 * 60 * 1000 };
-/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run beside it. */
+export const ON_CLUSTER = { fileMsMax: 40 * 60 * 1000 };
+/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run at the same time. */
 const { NODE_V8_COVERAGE } = process.env;
 
 /**
@@ -39,39 +40,39 @@ export type TestRunOptions = {
   coverage?: Coverage | undefined;
   /** Prints while a file runs, instead of when it ends. Default false. */
   isLive?: boolean;
-  filesAtOnce?: number;
+  /** Decides when the next process may start. Default: all start at once. */
+  slots?: ProcessorSlots;
   fileMsMax?: number;
 };
 
 /** Runs test files, prints the results of each process when it ends, and counts them. */
 export async function runTestFiles(options: TestRunOptions): Promise<Totals> {
-  const { root, report, coverage, isLive = false, filesAtOnce = FILES_AT_ONCE } = options;
+  const { root, report, coverage, isLive = false, slots, signal } = options;
   const files = inOrder(root, options.files);
   if (files.length === 0) return NOTHING;
   using batches = batchesOf(root, files);
   if (coverage !== undefined) {
-    const all = { files: batches.paths, atOnce: filesAtOnce, collectsCoverage: true };
+    const all = { files: batches.paths, atOnce: COVERED_FILES_AT_ONCE, collectsCoverage: true };
     return await runFiles(all, options, batches.nameOf, event => report.add(event));
   }
-  const queue = [...batches.paths];
-  const lane = async (): Promise<Totals> => {
-    let totals = NOTHING;
-    for (let file = queue.shift(); file !== undefined && !options.signal.aborted; file = queue.shift()) {
-      const kept: TestEvent[] = [];
-      const take = (event: TestEvent) => (isLive ? report.add(event) : kept.push(event));
-      totals = add(totals, await runFiles({ files: [file], atOnce: 1 }, options, batches.nameOf, take));
-      for (const event of kept) report.add(event);
-    }
+  const runFile = async (file: string): Promise<Totals> => {
+    if (signal.aborted) return NOTHING;
+    const kept: TestEvent[] = [];
+    const take = (event: TestEvent) => (isLive ? report.add(event) : kept.push(event));
+    const totals = await runFiles({ files: [file], atOnce: 1 }, options, batches.nameOf, take);
+    for (const event of kept) report.add(event);
     return totals;
   };
-  const ended = await Promise.all(Array.from({ length: filesAtOnce }, lane));
-  return ended.reduce(add);
+  const ended = batches.paths.map(file => (slots === undefined ? runFile(file) : slots.run(() => runFile(file))));
+  return (await Promise.all(ended)).reduce(add);
 }
 
 /** The long files first, so that none of them begins when the others have ended. */
 function inOrder(root: string, files: readonly string[]): string[] {
-  const paths = LONG_FILES.map(({ path }) => path);
-  const rank = (file: string) => (paths.indexOf(relative(root, file)) + 1 || paths.length + 1) - 1;
+  const rank = (file: string) => {
+    const index = LONG_FILES.findIndex(({ path }) => `${relative(root, file)}/`.startsWith(`${path}/`));
+    return index < 0 ? LONG_FILES.length : index;
+  };
   return [...files].sort((left, right) => rank(left) - rank(right));
 }
 

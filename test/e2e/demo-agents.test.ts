@@ -9,7 +9,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DEMO = `${ROOT}infra/local/demo`;
 /** Documents with questions for the cluster of `npm start`. */
-const DOCUMENTS = ['README.md', 'packages/cli/README.md', 'services/ingress/README.md', 'docs/guides/*.md'];
+const DOCUMENTS = ['README.md', 'packages/cli/README.md', 'docs/guides/*.md'];
 const COMMAND = /hopline (?:-- )?ask (?:"([^"]+)"|([a-z]+))/g;
 const REQUEST = /"role":"user"[^\n]*"text":"([^"]+)"/g;
 

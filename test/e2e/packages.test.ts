@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { build } from 'esbuild';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
 import { COMMANDS } from '../../packages/cli/src/commands.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { lowestNode, NO_LOWEST_NODE } from '../support/lowest-node.ts';
@@ -18,6 +21,7 @@ const INSTALL_MS_MAX = 240_000;
 
 /** The public packages as a stranger gets them: packed, and installed by npm into an empty folder. */
 let folder: string;
+let tarballs: Tarball[];
 let unreachable: string | undefined;
 let lowest: string | undefined;
 
@@ -30,9 +34,9 @@ before(
     lowest = await lowestNode();
     const { stdout } = await run(process.execPath, [join(ROOT, 'infra/release/main.ts'), '--output', join(folder, 'tarballs')]);
     process.stdout.write(stdout);
+    tarballs = ['client', 'agent', 'cli'].map(name => madeTarball(name, stdout));
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'stranger', private: true, type: 'module' }));
-    const tarballs = ['client', 'agent', 'cli'].map(name => `./tarballs/hopline-${name}-${version()}.tgz`);
-    const install = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs];
+    const install = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs.map(({ path }) => path)];
     await run('npm', install, { cwd: folder, timeout: INSTALL_MS_MAX }).catch(error => {
       if (!/E(?:NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT)/.test(error.stderr)) throw error;
       unreachable = 'the npm registry cannot be reached';
@@ -42,6 +46,16 @@ before(
 );
 
 after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A tarball of the packages, and what the command that made them prints about it. */
+type Tarball = { name: string; path: string; files: number };
+
+function madeTarball(name: string, printed: string): Tarball {
+  const path = join(folder, 'tarballs', `hopline-${name}-${version()}.tgz`);
+  const line = printed.split('\n').find(text => text.endsWith(path));
+  assert.ok(line, `${path} is not among:\n${printed}`);
+  return { name: `@hopline/${name}`, path, files: Number(/ (\d+) files /.exec(line)![1]) };
+}
 
 function version(): string {
   return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
@@ -66,6 +80,41 @@ async function printed(script: string, node = process.execPath): Promise<string>
   const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd: folder, timeout: 60_000 });
   return stdout;
 }
+
+test('publint finds nothing wrong with the tarballs', async () => {
+  for (const { name, path } of tarballs) {
+    const data = readFileSync(path);
+    const tarball = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
+    const { messages, pkg } = await publint({ pack: { tarball }, strict: true });
+    assert.deepEqual(
+      messages.map(message => formatMessage(message, pkg)),
+      [],
+      name,
+    );
+  }
+});
+
+test('the types of the tarballs resolve wherever their code does', async () => {
+  for (const { name, path } of tarballs) {
+    const checked = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(path))));
+    // The command has no types, because code does not import it.
+    if (name === '@hopline/cli') continue;
+    assert.ok(checked.types, `${name} has no types`);
+    // The packages have only ES modules. `require` loads them from Node 20.19 on; older resolution modes are not supported.
+    const problems = checked.problems.filter(
+      ({ kind, ...where }) => kind !== 'CJSResolvesToESM' && !('resolutionKind' in where && where.resolutionKind === 'node10'),
+    );
+    assert.deepEqual(problems, [], name);
+  }
+});
+
+test('a tarball contains code, declarations, README and license, but no tests', () => {
+  for (const { path, files } of tarballs) {
+    const bytes = statSync(path).size;
+    assert.ok(files > 3, basename(path));
+    assert.ok(bytes < 768 * 1024, `${basename(path)} has ${bytes} bytes`);
+  }
+});
 
 const PLAY = `
   import { defineAgent, notice } from '@hopline/agent';
@@ -205,7 +254,7 @@ test('every command of the package runs on the lowest Node that it declares and 
   writeFileSync(join(home, 'run.json'), JSON.stringify(runFile));
   const { NODE_OPTIONS: _, ...inherited } = process.env;
   const env = { ...inherited, HOPLINE_HOME: home, HOPLINE_URL: cluster.url, NATS_URL: cluster.nats.url };
-  for (const [index, node] of nodes().entries()) {
+  const runCommands = async (node: string, index: number) => {
     const at = (name: string) => join(folder, `${name}-${index}`);
     const run = (...args: string[]) => runLine(node, { args }, env);
     const asked = await run('ask', 'one two', '--json');
@@ -263,7 +312,9 @@ test('every command of the package runs on the lowest Node that it declares and 
     for (const line of [...Object.values(lines).flat(), { args: ['--help'] }, { args: ['--version'] }])
       await runLine(node, line, env).catch(error => faults.push(error.message));
     assert.deepEqual(faults, [], node);
-  }
+  };
+  // Side by side, because most commands wait for the cluster.
+  await Promise.all(nodes().map(runCommands));
 });
 
 test('a new agent, made by the command of the package, installs, passes its test and its types', {
@@ -279,7 +330,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   await npm('install', '--no-audit', '--no-fund', '--prefer-offline');
   assert.match((await npm('test')).stdout, /pass 1\n/);
   if (lowest !== undefined) {
-    // The test cannot pass there by not running, because its types are not JavaScript.
+    // The test file must fail there, not be skipped, because such a Node cannot read its types.
     const path = [dirname(lowest), env.PATH].join(delimiter);
     const old = await run('npm', ['test'], { cwd, env: { ...env, PATH: path } }).catch((error: { stdout: string }) => error);
     assert.match(old.stdout, /fail 1\n/);

@@ -105,7 +105,7 @@ async function append(log: Log, name: string, count: number): Promise<string[]> 
   return ids;
 }
 
-/** Copies the store while the server stands still, as one moment; the function returned puts it back. */
+/** Copies the store at one moment, while the server is paused; the function returned puts the copy back. */
 function copyOfDisk(t: TestContext, server: NatsServer): () => void {
   const copy = mkdtempSync(join(tmpdir(), 'hopline-disk-'));
   t.after(() => rmSync(copy, { recursive: true, force: true }));

@@ -13,6 +13,10 @@ import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 const TASKS = 3_000;
 const OPEN = 5;
 const OWNER = { tenant: 't', subject: 'anna' };
+/** A caller whose tasks have several records, as those of agents do. Each of them is read for its messages. */
+const SECOND_OWNER = { tenant: 't', subject: 'ben' };
+const SECOND_TASKS = 60;
+const RECORDS = 5;
 const ROLE = 'supervisor';
 /** The lists, their pages, and the newest records of the tasks shown together with those of open tasks. */
 const REQUESTS_MAX = 3;
@@ -21,7 +25,7 @@ const START_MS = 1_790_000_000_000;
 const COMPLETED = 'TASK_STATE_COMPLETED';
 const taskIdOf = (n: number) => `task-${`${n}`.padStart(6, '0')}`;
 
-function record(n: number, state: Task['status']['state']): FactRecord {
+function record(n: number, state: Task['status']['state'], owner = OWNER): FactRecord {
   const [taskId, at] = [taskIdOf(n), START_MS + n];
   const status = { state, timestamp: new Date(at).toISOString() };
   const message = { messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] } as const;
@@ -35,11 +39,11 @@ function record(n: number, state: Task['status']['state']): FactRecord {
     at,
     role: ROLE,
     profile: 'caipe',
-    owner: OWNER,
+    owner,
   } as const;
   return {
     v: 1,
-    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, role: ROLE, profile: 'caipe', owner: OWNER }],
+    facts: [{ kind: 'task.created', at, generation: 1, event: { task }, role: ROLE, profile: 'caipe', owner }],
     aggregate: { ...aggregate, turn: 1, foldedSeq: 1, ...empty },
     startSeq: 0,
     startStoredAt: at,
@@ -68,7 +72,26 @@ async function fill(log: Log): Promise<void> {
   await Promise.all(writes);
 }
 
-describe('requests of a list to NATS', () => {
+/** Ended tasks of several records. */
+async function fillLong(log: Log): Promise<void> {
+  for (let n = TASKS; n < TASKS + SECOND_TASKS; n += 1) {
+    const first = record(n, COMPLETED, SECOND_OWNER);
+    const [taskId, { contextId }] = [taskIdOf(n), first.aggregate];
+    let { seq } = await log.facts.append(first, { expected: 0, id: `${taskId}:fill:1` });
+    const startSeq = seq;
+    for (let generation = 2; generation <= RECORDS; generation += 1) {
+      const at = START_MS + n;
+      const status = { state: COMPLETED, timestamp: new Date(at).toISOString() } as const;
+      const fact = { kind: 'status.changed', at, generation, event: { statusUpdate: { taskId, contextId, status } } } as const;
+      const next = { ...first, facts: [fact], aggregate: { ...first.aggregate, generation }, startSeq };
+      ({ seq } = await log.facts.append(next, { expected: seq, id: `${taskId}:fill:${generation}` }));
+    }
+    const prefix = listPrefixOf(taskId, { role: ROLE, owner: SECOND_OWNER }, log.shards);
+    await addEnded(log.taskLists, prefix, [[taskId, contextId, COMPLETED, START_MS + n, RECORDS, seq]]);
+  }
+}
+
+describe('the requests to NATS that a list of tasks causes', () => {
   let nats: NatsServer;
   let log: Log;
   let observer: NatsConnection;
@@ -78,6 +101,7 @@ describe('requests of a list to NATS', () => {
     nats = await startNats();
     log = await openJetStreamLog({ servers: nats.url, name: 'fill', shards: 4 });
     await fill(log);
+    await fillLong(log);
     observer = await connect({ servers: nats.url });
     observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
     await observer.flush();
@@ -88,9 +112,9 @@ describe('requests of a list to NATS', () => {
     await nats?.stop();
   });
 
-  async function list(own: Log, params: object) {
+  async function list(own: Log, params: object, caller = OWNER) {
     const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
-    const server = createA2AServer({ log: own, role: ROLE, profile: 'caipe', logger, authenticate: async () => OWNER });
+    const server = createA2AServer({ log: own, role: ROLE, profile: 'caipe', logger, authenticate: async () => caller });
     const request = {
       binding: 'jsonrpc',
       dialect: DIALECTS['1.0'],
@@ -107,12 +131,12 @@ describe('requests of a list to NATS', () => {
   }
 
   /** The requests of one list by a process that has read nothing before. */
-  async function counted(params: object) {
+  async function counted(params: object, caller = OWNER) {
     const own = await openJetStreamLog({ servers: nats.url, name: 'list', shards: 4 });
     await observer.flush();
     requests.length = 0;
     try {
-      const page = await list(own, params);
+      const page = await list(own, params, caller);
       // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
       await observer.flush();
       return { page, seen: [...requests] };
@@ -145,6 +169,18 @@ describe('requests of a list to NATS', () => {
         'no consumer and no other call',
       );
     });
+
+  test('a page of tasks with several records takes one more request for each of them, and no consumer', async () => {
+    const { page, seen } = await counted({}, SECOND_OWNER);
+    assert.equal(page.tasks.length, 50);
+    assert.ok(page.tasks.every(({ history }) => history?.length === 1));
+    const own = seen.filter(call => !BESIDES.includes(call));
+    assert.deepEqual(
+      own.filter(call => !call.startsWith('DIRECT.GET.')),
+      [],
+    );
+    assert.ok(own.length <= REQUESTS_MAX + page.tasks.length, `${own.length}`);
+  });
 
   test('all pages together have every task once, newest first, and the total is true on each', async () => {
     const found: string[] = [];

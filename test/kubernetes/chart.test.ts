@@ -332,7 +332,7 @@ test('the grace period of every service covers the wait for its endpoints, its d
   for (const { spec } of deployments) assert.equal(spec.template!.spec.terminationGracePeriodSeconds, 50);
 });
 
-test('a NATS of one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
+test('NATS with one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
   const container = (values: readonly string[], image: string, role?: string) =>
     podSpecs(render(values))
       .flatMap(({ containers }) => containers)

@@ -234,7 +234,7 @@ test('a backup is restored into an empty NATS with another number of nodes', opt
   assert.equal(await secret(), key, 'the key of stored webhooks is that of the release before');
 });
 
-test('a NATS of one node restarts under load: no connection is refused, no text is lost', options, async () => {
+test('NATS with one node restarts under load: no connection is refused, no text is lost', options, async () => {
   await release.upgrade({ nats: { replicas: 1 } });
   const load = await Load.start(release, { name: 'one-node', image: await release.image(), workers: 4 });
   await load.complete(4);

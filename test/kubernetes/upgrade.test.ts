@@ -15,7 +15,7 @@ const chart = join(folder ?? '', 'chart');
 const missing =
   missingPrograms() ??
   (folder === undefined || !existsSync(chart)
-    ? 'HOPLINE_BEFORE is not set: `node test/kubernetes/version-before.ts COMMIT FOLDER` makes the version before this one'
+    ? 'HOPLINE_BEFORE is not set: `node test/kubernetes/version-before.ts COMMIT FOLDER` makes the previous version'
     : undefined);
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
@@ -65,11 +65,11 @@ const serviceBefore = { image: { repository: 'hopline', tag: 'before' } };
 const hasProbePort =
   missing === undefined && readFileSync(join(chart, 'templates/_service.tpl'), 'utf8').includes('HOPLINE_PROBE_PORT');
 const MIXED = {
-  'relays, supervisors and notifiers of the version before': {
+  'relays, supervisors and notifiers of the previous version': {
     services: { relay: serviceBefore, supervisor: serviceBefore, notifier: serviceBefore },
     skip: missing,
   },
-  'ingresses of the version before': {
+  'ingresses of the previous version': {
     services: { ingress: serviceBefore },
     skip:
       missing ?? (hasProbePort ? undefined : 'the ingress before answers no probes on port 8002, where this chart asks for them'),

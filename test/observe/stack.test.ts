@@ -10,7 +10,7 @@ import { freePort } from '@hopline/local-cluster';
 import { until } from '../kit/until.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
-/** `npm run observe` beside a real nats-server. Its programs listen on fixed ports, so fakes replace them. */
+/** `npm run observe` alongside a real nats-server. Its programs listen on fixed ports, so fakes replace them. */
 
 const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
 

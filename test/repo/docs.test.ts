@@ -181,7 +181,7 @@ const UNITS: Record<string, number> = {
   GiB: 2 ** 30,
 };
 
-test('a number that a document has behind the name of a setting is its default', () => {
+test('a number after the name of a setting in a document is the default of that setting', () => {
   const rows = read('docs/reference/settings.md').matchAll(/^\| `([A-Z_]+)` +\| `([\d.]+)` +\|/gm);
   const defaults = new Map([...rows].map(([, name, value]) => [name, Number(value)]));
   let checked = 0;

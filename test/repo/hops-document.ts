@@ -6,7 +6,7 @@ const INTRO = `# Hops
 
 Generated from \`packages/telemetry/src/hops.ts\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
-Where a task's time goes. Each hop begins where the one before it ends, so for an agent's first text the hops from \`accept\` to \`socket\` add up
+Where a task's time goes. Each hop begins where the previous one ends, so for an agent's first text the hops from \`accept\` to \`socket\` add up
 to \`hopline.time_to_first_token\`, and for every chunk those from \`publish\` to \`socket\` to \`hopline.chunk.duration\`. All are the metric
 \`hopline.hop.duration\`, in seconds, with the label \`hop\`, and \`agent\` where one is known.
 

@@ -14,7 +14,7 @@ import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { startNats } from '../support/nats/nats-server.ts';
 
-/** Long enough, in milliseconds, that no lease and no entry of an agent is renewed while a task is measured. */
+/** So long, in milliseconds, that no lease and no entry of an agent is renewed while a task is measured. */
 const HEARTBEAT_MS = 120_000;
 const LEASE_MS = 3 * HEARTBEAT_MS;
 

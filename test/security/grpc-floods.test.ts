@@ -136,7 +136,7 @@ test('header fields up to the limit pass, one more resets the stream', async t =
   assert.equal(raw.of(FRAME.reset, 1).length, 0);
 });
 
-test('CVE-2023-44487 resets up to the burst limit pass, more cut the connection without affecting others', async t => {
+test('CVE-2023-44487: resets up to the burst limit are accepted; more of them cut the connection without affecting others', async t => {
   const rig = await openRig(t);
   const resets = (count: number) =>
     times(count, n => [head(2 * n + 1), data(2 * n + 1, getTaskBytes('x'), END_STREAM), reset(2 * n + 1)]).flat();

@@ -175,7 +175,7 @@ test('a page of another origin changes nothing on a server without authenticatio
       'multipart/form-data; boundary=x',
       'text/plain;application/json',
     ])
-      await t.test(`${kind}: a POST without body is refused with the form's type ${type}`, async () => {
+      await t.test(`${kind}: a POST without a body is refused with the form's type ${type}`, async () => {
         for (const more of [{}, { 'content-length': '0' }]) {
           const { status, body } = await send(urls[kind], bodyless, { host: 'localhost', 'content-type': type, ...more });
           assert.ok([400, 415].includes(status), `${type}: ${status}`);
@@ -183,7 +183,7 @@ test('a page of another origin changes nothing on a server without authenticatio
         }
       });
     for (const header of ['content-type: application/json', 'a2a-version: 1.0', 'x-requested-with: x'])
-      await t.test(`${kind}: a POST without body is served with ${header}`, async () => {
+      await t.test(`${kind}: a POST without a body is served with ${header}`, async () => {
         const [name = '', value = ''] = header.split(': ');
         const { status, body } = await send(urls[kind], bodyless, { host: 'localhost', [name]: value });
         assert.equal(status, 404);

@@ -39,9 +39,9 @@ export type ClusterSettings = {
   copyForwardAfterMs: number | undefined;
   /** Small, so that even a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;
-  /** Supervisors and agents hold text; `some`: those in slots of an odd number do. Absent: only relays hold it. */
+  /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
   holdingProducers?: 'all' | 'some';
-  /** Processes have the previous version until their slot is upgraded. */
+  /** Processes run the previous version until their slot is upgraded. */
   startsWithVersionBefore?: true;
 };
 
@@ -93,7 +93,7 @@ export class Cluster {
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
-  /** Slots whose processes have a later version from their next start on. */
+  /** Slots whose processes run a later version from their next start on. */
   readonly upgradedSlots = new Set<string>();
   /** Every start of every service. */
   readonly incarnations: Incarnation[] = [];

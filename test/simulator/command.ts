@@ -47,8 +47,9 @@ export async function runSeeds({ from, seeds, theme }: SeedsOptions): Promise<nu
 
 /** Tries seeds of the themes that fit a mutation until one breaks what it is known to break. Resolves with the exit code. */
 export async function findDefect(name: string, seedsMax: number): Promise<number> {
-  const { themes, breaks } = MUTATIONS[name]!;
-  for (let seed = 1; seed <= seedsMax; seed++) {
+  const { themes, breaks, foundBy = 1 } = MUTATIONS[name]!;
+  const seeds = Array.from({ length: seedsMax }, (_, index) => index + 1);
+  for (const seed of new Set([foundBy, ...seeds])) {
     const run = await simulate(scenarioOf(seed, themes[seed % themes.length]));
     const found = run.violations.find(({ rule }) => breaks.test(rule));
     if (found === undefined) continue;

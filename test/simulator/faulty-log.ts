@@ -582,7 +582,7 @@ class Running {
   }
 
   async #claimLater(): Promise<void> {
-    // A worker of the version before keeps every item alive.
+    // A worker of the previous version keeps every item alive.
     if (this.#claiming || this.#deps.link.isVersionBefore) return;
     this.#claiming = true;
     await new Promise(resolve => setTimeout(resolve, CLAIM_AFTER_MS));
@@ -634,7 +634,7 @@ function unknownInput({ at, from }: InputRecord): InputRecord {
   return record as unknown as InputRecord;
 }
 
-/** A record with unknown members, and a fact of an unknown kind beside the known ones. */
+/** A record with unknown members, and a fact of an unknown kind among the known ones. */
 function factsOfNextVersion(record: FactRecord): FactRecord {
   const fact = { kind: 'noted', at: record.aggregate.at, note: 'of the next version' } as unknown as Fact;
   const facts = record.facts.length === 0 ? [] : [...record.facts.map(asNextVersion), fact];

@@ -31,9 +31,9 @@ export class Link {
   missingUntil = new Map<string, number>();
   /** Until then writes to these parts are delayed, as when an attempt is lost and its repetition arrives late. */
   heldUntil = new Map<string, number>();
-  /** The process has the next version: its records have members and kinds that this version does not know. */
+  /** The process runs the next version: its records have members and kinds that this version does not know. */
   isNextVersion = false;
-  /** The process has the previous version: its calls have no content, and its relay queues no work for calls. */
+  /** The process runs the previous version: its calls have no content, and its relay queues no work for calls. */
   isVersionBefore = false;
   /** The next read of each reader fails. */
   brokenReads = 0;

@@ -162,7 +162,7 @@ const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
 const RELAYS = ['relay-1', 'relay-2'];
 
 const SILENT_AGENTS = 'silent agents';
-const UPGRADE = 'upgrade from the version before';
+const UPGRADE = 'upgrade from the previous version';
 
 const isSibling = (slot: string, other: string) =>
   slot.slice(0, slot.lastIndexOf('-')) === other.slice(0, other.lastIndexOf('-'));
@@ -294,7 +294,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
   },
   'worker deaths': random => {
-    // Workers of a role die, stand still or lose their path one after the other, each while the items of another one change hands.
+    // Workers of a role die, are suspended or lose their path one after the other, each while the items of another one change hands.
     const make = new FaultMaker(random, random.pick([WRITERS, SUPERVISORS, [...WRITERS, ...SUPERVISORS]]));
     const kill = () => make.of('kill', 100, 3_000);
     const still = [() => make.of('freeze', 500, 12_000), () => make.of('stall', 500, 12_000), () => make.of('cut', 500, 8_000)];
@@ -332,7 +332,7 @@ const THEMES: Readonly<Record<string, Theme>> = {
     return [...early, ...replace(late, random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs))];
   },
   'long stalls': (random, slots) => {
-    // Longer than the log retries a write.
+    // The fault lasts longer than the log retries a write.
     const make = new FaultMaker(random, slots);
     const service = random.pick(['relay', 'relay', 'notifier', '']);
     const stall = () => make.of('stall', 20_500, 28_000, service);

@@ -37,7 +37,7 @@ export type SimulatedWorker = {
   /** The answer of a worker, or of the server in its place, as a sibling sees it now. */
   answer: () => WorkerAnswer;
   claims: Set<number>;
-  /** Number of the newest entry. A repeated write arrives after later ones at times, and then changes nothing. */
+  /** Number of the newest entry. A repeated write may arrive after a later one, and then changes nothing. */
   entry: number;
   /** A sibling has found it dead and queued its items again. */
   isTaken: boolean;

@@ -102,8 +102,8 @@ export type CancelEvidence = {
 };
 
 /**
- * Nothing overrides a cancel: a task whose cancel the log has ends CANCELED unless it had ended before, whatever its client was answered. After
- * an acknowledgement its agents stop, remote ones included.
+ * Nothing overrides a cancel: if the log has the cancel of a task, the task ends as CANCELED unless it had already ended, whatever response its
+ * client got. After an acknowledgement its agents stop, remote ones included.
  */
 export async function verifyCancel(
   { plan, cancelAcknowledgedAt }: VerifiedTask,

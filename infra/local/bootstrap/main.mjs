@@ -19,6 +19,7 @@ const ENTRY_POINTS = {
   start: 'infra/local/launcher/main.ts',
   test: 'test/checks/main.ts',
   bench: 'test/bench/main.ts',
+  capacity: 'test/bench/capacity/main.ts',
   observe: 'infra/observe/main.ts',
   simulate: 'test/simulator/main.ts',
   faults: 'test/faults/campaign/main.ts',
@@ -34,7 +35,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|simulate|faults|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
+ * `<start|test|bench|capacity|simulate|faults|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -53,7 +54,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run observe`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
+      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run faults`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -92,7 +93,7 @@ async function setUp(verb, args, env) {
     const pnpm = () => ensurePnpm(installer, platform, pins, node);
     await requireRunning(node);
     await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
-    if (['start', 'test', 'bench', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
+    if (['start', 'test', 'bench', 'capacity', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.

@@ -23,7 +23,7 @@ function writeProgram(path, version) {
   return path;
 }
 
-/** Stands in for a source; the "program" it leaves holds its own version. */
+/** Stands in for a source. The "program" that it stores contains only its version. */
 function source(name, version, outcome) {
   const fetch = async folder => {
     if (outcome instanceof Error) throw outcome;

@@ -47,7 +47,7 @@ test('only its owner may read a home, which may be several folders deep', t => {
   for (const home of [folder, deep.folder]) assert.equal(statSync(home).mode & 0o777, 0o700);
 });
 
-test('a home has a key for secrets of webhooks, which only its owner reads and which stays', t => {
+test('a home keeps one key for secrets of webhooks, which only its owner may read', t => {
   const home = newHome(t);
   const key = readFileSync(home.secretsKey, 'utf8');
   assert.equal(Buffer.from(key, 'base64').length, 32);

@@ -85,7 +85,7 @@ async function consolePortNear(ingressPort: number): Promise<number> {
   return port <= PORT_MAX && (await isPortFree(port)) ? port : freePort();
 }
 
-/** `isUp`: until it is true, a wrong setting ends the start, which reports it. */
+/** `isUp`: false during the start. A wrong setting then ends the start, which reports the fault. */
 type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean };
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {

@@ -25,7 +25,7 @@ export function boundLog(path: string, bytesMax = LOG_BYTES_MAX): void {
   }
 }
 
-/** Size of the log; 0 without one. A process that starts writes from there on. */
+/** Size of the log; 0 if there is none. A process that starts now writes from this offset on. */
 export function logSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -143,7 +143,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
   const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
-  // The question names no skill, so with several agents it names one of them.
+  // The question fits no skill, so with several agents it must name one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
   const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;

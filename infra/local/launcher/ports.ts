@@ -37,7 +37,7 @@ async function bindFault(port: number, host = HOST): Promise<string | null> {
   }
 }
 
-/** macOS allows binding 127.0.0.1 beside a server that listens on all addresses; only a connection detects that server. */
+/** macOS allows binding 127.0.0.1 alongside a server that listens on all addresses; only a connection detects that server. */
 function acceptsConnections(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect({ port, host: HOST, timeout: CONNECT_MS_MAX });

@@ -44,7 +44,7 @@ const overview: Dashboard = {
         ),
         stat(
           'Dead letters',
-          'Work items without success after all attempts: their tasks failed. See RUNBOOK, HoplineDeadLetters.',
+          'Work items that failed in all attempts, so that their tasks failed. See RUNBOOK, HoplineDeadLetters.',
           'none',
           total('hopline_dead_letters_total'),
           { redFrom: 1 },
@@ -72,7 +72,7 @@ const overview: Dashboard = {
       panels: [
         graph(
           'Time to first token',
-          'Request received to the first text of an agent (not the plan) on the client’s socket, the agent’s own time included.',
+          'Time from receiving a request to the first text of an agent (not the plan) on the client’s socket, including the agent’s own time.',
           's',
           {
             p50: quantile(0.5, FIRST_TOKEN),

@@ -2,7 +2,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import type { Artifact, Metadata, Part, StreamResponse, TaskArtifactUpdateEvent } from '@hopline/a2a';
 import { FRAME_PREFIX_BYTES, writeFramePrefix } from './call-stream.ts';
 
-/** Levels of metadata that are written here. The library knows the limit of protobuf. */
+/** Levels of metadata that are written here. Deeper metadata goes to the library, which applies protobuf's own limit. */
 const METADATA_DEPTH_MAX = 16;
 /** Maximum UTF-8 bytes of a UTF-16 unit. */
 const UNIT_BYTES_MAX = 3;

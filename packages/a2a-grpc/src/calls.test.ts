@@ -172,7 +172,7 @@ test('stream metadata has the cursor to resume from, and a subscription resumes 
   assert.equal(bad.details[0].reason, 'INVALID_PARAMS');
 });
 
-test('with the resume extension events have their generation, encoded separately', async t => {
+test('with the resume extension, events have their generation, and are encoded separately', async t => {
   const rig = await openRig(t, { extensions: [resumeExtension] });
   const id = await started(rig);
   const client = rig.client();

@@ -8,8 +8,8 @@ export const GRPC_LIMITS = {
    */
   callsPerConnectionMax: 1_000,
   /**
-   * Megabytes of memory for the headers and buffered responses of one connection, and as many again for its requests, from their first byte
-   * to the end of their calls. Beyond that, new calls are refused.
+   * Megabytes of memory for the headers and buffered responses of one connection. The same amount again is for its requests, each from its first byte
+   * to the end of its call. Beyond that, new calls are refused.
    */
   connectionMegabytesMax: 64,
   /** A connection that does not answer a ping in this time is dropped. */

@@ -82,7 +82,7 @@ function stripped(result: JsonObject): { bare: JsonObject; generation: unknown }
   return { bare: copy, generation };
 }
 
-test('with the extension events have their generation; nothing else differs [S3-31]', async t => {
+test('with the extension, events have their generation; nothing else differs [S3-31]', async t => {
   const rig = await openRig(t, resuming);
   const begun = Promise.withResolvers<string>();
   rig.relay.onClient = async taskId => {

@@ -1,5 +1,5 @@
 import { A2AError } from '@hopline/a2a';
-import { type A2AServer, type RequestBesideA2A, report } from '@hopline/a2a-server';
+import { type A2AServer, type RequestOutsideA2A, report } from '@hopline/a2a-server';
 import type { Owner } from '@hopline/events';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sendRestError } from './rest/rest-binding.ts';
@@ -12,7 +12,7 @@ import { bareJson, encodeJson } from './rest/rest-request.ts';
 export function registerHoplineRoute(
   scope: FastifyInstance,
   server: A2AServer,
-  { path, method }: { path: string } & Pick<RequestBesideA2A, 'method'>,
+  { path, method }: { path: string } & Pick<RequestOutsideA2A, 'method'>,
   answer: (caller: Owner, params: Record<string, string>) => Promise<unknown>,
 ): void {
   scope.get<{ Params: Record<string, string> }>(path.replace(/\{(\w+)\}/g, ':$1'), async (request, reply) => {

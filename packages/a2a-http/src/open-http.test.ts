@@ -17,7 +17,7 @@ function open(t: TestContext, publicUrl?: string) {
   return http;
 }
 
-test('the card has the address the server listens on, as clients reach it', async t => {
+test('the card has the address at which clients reach the server', async t => {
   for (const host of ['127.0.0.1', '0.0.0.0', '::']) {
     const http = open(t);
     assert.equal(http.url, '');

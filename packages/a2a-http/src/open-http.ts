@@ -6,6 +6,12 @@ import { type A2AHttpOptions, registerA2A } from './register-a2a.ts';
 import type { RequestGuardOptions } from './request-guard.ts';
 import { serverOptions } from './server-options.ts';
 
+/**
+ * Connections that the system accepts while this process is busy. When thousands of clients come back at once, those beyond Node's 511 would try again
+ * only after one and three seconds. Linux allows 4,096 by default (`net.core.somaxconn`).
+ */
+const BACKLOG = 4_096;
+
 /** Certificate and key, reloaded when they change. */
 export type HttpTls = { readonly options: ServerOptions; keepFresh(server: HttpsServer): void };
 
@@ -45,7 +51,7 @@ export function openHttp(server: A2AServer, { publicUrl, tls, hosts, ...options 
       return url;
     },
     listen: async (host, port) => {
-      const address = await app.listen({ host, port });
+      const address = await app.listen({ host, port, backlog: BACKLOG });
       url = publicUrl ?? reachable(address);
       return address;
     },

@@ -405,6 +405,27 @@ test('a legacy client with a webhook, set before or with its message, is answere
   go.resolve();
 });
 
+test('a legacy client with a webhook reads that its task is submitted, even if the task works before its message is acknowledged [S3-33]', async t => {
+  const rig = await openRig(t, { push: true });
+  const legacy = { dialect: 'legacy' as const };
+  const working = Promise.withResolvers<void>();
+  rig.relay.onClient = async taskId => {
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    working.resolve();
+  };
+  const { append } = rig.log.inputs;
+  t.mock.method(rig.log.inputs, 'append', async (...args: Parameters<typeof append>) => {
+    const stored = await append.apply(rig.log.inputs, args);
+    await working.promise;
+    // Ingress reads the working task.
+    while ((await call(rig, 'get', { id: 'task' }, legacy)).result.status.state !== 'working');
+    return stored;
+  });
+  const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
+  const sent = await call(rig, 'send', { id: 'task', message, pushNotification: { url: URL } }, legacy);
+  assert.equal(sent.result.status.state, 'submitted');
+});
+
 /** Delivery state as the owner of the task may see it. */
 async function deliveriesOf(rig: Rig, id: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${rig.url}/tasks/${id}/deliveries`, { headers });

@@ -1,4 +1,4 @@
-/** Bytes that the client of an export must read within `exportReadMsMax`. By default this is 3.5 kB/s, less than any network of today. */
+/** Bytes that the client of an export must read within `exportReadMsMax`. By default this is 3.5 kB/s, less than any network provides today. */
 export const EXPORT_READ_BYTES_MIN = 1024 * 1024;
 
 /**

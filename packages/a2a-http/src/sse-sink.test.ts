@@ -106,7 +106,7 @@ async function bodyOf(port: number): Promise<string> {
   return text;
 }
 
-/** Everything that a server sends in answer to these bytes, until it closes the connection or `isOver`. */
+/** Everything that a server sends in answer to these bytes, until it closes the connection or `isOver` returns true. */
 async function exchange(port: number, bytes: string, isOver: (text: string) => boolean): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.setEncoding('utf8');

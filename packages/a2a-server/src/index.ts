@@ -11,7 +11,7 @@ export type { PushDeliveries } from './operations/push-store.ts';
 export { pushDeliveriesOf } from './operations/push-store.ts';
 export { requireOwnTask } from './operations/task-response.ts';
 export { QUOTA_SETTINGS, quotaLimits } from './quotas/quota-settings.ts';
-export type { RequestBesideA2A } from './report.ts';
+export type { RequestOutsideA2A } from './report.ts';
 export { report } from './report.ts';
 export { retryAfterMs, runOperation } from './run-operation.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';

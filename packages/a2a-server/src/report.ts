@@ -48,10 +48,10 @@ export function recordFailure(server: A2AServer, error: A2AError, { counted, isG
 }
 
 /** A request outside A2A: its method exists in no version of A2A. */
-export type RequestBesideA2A = { method: HoplineMethod; taskId?: string };
+export type RequestOutsideA2A = { method: HoplineMethod; taskId?: string };
 
 /** A request without a span: an A2A request refused before its operation was known, or one outside A2A. */
-type UnrecordedRequest = { headers: RequestHeaders } & ({ binding: Binding } | RequestBesideA2A);
+type UnrecordedRequest = { headers: RequestHeaders } & ({ binding: Binding } | RequestOutsideA2A);
 
 /**
  * Logs server faults with the trace, the task and the method of the request; a client's mistakes are not logged. An unrecorded request gets

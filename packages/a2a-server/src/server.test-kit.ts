@@ -28,12 +28,14 @@ export function openServer(t: TestContext, options: Partial<A2AServerOptions> = 
   const relay = new TinyRelay(log);
   const stop = new AbortController();
   const running = relay.run(stop.signal);
+  const opened = serverOn(log, relay, options);
   t.after(async () => {
+    opened.server.close();
     relay.resume();
     stop.abort();
     await running;
   });
-  return serverOn(log, relay, options);
+  return opened;
 }
 
 function serverOn(log: MemoryLog, relay: TinyRelay, options: Partial<A2AServerOptions>): TestServer {

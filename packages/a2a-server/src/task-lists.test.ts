@@ -102,7 +102,7 @@ test('tasks come newest end first over lists, pages and entries, each once, what
   );
 });
 
-test('a page looks at no more pages of tasks than its bound', async () => {
+test('a list reads at most a bounded number of stored pages for each of its pages', async () => {
   const log = createMemoryLog();
   await store(
     log,
@@ -157,7 +157,7 @@ test('the total is absent once a list has left out its oldest page', async () =>
   assert.equal(await totalWith(2), undefined);
 });
 
-test('while a relay of the version before owns a shard, its tasks are listed by their ids', async () => {
+test('while a relay of the previous version owns a shard, its tasks are listed by their ids', async () => {
   const log = createMemoryLog({ shards: 2 });
   await log.leases.put('shard.0', { owner: 'new', checkpoint: 1, listed: true });
   await log.leases.put('shard.1', { owner: 'old', checkpoint: 1 });

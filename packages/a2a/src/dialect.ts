@@ -77,7 +77,7 @@ export interface Dialect {
   encodeEvent(event: StreamResponse, artifactIndex?: number): JsonObject;
   /** The results of the frames for the current task: a single one if the dialect has an event for a whole task. */
   encodeSnapshot(task: Task): JsonObject[];
-  /** JSON text to follow `"result":` in a frame: the result, and members beside it for clients that do not read the result (C-7). */
+  /** JSON text to follow `"result":` in a frame: the result, and members next to it for clients that do not read the result (C-7). */
   frameText(result: JsonObject): string;
   /** The result of a send. */
   encodeSendResult(result: { task: Task } | { message: Message }): JsonObject;

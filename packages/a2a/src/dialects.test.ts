@@ -138,7 +138,7 @@ for (const dialect of Object.values(DIALECTS)) {
     fc.assert(
       fc.property(sendable, fc.boolean(), fc.nat(), metadata, (value, blocking, historyLength, meta) => {
         const { taskId: _taskId, ...taskless } = value;
-        // The legacy form names the task beside the message, and always blocks.
+        // The legacy form names the task next to the message, and always blocks.
         const request =
           dialect.name === 'legacy'
             ? { message: { ...taskless, contextId: 'c' }, chosenTaskId: 't', blocking: true, historyLength, metadata: meta }

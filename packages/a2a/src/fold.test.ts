@@ -101,7 +101,7 @@ test('every violation is detected, without reporting another one', () => {
     );
 });
 
-test('an interrupted stream folds on, from a cursor and from a snapshot [S3-31]', () => {
+test('the fold of an interrupted stream continues, from a cursor and from a snapshot [S3-31]', () => {
   const first = [task, chunk('a', 'one ', { name: 'n' })];
   const rest = [chunk('a', 'two', { append: true, name: 'n' }), end];
   const byCursor = foldEvents(first).resume();

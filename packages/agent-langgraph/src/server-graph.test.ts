@@ -72,6 +72,8 @@ async function runTurn(url: string, more: Partial<Turn> = {}): Promise<AgentEven
   const agent = await createLangGraphAgent({ url, assistant: 'g', headers: { 'x-api-key': 'a-secret-key' } });
   const events: AgentEvent[] = [];
   for await (const event of agent.run(turn(more))) events.push(event);
+  // Ends the repetition of a cancel that the server refuses.
+  await agent.close();
   return events;
 }
 

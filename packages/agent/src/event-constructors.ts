@@ -25,7 +25,7 @@ export function notice(line: string): AgentEvent {
   return { type: 'progress', message: messageOf(nonEmpty('notice', line)) };
 }
 
-/** An artifact beside the answer, e.g. a file or a report, whole or in chunks (`append`, `last`). */
+/** An artifact in addition to the answer, e.g. a file or a report, whole or in chunks (`append`, `last`). */
 export function artifact(spec: ArtifactSpec): AgentEvent {
   const { name, id = name, description, text, parts, metadata, append = false, last = true } = spec ?? {};
   nonEmpty('artifact: name', name);

@@ -13,7 +13,7 @@ async function turnOf(tokens: number): Promise<() => Promise<unknown>> {
   return () => runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal: new AbortController().signal }, task.job());
 }
 
-// Both sizes are several times EVENTS_AT_ONCE_MAX: before its first turn of the event loop a writer stores only large records.
+// Both sizes are several times EVENTS_AT_ONCE_MAX, because a writer stores only large records before its first turn of the event loop.
 test('the cost per token is the same in turns of 5000 and of 20 000 tokens', async () => {
   const src = new URL('.', import.meta.url);
   const measures = {

@@ -122,7 +122,7 @@ export class LaneWriter {
   }
 
   #check(input: AgentInput): void {
-    // The size is checked first, because it bounds the walk through the levels.
+    // The size is checked first, because a large input would make the check of its depth slow.
     if (Buffer.byteLength(JSON.stringify(input)) > this.#inputBytesMax) throw this.#tooLarge();
     if (isDeeperThan(input, INPUT_DEPTH_MAX))
       throw new BoundExceeded(`an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);

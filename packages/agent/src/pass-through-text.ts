@@ -10,15 +10,15 @@ export type PassThroughTextOptions = {
   lane: string;
   artifact: LaneArtifact;
   artifacts: AgentArtifacts;
-  /** Id of the message that is made of the text; absent if the text's artifact stays in the task. */
+  /** Id of the message that is made from the text; absent if the text's artifact stays in the task. */
   messageId?: string;
 };
 
 /**
  * The agent's own events pass: its artifacts as artifacts, its messages as messages. Any other text becomes one artifact per stream.
  *
- * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Its streams share an
- * artifact one after the other (S1-26), and have one each while they run at once; the first has the fixed id (S1-25).
+ * Transitory text leaves the task at its end, and a message stays: the agent's own, else one with all the text (S1-24). Consecutive streams share one
+ * artifact (S1-26). Concurrent streams have one each, of which the first has the fixed id (S1-25).
  */
 export class PassThroughText implements AgentText {
   readonly streams: TextStreams;

@@ -28,7 +28,7 @@ export class RemoteRunCancels {
     this.#tryMsMax = tryMsMax;
   }
 
-  /** Records that a run has begun or goes on: a task that waited for its client continues under its old id. */
+  /** Records that a run has begun or continues: a task that waited for its client continues under its old id. */
   begun(id: string): void {
     this.#over.delete(id);
   }

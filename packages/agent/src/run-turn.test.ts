@@ -170,7 +170,7 @@ test('an artifact that repeats the whole text of one of several streams adds not
   );
 });
 
-test('the text of an agent that does not repeat text is shown as sent: an equal artifact is more text, and a final result is the whole answer', async () => {
+test('an agent without repeatsText is shown as it sends: an artifact with equal text adds to the answer, and a final result replaces it', async () => {
   const answerOf = async (...script: AgentEvent[]) => {
     const task = await TaskLog.create('caipe');
     await run(task, scripted(script));

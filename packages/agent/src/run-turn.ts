@@ -18,7 +18,7 @@ export type RunTurnDeps = AttemptDeps & {
 };
 
 /**
- * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and count the next one alike. The
+ * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and give the next one the same count. The
  * ids of appends show that only within the duplicate window.
  */
 function hasWritten(aggregate: TaskAggregate, { work: { call }, item, attempt }: Job): boolean {

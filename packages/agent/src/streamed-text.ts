@@ -152,7 +152,7 @@ export class TextStreams {
     if (lane !== undefined) lane.ended = true;
   }
 
-  /** Opens lanes of an earlier attempt again, so that none of its text stays beside this attempt's. */
+  /** Opens lanes of an earlier attempt again, so that none of its text remains next to this attempt's. */
   reopen(openLanes: ReadonlySet<string>): void {
     const { lanes, lane, header } = this.#options;
     lanes.open(lane, header(0));

@@ -65,7 +65,7 @@ const call = (index: number, args: string) => ({
   tool_calls: [{ index, id: `call-${index}`, type: 'function', function: { name: 'look', arguments: args } }],
 });
 const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
-/** Events as models stream them: mostly text, partly with other members beside it. */
+/** Events as models stream them: mostly text, partly with other members as well. */
 const streamed = fc.array(
   fc.oneof(
     { weight: 8, arbitrary: token.map(content => chunk({ content })) },

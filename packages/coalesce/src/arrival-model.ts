@@ -72,7 +72,7 @@ export class ArrivalModel {
       this.#gapSum[bucket] = PRIOR_WEIGHT * PRIOR_GAP * (GAP_EDGES_MS[bucket] ?? LAST_EDGE_MS);
   }
 
-  /** Another cost of an event, from the next renewal of the table on. */
+  /** Sets the cost of an event, from the next renewal of the table on. */
   setEventCost(ms: number): void {
     this.#eventCostMs = ms;
   }

@@ -56,7 +56,7 @@ export class HoldPolicy {
     this.#creditMs = CREDIT_EVENTS * eventCostMs;
   }
 
-  /** Another cost of an event, for the decisions to come. The balance keeps its value in events. */
+  /** Sets the cost of an event for later decisions. The balance keeps its value in events. */
   setEventCost(ms: number): void {
     if (ms === this.#eventCostMs) return;
     this.#creditMs *= ms / this.#eventCostMs;

@@ -18,8 +18,8 @@ type Held = {
   first: Position;
   last: Position;
   /**
-   * The newest token with text (without text: the first token), which is the only one that a cut can split; its length in UTF-16 units, and
-   * the number of tokens from it to the last one.
+   * The newest token with text (the first token if none has text), which is the only one that a cut can split; its length in UTF-16 units, and the
+   * number of tokens from it to the last one.
    */
   tail: Position;
   tailUnits: number;

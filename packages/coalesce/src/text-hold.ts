@@ -13,9 +13,9 @@ type HeldLane = {
 };
 
 /**
- * Decides when a producer sends the text that it has, by the rule of the coalescer and within the same settings. The text itself stays with
- * the caller, who always sends all lanes together: an event more costs as much as K ms of delay, but a lane that joins another one's record
- * costs nothing. Like the coalescer it has no clock and no timer.
+ * Decides when a producer sends the text that it has, by the rule of the coalescer and within the same settings. The text itself stays with the
+ * caller, who always sends all lanes together: one more event costs as much as K ms of delay, but a lane that joins the record of another lane costs
+ * nothing. Like the coalescer it has no clock and no timer.
  *
  * Usage: `arrive` for the tokens of one step, then wait until `dueMs`, send, and call `left`.
  */
@@ -33,7 +33,7 @@ export class TextHold {
     this.#eventCostMs = this.#settings.eventCostMs;
   }
 
-  /** Another cost of an event than that of the settings, for text that arrives from now on. Greater than 0. */
+  /** Sets the cost of an event, greater than 0, for text that arrives from now on. It replaces the cost in the settings. */
   setEventCost(ms: number): void {
     this.#eventCostMs = ms;
   }
@@ -89,7 +89,7 @@ export class TextHold {
     this.#sinceMs = undefined;
   }
 
-  /** The lane ends. Its pace is forgotten, and text that it holds is still to be sent. */
+  /** Ends the lane and forgets its pace. Text that it holds must still be sent. */
   close(key: string): void {
     this.#lanes.delete(key);
   }

@@ -48,7 +48,7 @@ export async function openEndpointTls(options: EndpointTlsOptions): Promise<Endp
         if (isSame(fresh, seen)) return;
         seen = fresh;
         const fault = faultOf(fresh);
-        // Certificate and key are two files, which do not match between the two writes.
+        // Certificate and key are two files, and do not match until both have been written.
         if (fault !== undefined)
           return logger.warn({ reason: fault }, 'certificate and key do not match; the previous ones stay in use');
         inForce = fresh;

@@ -5,7 +5,7 @@ import { contextIdOf, firstTaskOf } from './context-id.ts';
 const TASK = '01936f3e-7a10-7c21-a5b2-0123456789ab';
 const CONTEXT = '01936f3e-7a10-8c21-a5b2-0123456789ab';
 
-test('a context that a server makes names its first task', () => {
+test('the id of a context that a server makes names its first task', () => {
   assert.equal(contextIdOf(TASK), CONTEXT);
   assert.equal(firstTaskOf(CONTEXT), TASK);
 });

@@ -124,7 +124,7 @@ export const presenceSubject = (member: string): string => `${PRESENT_PREFIX}.${
 export const workersSubject = (role: Role): string => `${WORKER_PREFIX}.${role}`;
 /** A worker answers here while its process runs and is connected. `worker`: the id of its entry in the bucket of requeues. */
 export const workerSubject = (role: Role, worker: string): string => `${workersSubject(role)}.${worker}`;
-/** Where the answer of `other` reaches `worker`, or the server's message that `other` is not connected. */
+/** Subject on which `worker` receives the answer of `other`, or the server's message that `other` is not connected. */
 export const workerAnswerSubject = (role: Role, worker: string, other: string): string =>
   `${workerSubject(role, worker)}.${other}`;
 

@@ -99,8 +99,8 @@ export class AppendQueue implements CommandQueue {
   }
 
   /**
-   * Lets the newest queued run of a lane close it, which saves an empty chunk. Returns false if no run of the lane comes after the newest
-   * command of another kind.
+   * Lets the newest queued run of a lane close it, which saves an empty chunk. Returns false if the newest command of another kind comes after every
+   * run of the lane.
    */
   closeWithRun(from: Producer, lane: string, mark: QueuedCommand['mark']): boolean {
     for (let index = this.#commands.length - 1; index >= 0; index--) {

@@ -5,7 +5,7 @@ import type { QueuedCommand } from './append-queue.ts';
 /** Failure reason of a task if a relay could not store one of its records. It does not follow from the task's inputs. */
 export const TOO_LARGE = 'an event of this task is larger than the log accepts';
 export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
-/** Failure reason of a task that has reached the maximum of bytes. */
+/** Failure reason of a task that has reached its maximum of bytes. */
 export const TASK_TOO_LARGE = 'the task has reached the limit of stored bytes';
 
 /** The result of a batch of commands: the facts of one record, and the aggregate after them. */

@@ -99,7 +99,7 @@ export class OrdinalDeduplicator {
     return this.#oldestUnstoredSeq;
   }
 
-  /** Records that an aggregate of `withLastOrdinals` was stored. */
+  /** Call it when an aggregate of `withLastOrdinals` was stored. */
   stored(foldedSeq: number): void {
     const isMerged = [...this.#covered.values()].some(({ seq }) => seq > foldedSeq);
     this.#oldestUnstoredSeq = isMerged ? foldedSeq + 1 : this.#accepted.find(({ seq }) => seq > foldedSeq)?.seq;

@@ -97,7 +97,7 @@ export class TaskInputs {
     return this.#deduplicator.oldestUnstoredSeq;
   }
 
-  /** Records that an aggregate of `folded` was stored. */
+  /** Call it when an aggregate of `folded` was stored. */
   stored(foldedSeq: number): void {
     this.#deduplicator.stored(foldedSeq);
   }

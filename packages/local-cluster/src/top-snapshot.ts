@@ -102,7 +102,7 @@ export type TopAgent = {
   state: string;
   activeTasks?: number;
   tokensPerS?: number;
-  /** Mean seconds from a work item to its first token: in this interval or, without one, since the start. Absent before the first token. */
+  /** Mean seconds from a work item to its first token: in this interval or, if it had none, since the start. Absent before the first token. */
   firstTokenS?: number;
   turnsEnded?: number;
   turnsFailed?: number;

@@ -7,18 +7,20 @@ import { pause, retry } from './retry.ts';
 const SILENCE_MS_MAX = 2_000;
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 const LAG_RETRY_MS = 10;
-/** Subjects of which the leader is asked when a replica has a message of none. */
+/** Subjects for which the leader is asked when a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
 const NO_MESSAGES = 404;
 const TOO_MANY = 413;
 const END = 204;
 
-/** The newest message of one subject. */
-export type NewestMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
+/** A stored message as a direct get delivers it. */
+export type StoredMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
 
-type Answer = { messages: NewestMessage[]; pending: number; upTo: number } | 'too many';
+type Answer = { messages: StoredMessage[]; pending: number; upTo: number } | 'too many';
 type OpenRequest = {
-  messages: NewestMessage[];
+  messages: StoredMessage[];
+  /** Messages of one subject, of which there may be none. */
+  isSeries: boolean;
   timer: NodeJS.Timeout;
   subject: string;
   resolve(answer: Answer): void;
@@ -26,8 +28,8 @@ type OpenRequest = {
 };
 
 /**
- * The newest messages of many subjects, from one request to the server and without a consumer (ADR-31 of NATS, servers since 2.11). Any
- * replica may answer, so in a replicated stream the answer counts only if it is as new as the leader was at the call.
+ * The newest messages of many subjects, or the messages of one, from one request to the server and without a consumer (ADR-31 of NATS, servers
+ * since 2.11). Any replica may answer, so what `newest` answers in a replicated stream counts only if it is as new as the leader was at the call.
  */
 export class BatchGets {
   readonly #connection: Connection;
@@ -53,7 +55,7 @@ export class BatchGets {
    * In order of their sequences. Undefined when more subjects match than the server answers, and on servers before 2.11. `all`: a filter for
    * all subjects of the stream.
    */
-  async newest(stream: string, all: string, subjects: readonly string[]): Promise<NewestMessage[] | undefined> {
+  async newest(stream: string, all: string, subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
     if (!this.isSupported) return undefined;
     if (subjects.length === 0) return [];
     const connection = this.#connection;
@@ -78,9 +80,22 @@ export class BatchGets {
     return answer === 'too many' ? undefined : answer.messages;
   }
 
+  /**
+   * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes; `isLast`: none follows them. A replica
+   * that lags behind the leader answers with fewer. Rejects with LogDenied if the user may not read the stream in this way.
+   */
+  async following(
+    stream: string,
+    { subject, from, recordsMax, bytesMax }: { subject: string; from: number; recordsMax: number; bytesMax: number },
+  ): Promise<{ messages: StoredMessage[]; isLast: boolean }> {
+    const query = { next_by_subj: subject, seq: Math.max(1, from), batch: recordsMax, max_bytes: bytesMax };
+    const answer = await retry(this.#connection, `reading ${stream}`, () => this.#request(stream, query));
+    return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
+  }
+
   /** Pages of one answer: the server ends it early when it has many bytes. */
   async #read(stream: string, subjects: readonly string[]): Promise<Exclude<Answer, string> | 'too many'> {
-    const messages: NewestMessage[] = [];
+    const messages: StoredMessage[] = [];
     for (let upTo = 0; ; ) {
       const last = messages.at(-1)?.seq;
       const page = await this.#request(stream, {
@@ -100,7 +115,7 @@ export class BatchGets {
     const token = nuid.next();
     const subject = `$JS.API.DIRECT.GET.${stream}`;
     const timer = setTimeout(() => this.#fail(token, transient('no answer')), SILENCE_MS_MAX);
-    this.#open.set(token, { messages: [], timer, subject, resolve, reject });
+    this.#open.set(token, { messages: [], isSeries: 'next_by_subj' in query, timer, subject, resolve, reject });
     if (!this.#connection.send(subject, JSON.stringify(query), this.#inbox + token))
       this.#fail(token, transient('not connected'));
     return promise;
@@ -129,12 +144,13 @@ export class BatchGets {
     const { headers } = msg;
     const number = (name: string) => Number(headers?.get(name) || 0);
     const { code = 0, description = '' } = headers ?? {};
-    if (code === 0) {
-      const subject = headers?.get('Nats-Subject') ?? '';
-      open.messages.push({ subject, seq: number('Nats-Sequence'), data: msg.data, msg });
-      return;
-    }
-    if (code === NO_MESSAGES && description !== 'No Results') this.#fail(token, transient('a message was replaced meanwhile'));
+    // In a series each message names the one before it, and the end names the last one.
+    const isBroken = open.isSeries && code !== NO_MESSAGES && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
+    if (isBroken) this.#fail(token, transient('a message was lost'));
+    else if (code === 0)
+      open.messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
+    else if (code === NO_MESSAGES && !open.isSeries && description !== 'No Results')
+      this.#fail(token, transient('a message was replaced meanwhile'));
     else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) this.#fail(token, transient(`${code} ${description}`));
     else {
       clearTimeout(open.timer);

@@ -26,6 +26,9 @@ const TRACESTATE = 'tracestate';
 const HOPLINE_TRACEPARENT = 'Hopline-Traceparent';
 export const MESSAGE_ID = 'Nats-Msg-Id';
 const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Subject-Sequence';
+/** `text` if a record of facts only adds text to open artifacts. */
+const CONTINUES = 'Hopline-Continues';
+const TEXT = 'text';
 
 const TRACEPARENT_FORM = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** W3C Trace Context 3.3.1.5 requires at least 512 characters to be propagated. Longer values are dropped. */
@@ -40,6 +43,8 @@ export type RecordHeaders = {
    * token.
    */
   copiesTrace?: boolean | undefined;
+  /** As in AppendOptions. */
+  continuesText?: boolean | undefined;
 };
 
 export function encodePayload(record: unknown): Uint8Array {
@@ -47,11 +52,12 @@ export function encodePayload(record: unknown): Uint8Array {
 }
 
 /** Always a new object, because nats.js changes its argument. */
-export function encodeHeaders({ id, expected, trace, copiesTrace = true }: RecordHeaders): MsgHdrs {
+export function encodeHeaders({ id, expected, trace, copiesTrace = true, continuesText = false }: RecordHeaders): MsgHdrs {
   requireRecordId(id);
   const encoded = headers();
   encoded.append(MESSAGE_ID, id);
   if (expected !== undefined) encoded.append(EXPECTED_SEQUENCE, `${expected}`);
+  if (continuesText) encoded.append(CONTINUES, TEXT);
   if (trace?.traceparent && TRACEPARENT_FORM.test(trace.traceparent)) {
     encoded.append(TRACEPARENT, trace.traceparent);
     if (copiesTrace) encoded.append(HOPLINE_TRACEPARENT, trace.traceparent);
@@ -67,6 +73,11 @@ export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarri
   if (!TRACEPARENT_FORM.test(traceparent)) return {};
   const tracestate = received.get(TRACESTATE);
   return { trace: { traceparent, ...(tracestate && { tracestate }) } };
+}
+
+/** Whether a record of facts is marked as one that only adds text to open artifacts. */
+export function decodeContinuesText(received: MsgHdrs | undefined): boolean {
+  return received?.get(CONTINUES) === TEXT;
 }
 
 /** The record, or the reason why the payload is not one. */

@@ -16,7 +16,7 @@ import {
  */
 export const COMPACT_VERSION = 2;
 
-/** A chunk of a lane whose artifact stands in the aggregate: `artifact.updated` without the members of the lane. */
+/** A chunk of a lane whose artifact is in the aggregate: `artifact.updated` without the members of the lane. */
 type StoredChunk = {
   kind: 'chunk';
   at: number;
@@ -34,7 +34,7 @@ type StoredChunk = {
   };
 };
 
-/** What an absent member of a stored aggregate means. */
+/** The values of members that are absent from a stored aggregate. */
 const DEFAULTS = { state: 'TASK_STATE_WORKING', role: 'supervisor', turn: 1 } as const;
 
 /** Members of an `artifact.updated` that a `chunk` restores; one with any other member is stored as it is. */
@@ -84,7 +84,7 @@ function expandAggregate(stored: object, facts: readonly Fact[], taskId: string)
   return { ...implied, ...stored } as Partial<TaskAggregate>;
 }
 
-/** Facts of the stored form have their generation, too. */
+/** Facts in the stored form have their generation as well. */
 function newestGeneration(facts: readonly Fact[]): number | undefined {
   return (facts as readonly { generation?: number }[]).findLast(fact => fact?.generation !== undefined)?.generation;
 }
@@ -132,7 +132,7 @@ function isSame(own: unknown, shown: unknown): boolean {
   return own === shown || JSON.stringify(own) === JSON.stringify(shown);
 }
 
-/** The members of a lane's artifact that stand on each of its events. */
+/** The members of a lane's artifact that each of its events repeats. */
 function shownMembers({ id: _id, transitory: _transitory, separateClose: _separateClose, ...shown }: LaneArtifact) {
   return shown;
 }

@@ -8,20 +8,20 @@ import type { Answer, WorkerPresence } from './worker-presence.ts';
 
 /** Interval at which a worker asks the next one of its role. */
 const ASK_MS = 500;
-/** The same while one of those that it asked has not answered. */
+/** The same interval while one of the workers that it asked has not answered. */
 const ASK_AGAIN_MS = 250;
 /** A worker without a connection for this long is dead. Longer than a reconnect to another server of a cluster takes. */
 const GONE_MS = 1_000;
 /** Workers publish their ids when they start. Such a message may be lost. */
 const LIST_MS = 10 * 60_000;
-/** Longest wait of a worker that knows no other. */
+/** Longest wait of a worker that knows no sibling. */
 const IDLE_MS = 60_000;
 /** A worker that takes an entry has this long to queue its items. Then it counts as dead too. */
 const TAKE_MS = 10_000;
 const NAK_TIMEOUT_MS = 2_000;
 const NAKS_AT_ONCE_MAX = 256;
 
-/** Workers of one role. Beyond it the server finds the items of a dead worker after the time for which they are claimed. */
+/** Maximum number of siblings that a worker knows. The items of any other dead worker are delivered again when its claim ends. */
 const SIBLINGS_MAX = 4_096;
 const WORKER = /^[0-9a-f-]{36}$/;
 
@@ -29,7 +29,7 @@ type Sibling = {
   /** The answer to the last question. */
   answer: Answer | undefined;
   asked: boolean;
-  /** Time in milliseconds for which the server has answered that it has no connection, and for which no answer has come. */
+  /** `goneMs`: for how long the server has answered that the worker has no connection. `silentMs`: for how long no answer has come. */
   goneMs: number | undefined;
   silentMs: number;
   /** When this worker first saw that the entry was taken, and its revision then. */
@@ -44,8 +44,8 @@ export type DeadWorkersOptions = {
 };
 
 /**
- * Finds dead workers of the same role and queues their items again. Each worker asks the one whose id follows its own, and
- * those behind it as far as they are not present. So each is asked by one sibling, and a single worker asks no other.
+ * Finds dead workers of the same role and queues their items again. Each worker asks the one whose id follows its own and, while that one is not
+ * present, the next ones. So each worker is asked by one sibling, and a worker without siblings asks none.
  */
 export class DeadWorkers {
   readonly #connection: Connection;
@@ -108,7 +108,7 @@ export class DeadWorkers {
   async #round(): Promise<void> {
     this.#busy = true;
     const nowMs = performance.now();
-    // While this process stood still, or had no connection, it received no answers.
+    // Answers could not arrive while this process was suspended or had no connection, so that time does not count.
     const elapsedMs = Math.min(nowMs - this.#askedAtMs, ASK_MS);
     this.#askedAtMs = nowMs;
     if (this.#connection.connected) {
@@ -126,7 +126,7 @@ export class DeadWorkers {
     if (!sibling.asked) return;
     sibling.goneMs = sibling.answer === 'gone' ? (sibling.goneMs ?? 0) + elapsedMs : undefined;
     if (sibling.answer === 'present') sibling.silentMs = 0;
-    // Without an answer of its own, it is unknown whether the other is silent.
+    // While this worker does not receive even its own answer, it is unknown whether the other one is silent.
     else if (sibling.answer === undefined && this.#isSelfPresent) sibling.silentMs += elapsedMs;
   }
 
@@ -134,7 +134,7 @@ export class DeadWorkers {
     return (goneMs !== undefined && goneMs >= GONE_MS) || silentMs >= this.#options.ackWaitMs;
   }
 
-  /** Asks the siblings behind this worker, up to the first that was present. The order is a ring. Returns whether all of them were. */
+  /** Asks the siblings that follow this worker, up to the first that was present. The order is a ring. Returns whether all of them were. */
   #ask(): boolean {
     const { presence } = this.#options;
     const ids = [...this.#siblings.keys()].sort();
@@ -174,7 +174,10 @@ export class DeadWorkers {
     if (!isKnown) this.#siblings.set(worker, { answer: undefined, asked: false, goneMs: undefined, silentMs: 0 });
   }
 
-  /** Queues the items of a dead worker again. The revision of its entry decides which sibling does, and shows it to the worker if that still lives. */
+  /**
+   * Queues the items of a dead worker again. The revision of its entry decides which sibling does it, and shows a worker that still lives that it has
+   * lost its items.
+   */
   async #take(worker: string, sibling: Sibling): Promise<void> {
     const { role, bucket, presence } = this.#options;
     const key = workerKey(role, worker);
@@ -185,7 +188,7 @@ export class DeadWorkers {
       await bucket.update(key, { ...entry.value, takenBy: presence.worker }, entry.revision);
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      // It has written, so it lives, or another sibling was faster.
+      // The worker has written its entry, so it lives, or another sibling was faster.
       sibling.goneMs = undefined;
       sibling.silentMs = 0;
       return;

@@ -34,9 +34,17 @@ import {
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
 import type { BatchGets } from './batch-get.ts';
-import { decodeFacts, decodeFactsOnly, decodeTrace, encodeFacts, isLaterFacts, MESSAGE_ID } from './codec.ts';
+import {
+  decodeContinuesText,
+  decodeFacts,
+  decodeFactsOnly,
+  decodeTrace,
+  encodeFacts,
+  isLaterFacts,
+  MESSAGE_ID,
+} from './codec.ts';
 import type { Connection } from './connection.ts';
-import { HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent, readExtents } from './retention.ts';
 import { retry } from './retry.ts';
@@ -81,7 +89,7 @@ export class JetStreamFacts implements FactLog {
     this.#isCompact = options.isCompact;
     this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, options.shards);
-    this.#history = new HistoryReader(connection, options.readBytesMax);
+    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, batchGets: options.batchGets });
     this.#follow = options.follow;
     const tailsOf = (stream: string) => {
       const sweepMs = (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2;
@@ -160,9 +168,10 @@ export class JetStreamFacts implements FactLog {
     }
   }
 
-  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts> {
+  read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts> {
     requireTaskId(taskId);
-    return this.#read(taskId, from, tenantTokenOf(owner));
+    const party = tenantTokenOf(owner);
+    return upTo === undefined ? this.#read(taskId, from, party) : this.#readUpTo(taskId, from, upTo, party);
   }
 
   async follow(taskId: string, after: FollowStart, signal: AbortSignal, owner?: Owner): Promise<AsyncIterable<StoredFacts>> {
@@ -209,21 +218,29 @@ export class JetStreamFacts implements FactLog {
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subjects.ofFacts(taskId);
     const stream = this.#streamOf(taskId);
+    const end = yield* this.#toRecords(taskId, this.#history.readToEnd(stream, subject, from, party));
+    if (end !== undefined) return end;
     const tail = (await this.#newest(stream, subject))?.seq ?? 0;
     if (tail < from) return tail;
-    // A follower is often only one record behind, which one request can read; a page takes four.
-    const next = await this.#next(stream, subject, from);
-    if (next?.seq === tail) {
-      const record = decodeFacts(next.data, taskId);
-      if (record) yield { seq: tail, record, storedAt: next.time.getTime(), ...originOf(next.header) };
-      else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
-      return tail;
-    }
-    for await (const { msg, seq, storedAt } of this.#history.read(stream, subject, from, tail, party)) {
-      const record = this.#decode(msg, taskId);
-      if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
-    }
+    yield* this.#readUpTo(taskId, from, tail, party);
     return tail;
+  }
+
+  #readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
+    return this.#toRecords(taskId, this.#history.read(this.#streamOf(taskId), this.#subjects.ofFacts(taskId), from, tail, party));
+  }
+
+  async *#toRecords<R>(taskId: string, messages: AsyncGenerator<HistoryMessage, R>): AsyncGenerator<StoredFacts, R> {
+    try {
+      for (let next = await messages.next(); ; next = await messages.next()) {
+        if (next.done === true) return next.value;
+        const { msg, seq, storedAt } = next.value;
+        const record = this.#decode(msg, taskId);
+        if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
+      }
+    } finally {
+      await messages.return(undefined as R);
+    }
   }
 
   /** From the leader: a lagging replica may answer a direct get. */
@@ -293,7 +310,7 @@ export class JetStreamFacts implements FactLog {
       const storedAt = Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '');
       return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(msg.headers) };
     };
-    return { seq, last, bytes: msg.data.length, decode };
+    return { seq, last, bytes: msg.data.length, continuesText: decodeContinuesText(msg.headers), decode };
   }
 
   #streamOf(taskId: string): string {

@@ -10,8 +10,7 @@ import {
 } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { Delivery } from './delivery.ts';
-import { HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtents } from './retention.ts';
@@ -37,7 +36,7 @@ export class JetStreamInputs implements InputLog {
     this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#writer = options.writer;
     this.#readBytesMax = options.readBytesMax;
-    this.#history = new HistoryReader(connection, options.readBytesMax);
+    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax });
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
@@ -144,7 +143,7 @@ export class JetStreamInputs implements InputLog {
     this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
   }
 
-  #toInput({ msg, seq, storedAt }: Delivery): StoredInput | RejectedInput {
+  #toInput({ msg, seq, storedAt }: HistoryMessage): StoredInput | RejectedInput {
     const origin = this.#subjects.originOf(msg.subject);
     if (origin === undefined) return { seq, taskId: this.#subjects.taskIdIn(msg.subject), fault: 'not a record' };
     const { taskId, writer } = origin;

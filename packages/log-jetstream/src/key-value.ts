@@ -155,7 +155,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async #revision(filter: string): Promise<number> {
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + filter });
-    // The last sequence of the stream would not do: that message may have been removed, and then no watch would ever reach it.
+    // The last sequence of the stream cannot be used: that message may have been removed, and then no watch would ever reach it.
     return (await retry(this.#connection, this.#stream, get))?.seq ?? 0;
   }
 

@@ -61,7 +61,7 @@ export class LogNames {
     return this.factsStreams[groupOf(shard, this.groups)]!;
   }
 
-  /** HOPLINE_PREFIX; empty without one. */
+  /** HOPLINE_PREFIX; empty if it is not set. */
   get prefix(): string {
     return this.#prefix;
   }

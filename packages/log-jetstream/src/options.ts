@@ -19,8 +19,8 @@ export type JetStreamLogOptions = {
   /** Expected number of stream groups, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
   groups?: number;
   /**
-   * Records of facts are stored without what they repeat, which versions from before 2026-11-24 cannot read. Needed once, for
-   * streams that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
+   * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed once, for streams
+   * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
    */
   compactsRecords?: boolean;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
@@ -37,9 +37,12 @@ export type JetStreamLogOptions = {
   maxAges?: Partial<MaxAges>;
   /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
   maxBytes?: Partial<MaxBytes>;
-  /** Time without an answer after which the items of a worker are delivered again; those of one without a connection are at once. Default ACK_WAIT_MS. */
+  /**
+   * Time without an answer after which the items of a worker are delivered again. The items of a worker without a connection are delivered again at
+   * once. Default ACK_WAIT_MS.
+   */
   ackWaitMs?: number;
-  /** Time before the items of a worker are delivered again when no other of its version is left to do so. Default CLAIM_MS. */
+  /** Time before the items of a worker are delivered again when no other worker of its version is left to queue them. Default CLAIM_MS. */
   claimMs?: number;
   /** Items of one queue of a role that run at the same time in all its workers. Default QUEUE_TURNS_MAX_DEFAULT. */
   queueTurnsMax?: number;
@@ -113,7 +116,7 @@ export type LogEvent =
   | { type: 'unknown-consumers'; stream: string; count: number; name: string }
   /** Messages for roles without workers were removed from the work stream. `name`: one of these roles. */
   | { type: 'unknown-work'; stream: string; count: number; name: string }
-  /** The stream or bucket removes its oldest entries by bytes, after `keptMs` and before the age at which it should. */
+  /** The stream or bucket removes its oldest entries after `keptMs` because of its limit in bytes, before they reach their age limit. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
    * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
@@ -137,8 +140,8 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a
- * record that is stored twice all the same changes nothing, because its ordinals are folded once.
+ * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a record
+ * that is still stored twice changes nothing, because its ordinals are folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
 /** The same for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
@@ -150,8 +153,9 @@ export const FACTS_DUPLICATE_WINDOW_MS = 1_000;
 export const LEASES_AGE_MS = 7 * DAY_MS;
 
 /*
- * Consumers of each stream. By default nats-server 2.15 allows 1,000, which one client could use up. The numbers
- * are for 1,000 agents, each with one process, and 50 processes of ingress: far beyond what a NATS cluster of today serves.
+ *
+ * Consumers of each stream. By default nats-server 2.15 allows 1,000, which one client could use up. The numbers are for 1,000 agents, each with one
+ * process, and 50 processes of ingress: far more than a NATS cluster can serve today.
  */
 
 /** At most nine consumers for each role (one for work without an owner, eight for tenants): 1,000 agents and the supervisors take 9,009. */
@@ -169,7 +173,10 @@ export const BUCKET_CONSUMERS_MAX = 2_500;
 export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
-/** Its items outlive a worker and all its siblings by this. Renewed twice in that time, so a shorter one costs more messages. */
+/**
+ * How long items stay claimed after a worker and all its siblings have died. Claims are renewed twice in this time, so a shorter time costs more
+ * messages.
+ */
 export const CLAIM_MS = 2 * 60_000;
 export const QUEUE_TURNS_MAX_DEFAULT = 4_096;
 export const OPEN_TIMEOUT_MS = 30_000;

@@ -38,8 +38,7 @@ export class RequeueCounts {
     const count = before.count + lost;
     const value = { deliveries: Math.max(before.deliveries, delivery - 1), count, begun: Math.max(begun, delivery) };
     const write = entry === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, entry.revision);
-    // If the entry is not written, the next delivery counts this one as not begun, which is bounded and better than an attempt that is not
-    // made.
+    // If the entry is not written, the next delivery counts this one as not begun. That is bounded, and better than an attempt that never runs.
     await write.catch(() => {});
     return count;
   }

@@ -15,8 +15,8 @@ type StreamState = {
 };
 
 /**
- * A condition that the operator of a stream must know: it removes entries because of bytes before they reach their age (discard policy
- * `old`), or it will soon refuse writes (`new`).
+ * A condition that the operator must know about: the stream removes entries because of its limit in bytes before they reach their age limit (discard
+ * policy `old`), or it will soon refuse writes (`new`).
  */
 export function shortageOf({ config, state }: StreamState, nowMs: number): LogEvent | undefined {
   const { name: stream, max_bytes, max_age, discard } = config;

@@ -53,7 +53,7 @@ export class RunningItems {
     return this.#items.get(seq)?.delivery;
   }
 
-  /** Whether another worker has queued the item again, so that it is no longer for this one to return. */
+  /** Whether another worker has queued the item again, so that this worker must not return it. */
   isLost(seq: number): boolean {
     return this.#items.get(seq)?.state === 'lost';
   }
@@ -106,12 +106,12 @@ export class RunningItems {
     this.#onChange();
   }
 
-  /** Another worker has taken over what the entry named. */
+  /** Another worker has taken over the items that the entry named. */
   loseClaimed(): void {
     for (const item of this.#items.values()) if (item.state === 'claimed') item.state = 'lost';
   }
 
-  /** Sets the time again for which the server keeps claimed items. */
+  /** Restarts the time for which the server keeps claimed items. */
   async renew(): Promise<void> {
     let left = RENEWALS_AT_ONCE_MAX;
     for (const item of [...this.#items.values()]) {
@@ -134,7 +134,7 @@ export class RunningItems {
       if (state === 'unclaimed' && nowMs - takenAtMs >= youngMs) inProgress(this.#connection, delivery.msg);
   }
 
-  /** Only a return with a delay sets a time that is longer than the ack wait of the queue, which is that of all versions. */
+  /** Only a return with a delay may set a time longer than the ack wait of the queue, which all versions share. */
   #extend({ delivery }: RunningItem): boolean {
     return later(this.#connection, delivery.msg, this.#claimMs);
   }

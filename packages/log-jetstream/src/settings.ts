@@ -71,7 +71,7 @@ export const LOG_SETTINGS = {
     optional: true,
     min: 1,
     max: SHARDS_MAX,
-    doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service takes the number of existing streams, and refuses to start if this setting has another.`,
+    doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service uses the number of existing streams, and refuses to start if this setting has another.`,
   },
   HOPLINE_STREAM_GROUPS: {
     type: 'integer',
@@ -153,7 +153,7 @@ export const LOG_SETTINGS = {
     min: 500,
     max: 10 * MINUTE_MS,
     unit: 'ms',
-    doc: 'Time without an answer after which the work of a supervisor or agent goes to another process of its role: one that stands still, or whose path to NATS is cut. The work of a process that is dead goes to another one after about a second.',
+    doc: 'Time without an answer after which the work of a supervisor or agent goes to another process of its role: one that is frozen, or whose path to NATS is cut. The work of a process that is dead goes to another one after about a second.',
   },
   HOPLINE_QUEUE_TURNS_MAX: {
     type: 'integer',

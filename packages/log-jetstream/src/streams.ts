@@ -69,7 +69,7 @@ export type StreamsOptions = {
   payloadBytesMax: number;
 };
 
-/** What the streams were created with, and services therefore use. */
+/** The settings with which the streams were created, and which services therefore use. */
 export type LogLayout = Shape & { isCompact: boolean };
 
 /** Numbers that are fixed when the streams are created. */
@@ -322,7 +322,7 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
 /** Errors with a transient status that a retry cannot fix: no cluster for the replicas, insufficient storage. */
 const PERMANENT = new Set([10074, 10047]);
 
-/** The account allows a stream fewer consumers than this one is to have. */
+/** The account allows a stream fewer consumers than this stream needs. */
 const MAXIMUM_CONSUMERS = 10026;
 
 function asMismatch(spec: Spec): (error: unknown) => never {

@@ -57,7 +57,7 @@ export class TaskSubjects {
     return this.#remember(this.#origins, subject, { taskId, writer });
   }
 
-  /** The token of a subject of inputs that names the task, whatever it is; empty without one. */
+  /** The token that names the task in a subject of inputs, whether or not it is a valid id; empty if there is none. */
   taskIdIn(subject: string): string {
     return this.#tokensOf(subject)[0] ?? '';
   }

@@ -63,7 +63,7 @@ function relay(rights: Rights): void {
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
   rights.findMembers('relay.*');
-  // Once, for the tasks of relays of the version before.
+  // Read once, for tasks that relays of the previous version entered.
   rights.watch('tasks');
   rights.write('tasks', '*');
   rights.match('taskLists');
@@ -185,14 +185,16 @@ class Rights {
   }
 
   readFacts(): void {
-    for (const stream of this.#names.factsStreams) this.#read(stream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+    for (const stream of this.#names.factsStreams) {
+      this.#read(stream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+      this.#api(`DIRECT.GET.${stream}`);
+    }
   }
 
   /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
   listTasks(): void {
     this.match('taskLists');
     this.match('leases', 'shard.*');
-    this.#api(...this.#names.factsStreams.map(stream => `DIRECT.GET.${stream}`));
   }
 
   followFacts(): void {

@@ -82,7 +82,7 @@ export async function runItem(
     // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
     await confirmDone(connection, newest, options);
   } catch (error) {
-    // An item that another worker has queued again is no longer for this one to return.
+    // This worker must not return an item that another worker has queued again.
     if (running.isLost(seq)) return;
     if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {

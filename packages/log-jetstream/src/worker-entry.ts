@@ -3,8 +3,8 @@ import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES } from './names.ts';
 
 /**
- * What a worker has written about itself in the bucket of requeues: the items that it runs. When it is dead, another worker of the role
- * queues them again, which takes what the server needs to know of each delivery. PROTOCOL.md section 6.1.
+ * What a worker has written about itself in the bucket of requeues: the items that it runs. When it is dead, another worker of the role queues them
+ * again, so the entry has the numbers by which the server identifies each delivery. PROTOCOL.md section 6.1.
  */
 export type WorkerEntry = {
   queues: ClaimedQueue[];
@@ -21,7 +21,7 @@ type ClaimedQueue = { acks: string; items: number[] };
 const PLACE = '#';
 const NUMBERS = 3;
 
-/** Bytes of an entry are at most some 24 for each item, and NATS stores 1 MiB by default. Items beyond it are kept alive one by one. */
+/** An entry takes at most about 24 bytes for each item, and NATS stores 1 MiB by default. Items above this number are kept alive one by one. */
 export const CLAIMED_ITEMS_MAX = 32_768;
 
 export function workerKey(role: Role, worker: string): string {
@@ -46,7 +46,7 @@ export function workerEntry(deliveries: Iterable<Delivery>): WorkerEntry {
     const tokens = delivery.msg.reply!.split('.');
     const at = numbersAt(tokens);
     const consumer = tokens.slice(0, at).join('.');
-    // Time and count behind the numbers differ between deliveries. The server ignores them.
+    // The time and the count after the numbers differ between deliveries, and the server ignores them.
     const queue = queues.get(consumer) ?? { acks: [consumer, PLACE, ...tokens.slice(at + NUMBERS)].join('.'), items: [] };
     queue.items.push(delivery.deliveries, delivery.seq, delivery.consumerSeq);
     queues.set(consumer, queue);

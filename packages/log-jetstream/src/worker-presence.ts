@@ -20,7 +20,7 @@ import {
 const CLAIM_AFTER_MS = 100;
 /** Minimum time between two entries of a worker. */
 const CLAIM_INTERVAL_MS = 250;
-/** An entry names items that have ended for up to this long. */
+/** An entry may name an item for this long after the item has ended. */
 const RELEASE_AFTER_MS = 1_000;
 /** Wait after an entry that could not be written. */
 const RETRY_MS = 1_000;
@@ -40,7 +40,7 @@ export type WorkerPresenceOptions = {
   running: RunningItems;
   /** Another worker of the role has started. */
   onSibling: (worker: string) => void;
-  /** What a sibling has answered, or the server in its place. */
+  /** The answer of a sibling, or of the server in its place. */
   onAnswer: (worker: string, answer: Answer) => void;
 };
 
@@ -104,7 +104,7 @@ export class WorkerPresence {
     this.#connection.send(this.#subject(workerSubject(role, worker)), ASKED, answerTo);
   }
 
-  /** Makes another worker look whether it still has its entry. */
+  /** Makes another worker check whether it still has its entry. */
   check(worker: string): void {
     this.#connection.send(this.#subject(workerSubject(this.#options.role, worker)), CHECK);
   }
@@ -234,7 +234,7 @@ export class WorkerPresence {
       // A server that was killed may have forgotten how long the items are claimed.
       else await running.renew();
     } catch {
-      // The next entry, or the next reconnect, shows it.
+      // The next write of the entry, or the next reconnect, detects it.
     }
   }
 

@@ -25,9 +25,10 @@ export interface FactLog {
 
   /**
    * Records of a task from log sequence `from` (inclusive) up to the newest one at the time of the call, in order. Leaves no consumer
-   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns.
+   * behind. `owner`: the owner of the task, if known, so that reads of different tenants take turns. `upTo`: sequence of the newest record, if just
+   * read, which saves the request for it.
    */
-  read(taskId: string, from: number, owner?: Owner): AsyncIterable<StoredFacts>;
+  read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts>;
 
   /**
    * Records of a task after log sequence `after`: stored ones first, then live ones as they arrive, each exactly once and in order. Missed
@@ -61,9 +62,11 @@ export type RecordMark = { seq: number; id: string };
  * Start of a follower: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
  * - `{ newest }`: the sequence of the task's newest record a moment ago. Nothing is read first either: a record stored since
- *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one.
+ *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one. With `skipsText` the follower
+ *   does not receive live records that only continue text (`AppendOptions.continuesText`), and does not decode them. A record that it reads
+ *   from the log is always received.
  */
-export type FollowStart = number | 'new' | { newest: number };
+export type FollowStart = number | 'new' | { newest: number; skipsText?: boolean };
 
 /** Start of a read: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
 export type ReadStart = { seq: number } | { sinceMs: number };
@@ -100,8 +103,11 @@ export function toLogExtent(groups: readonly StreamExtent[], shards: number): Lo
   };
 }
 
-/** `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. */
-export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number };
+/**
+ * `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. `continuesText`: the record only adds text to open
+ * artifacts (`onlyContinuesText` of packages/task), so followers with `skipsText` do not need it.
+ */
+export type AppendOptions = { expected: number; id: string; trace?: TraceCarrier; timeoutMs?: number; continuesText?: boolean };
 
 export type StoredFacts = {
   /** Log sequence. */

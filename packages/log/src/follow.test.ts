@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
+import { until } from '../../../test/kit/until.ts';
 import { HistoryLost } from './errors.ts';
 import type { StoredFacts } from './fact-log.ts';
 import {
@@ -81,14 +82,14 @@ function taskLog() {
       for (const { onLost } of pushes) onLost();
     },
     /** `times`: number of times the live message arrives. */
-    append(times: number, gap = 1) {
+    append(times: number, { gap = 1, continuesText = false } = {}) {
       const last = records.at(-1)?.seq ?? 0;
       seq += gap;
       generation += 1;
       const record: FactRecord = factRecord('task-1', generation, records[0]?.seq ?? 0);
       const stored = { seq, record };
       records.push(stored);
-      const live: LiveRecord = { seq, last, bytes: 100, decode: () => stored };
+      const live: LiveRecord = { seq, last, bytes: 100, continuesText, decode: () => stored };
       for (let i = 0; i < times; i += 1) for (const { onLive } of listeners) onLive(live);
     },
     /** Stores a record whose task begins at `startSeq`, without a live message. */
@@ -96,7 +97,7 @@ function taskLog() {
       const stored = { seq: at, record: factRecord('task-1', at, startSeq) };
       const last = records.at(-1)!.seq;
       records.push(stored);
-      return { seq: at, last, bytes: 100, decode: () => stored };
+      return { seq: at, last, bytes: 100, continuesText: false, decode: () => stored };
     },
     expire: (count: number) => void records.splice(0, count),
     /** Removes the newest records, so that their sequences are used again. */
@@ -150,7 +151,7 @@ test('each stored record is yielded once and in order, whatever is lost, duplica
         slow ? tick : undefined,
       );
       for (const { kind, ...how } of steps) {
-        if (kind === 'append' && 'times' in how) log.append(how.times, how.gap);
+        if (kind === 'append' && 'times' in how) log.append(how.times, { gap: how.gap });
         else if (kind === 'reconnect') log.reconnect();
         else await tick();
       }
@@ -183,7 +184,7 @@ test('each record is yielded once and in order while tails are pushed, and no ta
       await tick();
       const { checks } = log;
       for (const { kind, ...how } of steps) {
-        if (kind === 'append' && 'times' in how) log.append(how.times, how.gap);
+        if (kind === 'append' && 'times' in how) log.append(how.times, { gap: how.gap });
         else if (kind === 'push') log.push();
         else await tick();
       }
@@ -306,7 +307,7 @@ test('a gap is read from its first record, or from the first record of a new tas
   const got: number[] = [];
   const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void reasons.push(reason) };
   const ended = collect(await follow(log.source, 'new', abort.signal, options), got);
-  log.append(0, 1_000);
+  log.append(0, { gap: 1_000 });
   log.append(1);
   log.append(1);
   while (got.length < 3) await tick();
@@ -474,7 +475,7 @@ test('a log that ends before a yielded record ends the follower, after a quiet t
 test('a live record whose predecessor is older than a yielded record ends the follower', async () => {
   const { log, got, ended } = await followerOfFive(({ source }) => source, 60_000);
   log.lose(3);
-  log.append(1, 10);
+  log.append(1, { gap: 10 });
   await assert.rejects(ended, HistoryLost);
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
@@ -522,4 +523,26 @@ test('a lagging tail, or one that retention removed, does not end a follower', a
   while (expired.got.length < 6) await tick();
   expired.abort.abort();
   await expired.ended;
+});
+
+test('a follower that skips text receives the records between, in order, and reads the log if one of them is lost', async () => {
+  const log = taskLog();
+  log.append(1);
+  const abort = new AbortController();
+  const reread: RereadReason[] = [];
+  const options = { tailCheckMs: TAIL_CHECK_MS, onReread: (why: RereadReason) => void reread.push(why) };
+  const seen: number[] = [];
+  const ended = collect(await follow(log.source, { newest: 1, skipsText: true }, abort.signal, options), seen);
+  for (let n = 0; n < 5; n += 1) log.append(1, { continuesText: true });
+  log.append(1);
+  await until(() => seen.length === 1);
+  assert.deepEqual([seen, log.reads], [[7], []]);
+  log.append(1, { continuesText: true });
+  // Lost: the next live record names it, and the log is read, with the text that follows it.
+  log.append(0);
+  log.append(1, { continuesText: true });
+  await until(() => seen.includes(9));
+  assert.ok(reread.includes('gap'));
+  abort.abort();
+  await ended;
 });

@@ -557,6 +557,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
     full.appended.slice(0, 2).map(({ inputs }) => ordinalsOf(inputs[0]!)),
     [1, RECORD_TOKENS_MAX],
   );
+  await full.writer.flush();
 
   const { log, appended } = heldLog();
   const narrow = createInputWriter(log, {
@@ -569,6 +570,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
     await narrow.ready();
   }
   assert.ok(appended.length > 1);
+  await narrow.flush();
 });
 
 test('a held input does not wait for held text beyond its own time, and text does not wait for it', async () => {
@@ -671,6 +673,24 @@ test('a held input added while a record is in flight is not sent when that recor
     appended[1]?.inputs.map(({ kind }) => kind),
     ['remote-run', 'text'],
   );
+});
+
+test('a held input waits for its whole time when the input held before it was sent early', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { log, appended } = heldLog();
+  const writer = createInputWriter(log, OPTIONS);
+  const settled = () => new Promise<void>(resolve => setImmediate(resolve));
+  writer.addHeld(REMOTE_RUN, 1_000);
+  await settled();
+  writer.token('answer', 'a');
+  await settled();
+  await settled();
+  assert.equal(appended.length, 1);
+  writer.addHeld(REMOTE_RUN, 60_000);
+  await settled();
+  t.mock.timers.tick(1_000);
+  await settled();
+  assert.equal(appended.length, 1);
 });
 
 test('a held input is sent by itself after its hold time', async () => {

@@ -107,7 +107,7 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
-  /** When the record must leave for an input of its own, on the clock of holds; text beside it has a time of its own. */
+  /** When an input that is not text makes the record leave, on the clock of holds. Text in the record has its own time. */
   leaveAtMs: number;
   hasText: boolean;
   /** How long the writer held its oldest text by the rule; undefined without text, or without a rule. */
@@ -237,7 +237,7 @@ class Writer implements InputWriter {
     draft.hasText = true;
     if (this.#hold !== undefined) this.#arrived(lane, text);
     this.#count(draft, 1, bytes);
-    // A record of a burst that is held needs no look for each token.
+    // A held record of a burst need not be checked for each token.
     if (!this.#isInBurst || this.#sealed.length > 0) this.#queueCheck();
   }
 
@@ -284,7 +284,7 @@ class Writer implements InputWriter {
     this.#waitingBytes += bytes;
   }
 
-  /** Looks at the end of this step whether the open record must leave, unless another one is in flight. */
+  /** Checks at the end of this step whether the open record must leave, unless another one is in flight. */
   #queueCheck(): void {
     if (this.#inFlight || this.#checkQueued) return;
     this.#checkQueued = true;
@@ -321,6 +321,8 @@ class Writer implements InputWriter {
 
   /** Sends the open record, held text together with that of other writers. A first text leaves at once. */
   #leave(dueMs: number, nowMs: number): void {
+    // A record that leaves early leaves its timer behind, which would send the next record too soon.
+    clearTimeout(this.#timer);
     this.#timer = undefined;
     const { pace } = this.#options;
     if (pace === undefined || dueMs === 0 || this.#open?.hasText !== true) this.#pump();
@@ -333,7 +335,7 @@ class Writer implements InputWriter {
   }
 
   #dueMs({ leaveAtMs, hasText }: Draft, nowMs: number): number {
-    // A source that waits for room, and a caller that waits for the record, do not wait for the rule.
+    // No text is held while a source waits for room or a caller waits for the record.
     if (leaveAtMs === 0 || this.#flushing.length > 0 || !this.isReady) return 0;
     if (this.#isInBurst && this.#timer !== undefined) return this.#timerDueMs;
     if (!hasText) return leaveAtMs;

@@ -6,8 +6,8 @@ export interface KeyValue<V> {
   /** The current entries with keys `<prefix>.<one token>`, sorted by key. Each costs a read, so use it for small groups. */
   under(prefix: string): Promise<Entry<V>[]>;
   /**
-   * The current entries whose keys match one of the filters, which are keys in which `*` stands for one token. One request to a server
-   * since 2.11 answers up to MATCHES_PER_REQUEST_MAX entries; more of them, and older servers, take a consumer.
+   * The current entries whose keys match one of the filters, which are keys in which `*` stands for one token. One request to a server of 2.11 or
+   * later returns up to MATCHES_PER_REQUEST_MAX entries. More entries, and older servers, need a consumer.
    */
   match(filters: readonly string[]): Promise<Entry<V>[]>;
   /** Number of current entries whose keys match a filter. */

@@ -13,7 +13,8 @@ export function startSeqOf({ seq, record }: StoredFacts): number {
 /** Reads all stored records of the task with the given newest record, each fact once. */
 export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
   if (isWhole(newest)) return fromStart([newest]);
-  return fromStart(facts.read(newest.record.aggregate.taskId, startSeqOf(newest), newest.record.aggregate.owner));
+  const { taskId, owner } = newest.record.aggregate;
+  return fromStart(facts.read(taskId, startSeqOf(newest), owner, newest.seq));
 }
 
 /** Reads like `readTask`, then follows the task until `signal` aborts. */

@@ -15,7 +15,9 @@ import type { TaskIndexEntry } from './task-index-entry.ts';
  */
 export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
 
-/** What a list needs of an ended task. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown. */
+/**
+ * The members of an ended task that a list needs. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown.
+ */
 export type EndedTask = [taskId: string, contextId: string, state: TaskState, at: number, generation: number, seq: number];
 
 /** Oldest end first. */
@@ -66,7 +68,7 @@ export function ownerFilters(role: Role, owner: Owner): string[] {
   const tokens = listTokensOf(role, owner);
   return ['t.*', 'ended'].map(rest => `${tokens.tenant}.${tokens.owner}.*.${rest}`);
 }
-/** The entries of an owner's, or with `isTenant` of a tenant's tasks that have not ended. */
+/** The entries of tasks that have not ended: those of an owner or, with `isTenant`, of the owner's tenant. */
 export function openFilter(role: Role, owner: Owner, isTenant = false): string {
   const tokens = listTokensOf(role, owner);
   return `${tokens.tenant}.${isTenant ? '*' : tokens.owner}.*.t.*`;

@@ -6,8 +6,8 @@ import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
  */
 export const GATHER_MS = 10;
 /**
- * Processors fill up when the median of the appends is more than this many times the fastest one: the cost of an event grows from there. Measured
- * on two cores beside other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
+ * The processors are nearly busy when the median time of an append is more than this many times the fastest one; above that, the cost of an event
+ * grows. Measured on two cores that were shared with other programs: 2 to 3 times at 1 to 30 streams of 20 tokens/s, 10 times and more at 100.
  */
 export const SLOW_APPEND_FACTOR = 3;
 /** No append counts as faster than this many milliseconds. */
@@ -17,13 +17,13 @@ export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
 /** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
 /**
- * How much more an event costs where all text waits for other text to leave with: a process with that many streams fills processors. At 20
- * tokens/s a chunk then has three tokens instead of two, at the same median age.
+ * How much more an event costs when all text waits to leave together with other text, because a process with so many streams keeps the processors
+ * busy. At 20 tokens/s a chunk then has three tokens instead of two, at the same median age.
  */
 export const CROWDED_COST_SHARE = 0.75;
 /** Weight of the newest text in the share that waits. */
 const CROWDED_STEP = 1 / 32;
-/** A step of the estimated median. So it doubles or halves within 15 appends. */
+/** Factor of one step of the estimated median, which can thus double or halve within 15 appends. */
 const MEDIAN_STEP = 1.05;
 
 /**
@@ -50,7 +50,7 @@ export class TextPace {
     return this.#coalesce.eventCostMs === 0 ? undefined : new TextHold(this.#coalesce);
   }
 
-  /** Cost of an event now, in token-milliseconds. */
+  /** Current cost of an event, in token-milliseconds. */
   get eventCostMs(): number {
     const factor = this.#medianMs / (SLOW_APPEND_FACTOR * this.#fastestMs);
     const crowdedMs = this.#coalesce.eventCostMs * (1 + CROWDED_COST_SHARE * this.#crowded);

@@ -38,7 +38,7 @@ export const CAIPE: ConductingProfile = {
     final_result: 'result',
     tool_notification_start: 'call-start',
     tool_notification_end: 'call-end',
-    // C-1: the name that CAIPE documents beside it.
+    // C-1: the name that CAIPE documents in addition.
     tool_notification_complete: 'call-end',
     progress: 'progress',
   },

@@ -78,7 +78,7 @@ for (const dialect of ['1.0', '0.3'] as const) {
 test('records as large as a cluster may store are served, and the largest messages are answered', {
   timeout: 60_000,
 }, async t => {
-  // An image, where NATS accepts 8 MB.
+  // The record of an image, from a NATS server that accepts 8 MB.
   const raw = Buffer.alloc(2 * 1024 * 1024).toString('base64');
   const recordings = await record('task-large', async task => {
     await task.message(QUESTION, 'm-recorded', 'supervisor', 'caipe').store();

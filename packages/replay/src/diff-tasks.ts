@@ -12,7 +12,7 @@ export type TaskPart = {
   b: string | undefined;
 };
 
-/** A part that is not the same. */
+/** A part that differs. */
 export type TaskDifference = TaskPart;
 
 /** Numbers of a task, which differ between any two runs. */

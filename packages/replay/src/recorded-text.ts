@@ -54,7 +54,7 @@ export class RecordedText implements TextCutter {
     for (const pending of this.#pending.values()) yield* this.#takeAll(pending, true);
   }
 
-  /** After the last input, everything up to the folded sequence must be in a chunk. */
+  /** After the last input, every input up to the folded sequence must be in a chunk. */
   *releaseDue(_now: number, isOver: boolean): Generator<TextRun, void> {
     if (!isOver) yield* this.#takeChunks('not closed');
     else {
@@ -64,9 +64,8 @@ export class RecordedText implements TextCutter {
   }
 
   /**
-   * Takes the stored chunks whose tokens have all been read. A chunk that contains the close of its lane waits for `closing`; it is the
-   * last one taken, and the result is then true. A chunk that another input may close waits for that input, too, while nothing is `not
-   * closed`.
+   * Takes the stored chunks whose tokens have all been read. A chunk that closes its lane is taken only if `closing` is its text; it is then the last
+   * one taken, and the result is true. `not closed`: this input closes nothing, so a chunk after which another input may close the lane waits too.
    */
   *#takeChunks(closing: PendingText | 'not closed' | undefined): Generator<TextRun, boolean> {
     for (let chunk = this.#facts.nextChunk; chunk !== undefined; chunk = this.#facts.nextChunk) {

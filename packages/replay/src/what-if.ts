@@ -129,8 +129,8 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
 }
 
 /**
- * The inputs as they would have been stored if no producer had held text: each token as long after its creation as its record was stored after the
- * hold. Only then do other settings show how long text would have waited.
+ * The inputs as they would have been stored if no producer had held text: the time that a record took from the end of its hold to the log counts from
+ * the creation of each of its tokens. Only then do other settings show how long text would have waited.
  */
 function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
   const apart = inputs.flatMap(input => {

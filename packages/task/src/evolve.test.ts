@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import { isVisible } from '@hopline/events';
+import { type ArtifactUpdated, type Fact, isVisible, type LaneState, type TaskAggregate } from '@hopline/events';
 import fc from 'fast-check';
-import { evolve } from './evolve.ts';
+import { evolve, onlyContinuesText } from './evolve.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const lane = fc.constantFrom('a', 'b', 'plan');
@@ -121,4 +121,66 @@ test('a whole artifact in one event does not become a lane, and adds nothing to 
 
 test('a log that does not begin with task.created throws', () => {
   assert.throws(() => evolve(undefined, { kind: 'call.started', at: 1, call: 'c', agent: 'a' }), /begins with call.started/);
+});
+
+test('a record that only continues text changes generation, time and folded ordinals, and nothing else', () => {
+  const decided = ({ at: _at, generation: _generation, lanes, ...rest }: TaskAggregate) => ({
+    ...rest,
+    lanes: Object.entries(lanes).map(([name, { n: _n, splitOffset: _offset, ...state }]) => [name, state]),
+  });
+  const text = (story: Scenario) => story.open(agent(), 'a').text(agent(), 'a', 'x').text(agent(), 'a', 'y');
+  const textual = fc.oneof(step, fc.constant(text));
+  let marked = 0;
+  fc.assert(
+    fc.property(fc.array(textual, { maxLength: 40 }), steps => {
+      let before: TaskAggregate | undefined;
+      for (const fact of run(steps).facts) {
+        const after = evolve(before, fact);
+        if (before !== undefined && onlyContinuesText(before, [fact])) {
+          marked += 1;
+          assert.deepEqual(decided(after), decided(before));
+        }
+        before = after;
+      }
+    }),
+  );
+  assert.ok(marked > 0, 'no record was marked');
+});
+
+const OPEN: LaneState = { producer: 'call-1', attempt: 2, phase: 'open', n: 3 };
+
+const taskWith = (lane: LaneState | undefined) => ({ lanes: lane ? { answer: lane } : {} }) as unknown as TaskAggregate;
+
+function chunk({ append = true, lastChunk = false, attempt = 2, lane = 'answer' } = {}): ArtifactUpdated {
+  const artifact = { artifactId: 'a', parts: [{ text: 'word' }] };
+  const artifactUpdate = { taskId: 't', contextId: 'c', artifact, append, lastChunk };
+  return {
+    kind: 'artifact.updated',
+    at: 1,
+    generation: 4,
+    producer: 'call-1',
+    attempt,
+    lane,
+    event: { artifactUpdate },
+  } as ArtifactUpdated;
+}
+
+const ENDED = { kind: 'call.ended', at: 1, call: 'call-1', agent: 'a', state: 'TASK_STATE_COMPLETED' } as Fact;
+
+test('a record of chunks that are appended to open lanes only continues text', () => {
+  assert.equal(onlyContinuesText(taskWith(OPEN), [chunk(), chunk()]), true);
+});
+
+test('a record from which a worker decides something does not only continue text', () => {
+  const cases: [string, LaneState | undefined, Fact[]][] = [
+    ['no fact', OPEN, []],
+    ['the first chunk of a lane', { ...OPEN, phase: 'declared' }, [chunk({ append: false })]],
+    ['a chunk of an unknown lane', undefined, [chunk()]],
+    ['text that replaces that of an earlier attempt', { ...OPEN, phase: 'replacing' }, [chunk({ append: false })]],
+    ['a chunk of a newer attempt', { ...OPEN, attempt: 1 }, [chunk()]],
+    ['the last chunk', OPEN, [chunk({ lastChunk: true })]],
+    ['the end of a call beside text', OPEN, [chunk(), ENDED]],
+  ];
+  for (const [what, lane, facts] of cases) assert.equal(onlyContinuesText(taskWith(lane), facts), false, what);
+  assert.equal(onlyContinuesText(undefined, [chunk()]), false, 'the first record of a task');
 });

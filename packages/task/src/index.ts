@@ -10,7 +10,7 @@ export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WOR
 export { isKnownProducer, isOfOtherAgent, producerAgent, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
 export type { Decision } from './decision.ts';
 export { artifactIdOf, failTask } from './decision.ts';
-export { evolve } from './evolve.ts';
+export { evolve, onlyContinuesText } from './evolve.ts';
 export { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project, projectRecord, TaskViewBuilder } from './project.ts';

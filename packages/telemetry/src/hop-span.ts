@@ -26,7 +26,7 @@ export const HOP_LINKS_MAX = 8;
 /** Steps of one segment that become span events; further ones only change the attributes. */
 export const HOP_STEPS_MAX = 64;
 
-/** Amounts are at least 0. */
+/** Marks an absent amount, because amounts are never negative. */
 const NO_COUNT = -1;
 
 const KINDS = {
@@ -210,7 +210,7 @@ class RecordingHop implements Hop {
   #steps = 0;
   #firstLink: string | undefined;
   #lastLink: TraceCarrier | undefined;
-  /** A segment that is too old has ended. */
+  /** True once a segment has ended because of its age. */
   #isLong = false;
   #timer: NodeJS.Timeout;
   #ended = false;

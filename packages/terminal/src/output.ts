@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const DIM = '2';
 const RED = '31';
 
-/** For a terminal that does not know its width. */
+/** Used if the terminal does not report its width. */
 const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 20;
 const ROWS_DEFAULT = 24;

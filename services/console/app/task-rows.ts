@@ -66,7 +66,7 @@ export function withWaitingShown({ shown, waiting }: TaskList): TaskList {
   return { shown: [...waiting, ...shown], waiting: [] };
 }
 
-/** Time of the newest status, for the next request; undefined without one. */
+/** Time of the newest status, for the next request; undefined if there is none. */
 export function newestAt({ shown, waiting }: TaskList): string | undefined {
   return [...shown, ...waiting].reduce<string | undefined>(
     (newest, { at }) => (newest !== undefined && newest >= at ? newest : at),

@@ -194,7 +194,7 @@ test('after the duplicate window the work of a silent agent is requested again o
   assert.deepEqual(await task.requestedBy(task.relay({ windowMs: 0 }), 1), ['t:call-1-1']);
 });
 
-test('a call that is folded before the text in front of it is requested again even if its record is not folded', async t => {
+test('a call is requested again by the next relay even if earlier text, which still waits, keeps its record from counting as folded', async t => {
   const task = new Calls(t);
   const dead = await task.relay({ queues: false });
   await task.send();

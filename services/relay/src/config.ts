@@ -25,7 +25,7 @@ const declared = defineServiceConfig({
   HOPLINE_COMPACT_RECORDS: {
     type: 'boolean',
     default: false,
-    doc: 'Store records of facts without what they repeat, also in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
+    doc: 'Store records of facts without the values that they repeat, also in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
   },
   HOPLINE_LEASE_MS: {
     type: 'integer',

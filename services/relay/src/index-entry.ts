@@ -9,8 +9,9 @@ export type OpenTask = { entry: TaskIndexEntry; revision: number };
 /** An entry. Without `at`, the time of the previous entry is kept. */
 export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 /**
- * Stores an entry unless a later one is stored: resolves with what is stored then, and undefined if nothing had to be. `known`: the entry as this
- * process wrote it, which saves a read; an older one costs a conflict. `isSettled`: asked when there is no entry, whether there should be none.
+ * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be. `known`: the entry
+ * as this process wrote it, which saves a read; an outdated one costs a conflict. `isSettled`: called when there is no entry; true if there should be
+ * none.
  */
 export async function storeEntry(
   bucket: KeyValue<TaskIndexEntry>,

@@ -15,7 +15,7 @@ import type { Logger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
 import type { ShardTasks } from './shard-tasks.ts';
 
-/** Ended tasks of one list that are written together, and of all lists that are in memory. */
+/** Maximum ended tasks of one list that are written together, and of all lists that are held in memory. */
 const LIST_TASKS_MAX = 192;
 const TASKS_IN_MEMORY_MAX = 50_000;
 const WRITES_AT_ONCE_MAX = 64;
@@ -30,9 +30,9 @@ export type ListMigrationOptions = {
 };
 
 /**
- * Enters the tasks of a shard into the task lists whose last owner was a relay of an earlier version, which wrote its entries only by
- * task id. The whole bucket of those entries is read once, for all such shards of this relay together. The lease then has
- * `listed`, which servers wait for, and which the next relay of this version finds.
+ * Enters the tasks of shards whose last owner was a relay of an earlier version into the task lists. That relay wrote the entries only by task id.
+ * The whole bucket of those entries is read once, for all such shards of this relay together. Afterwards the lease has `listed`: servers wait for it,
+ * and the next relay of this version does not enter the tasks again.
  */
 export class ListMigration {
   readonly #options: ListMigrationOptions;

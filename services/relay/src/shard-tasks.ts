@@ -18,9 +18,9 @@ import { indexEntry, stepOf } from './side-effects.ts';
 /** Pause before entries are read again that could not be read. */
 const RELOAD_MS_BASE = 200;
 const RELOAD_MS_MAX = 5_000;
-/** Time between two reads of the entries of a shard, which find those that no relay of this shard wrote. */
+/** Time between two reads of the entries of a shard, which find entries that no relay of the shard wrote. */
 const RECHECK_MS = 10 * 60_000;
-/** An entry without a fact is removed after this long: its server ended before it stored the message. */
+/** An entry without a fact is removed after this long, because its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
 
 export type ShardTasksOptions = {
@@ -29,14 +29,14 @@ export type ShardTasksOptions = {
   /** Epoch milliseconds. */
   now: () => number;
   logger: Logger;
-  /** The entry of a task of an owned shard; undefined when the task has ended or the shard has left. */
+  /** The entry of a task of an owned shard; undefined when the task has ended or the shard has another owner. */
   onChange: (taskId: string, task: OpenTask | undefined) => void;
   recheckMs?: number;
 };
 
 /**
- * The open tasks of the shards that this relay owns. They are read once when a shard begins; from then on this relay is the one that writes
- * them. So the work of a relay depends on its own tasks, neither on the number of stored tasks nor on what other relays write.
+ * The open tasks of the shards that this relay owns. They are read once when a shard begins; from then on only this relay writes them. So the work of
+ * a relay depends only on its own tasks, not on the number of stored tasks or on what other relays write.
  */
 export class ShardTasks {
   readonly #options: ShardTasksOptions;
@@ -75,7 +75,7 @@ export class ShardTasks {
     const { taskLists, tasks, shards } = this.#options.log;
     const key = listKeyOf(taskId, write, shards);
     const isSettled = async () => {
-      // The entry by id is written after this one. So this one was stored, and has moved to the ended tasks since.
+      // The entry by id is written after this one, so this one was stored and has since moved to the ended tasks.
       const byId = isTerminal(write.state) ? (await tasks.get(taskId))?.value : undefined;
       return byId !== undefined && isTerminal(byId.state) && byId.generation >= write.generation;
     };
@@ -144,7 +144,7 @@ export class ShardTasks {
     for (const [taskId, task, key] of doubtful) if (!signal.aborted) await this.#verify(taskId, task, key);
   }
 
-  /** A server entered the task; its relay should have written the entry long ago. */
+  /** Checks an entry that a server wrote and that the relay of its shard should have replaced long ago. */
   async #verify(taskId: string, { revision }: OpenTask, key: string): Promise<void> {
     const { log, logger } = this.#options;
     const newest = await log.facts.last(taskId);

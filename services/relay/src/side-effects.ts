@@ -77,7 +77,7 @@ function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
       return messageItem(aggregate, { turn: fact.turn, message: fact.message, metadata: fact.request });
     case 'call.started': {
       const item = callItem(aggregate, fact);
-      // The previous hop ends with the fact, whose time the supervisor reads.
+      // The item counts as queued when its fact was stored: the previous hop ends there, and the supervisor reads that time.
       return item && { ...item, work: { ...item.work, queuedAt: fact.at } };
     }
     default:

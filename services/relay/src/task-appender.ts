@@ -19,7 +19,7 @@ import {
   TOO_LARGE,
 } from '@hopline/fold';
 import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
-import { evolve, failTask } from '@hopline/task';
+import { evolve, failTask, onlyContinuesText } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
@@ -92,8 +92,8 @@ export class TaskAppender {
   }
 
   /**
-   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. If the
-   * start differs from the command's, the previous owner has copied it. The step is returned all the same: that relay may have died before
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. If the start differs
+   * from the command's, the previous owner has already copied the facts. The step is returned nevertheless, because that relay may have died before
    * it wrote the task index, and without the entry the next copy-forward would never become due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
@@ -184,7 +184,8 @@ export class TaskAppender {
   /** Resolves with the bytes of the record. */
   async #appendRecord(record: FactRecord): Promise<number> {
     const { context, taskId, trace } = this.#options;
-    const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace() };
+    const continuesText = onlyContinuesText(this.#aggregate, record.facts) && { continuesText: true };
+    const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace(), ...continuesText };
     const startedMs = context.now();
     const takeover = this.#takeover;
     const { seq, bytes } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);

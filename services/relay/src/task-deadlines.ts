@@ -86,7 +86,7 @@ export class TaskDeadlines {
     clearTimeout(this.#timer);
   }
 
-  /** Takes the entry of an open task of the relay's shards; undefined: the task has ended, or its shard has left. */
+  /** Takes the entry of an open task of the relay's shards; undefined: the task has ended, or its shard has another owner. */
   update(taskId: string, task: OpenTask | undefined): void {
     const deadlines = task === undefined ? [] : this.#options.rules.flatMap(rule => rule(task.entry) ?? []);
     if (deadlines.length === 0) this.#deadlines.delete(taskId);

@@ -74,7 +74,7 @@ test('a relay that takes over reads the open tasks of its shards, and moves what
   await second.stop();
 });
 
-/** An entry as relays of the version before wrote it: by task id, and in no list. */
+/** An entry as relays of the previous version wrote it: by task id, and in no list. */
 const entry = (more: Partial<TaskIndexEntry>): TaskIndexEntry => ({
   contextId: 'c',
   role: ROLE,
@@ -85,7 +85,7 @@ const entry = (more: Partial<TaskIndexEntry>): TaskIndexEntry => ({
   ...more,
 });
 
-test('tasks of the version before are listed when a relay takes their shard, and leases report it', async () => {
+test('tasks of the previous version are listed when a relay takes their shard, and leases report it', async () => {
   const log = createMemoryLog({ shards: 2 });
   const owner = { tenant: 't', subject: 'anna' };
   for (let n = 0; n < 300; n += 1) await log.tasks.put(`done-${n}`, entry({ owner, at: n }));
@@ -105,7 +105,7 @@ test('tasks of the version before are listed when a relay takes their shard, and
   assert.deepEqual(await leases(), [true, true], 'the next relay need not read the bucket');
 });
 
-test('a shard that a relay of the version before has owned meanwhile is read again', async () => {
+test('a shard that a relay of the previous version has owned meanwhile is read again', async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
   const lease = async () => (await log.leases.get('shard.0'))!.value;

@@ -1,7 +1,7 @@
 import { write } from 'node:fs';
 import { inspect } from 'node:util';
 
-/** Longest text about one error, which a pipe takes at once. */
+/** Longest text about one error, which a pipe accepts at once. */
 const ERROR_CHARS_MAX = 8 * 1024;
 
 /** Writes errors that an agent throws, with message, stack and causes, to a file descriptor of its author's terminal. */

@@ -49,7 +49,7 @@ export class TurnWebhooks {
 
   /** Exchanges calls with the agent's other processes until `signal` aborts. */
   share(wakeUps: WakeUps, agent: string, signal: AbortSignal): void {
-    // Without a public URL, other processes do not share the address.
+    // Other processes share the address only if it is a public URL.
     if (this.#publicUrl === undefined) return;
     wakeUps.listen(agent, key => this.#turns.get(key)?.(), signal);
     this.#forward = key => wakeUps.wake(agent, key);

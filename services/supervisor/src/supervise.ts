@@ -204,7 +204,7 @@ function requireNewest({ producers }: TaskAggregate, { attempt }: Job): void {
 }
 
 /**
- * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and count the next one alike. The
+ * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and give the next one the same count. The
  * ids of appends show that only within the duplicate window.
  */
 function hasWritten(aggregate: TaskAggregate, { item, attempt }: Job): boolean {

@@ -3,6 +3,7 @@ import { answerCalls } from '../measure/load-process.ts';
 import { WIRES, type WireName } from '../remote-server/wires.ts';
 import { stampsIn } from '../tokens.ts';
 import { Answer, type AnswerReport } from './answer.ts';
+import { ReturningViewers } from './returning-viewers.ts';
 import { SseConnection } from './sse-connection.ts';
 
 /** The clients of the bench: senders that read their streams, and watchers. */
@@ -12,8 +13,16 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-/** `agent`: the agent that a cluster calls. `wire`: A2A 1.0 by default. */
-type Question = { url: string; text: string; artifact: string; wire?: WireName; agent?: string; tenant?: string };
+/** `agent`: the agent that a cluster calls. `wire`: A2A 1.0 by default. `webhook`: of the task, only in A2A 1.0. */
+type Question = {
+  url: string;
+  text: string;
+  artifact: string;
+  wire?: WireName;
+  agent?: string;
+  tenant?: string;
+  webhook?: string;
+};
 export type AskParams = Question & { count: number; staggerMs?: number };
 
 /** Sends `count` messages and reads their streams; resolves with the task ids when each has its task. */
@@ -30,7 +39,7 @@ async function ask({ count, staggerMs = 0, ...question }: AskParams): Promise<st
 }
 
 /** Sends one message. `begun` resolves when it has its task, or has ended. */
-function send({ url, text, artifact, wire: name = 'a2a-1.0', agent, tenant }: Question): {
+function send({ url, text, artifact, wire: name = 'a2a-1.0', agent, tenant, webhook }: Question): {
   task: SentTask;
   begun: Promise<void>;
 } {
@@ -39,6 +48,8 @@ function send({ url, text, artifact, wire: name = 'a2a-1.0', agent, tenant }: Qu
   const body = wire.body(text);
   if (agent !== undefined || tenant !== undefined)
     body.params = { ...(body.params as object), ...(agent && { metadata: { agent } }), ...(tenant && { tenant }) };
+  if (webhook !== undefined)
+    body.params = { ...(body.params as object), configuration: { taskPushNotificationConfig: { url: webhook } } };
   const answer = new Answer(wire, artifact, monotonicMs());
   const connection = new SseConnection({ url, body }, (frame, atMs) => {
     try {
@@ -136,6 +147,12 @@ async function sighted({ count }: { count: number }): Promise<Sightings> {
   };
 }
 
+const returning = new ReturningViewers();
+
+const comeBack = (params: { url: string; taskId: string; count: number }) => returning.add(params);
+const returned = ({ sinceMs }: { sinceMs: number }) => returning.returned(sinceMs);
+const received = ({ events }: { events: number }) => returning.received(events);
+
 /** Closes all streams. */
 async function leave(): Promise<void> {
   for (const connection of [...watching, ...asked.map(({ connection: open }) => open)]) {
@@ -146,7 +163,7 @@ async function leave(): Promise<void> {
   asked = [];
 }
 
-const methods = { ask, runs, answers, ended, watch, sighted, leave };
+const methods = { ask, runs, answers, ended, watch, sighted, comeBack, returned, received, leave };
 export type ClientMethods = typeof methods;
 
 answerCalls(methods);

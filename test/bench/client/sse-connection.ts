@@ -3,7 +3,8 @@ import { monotonicMs } from '../measure/clock.ts';
 
 const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
 
-export type SseRequest = { url: string; body?: unknown };
+/** `onOpen`: called when the server begins its answer. */
+export type SseRequest = { url: string; body?: unknown; lastEventId?: string; onOpen?: () => void };
 
 /** A minimal event stream reader, the same for each server, so that the server dominates the measurement. */
 export class SseConnection {
@@ -14,15 +15,17 @@ export class SseConnection {
   #left = false;
 
   /** `onFrame` gets each frame without its blank line, and the arrival time of its last byte. */
-  constructor({ url, body }: SseRequest, onFrame: (frame: string, atMs: number) => void) {
+  constructor({ url, body, lastEventId, onOpen }: SseRequest, onFrame: (frame: string, atMs: number) => void) {
     const headers = { accept: 'text/event-stream', 'content-type': 'application/json', 'a2a-version': '1.0' };
-    this.#request = request(url, { agent, headers, method: body === undefined ? 'GET' : 'POST' });
+    const resumed = lastEventId === undefined ? headers : { ...headers, 'last-event-id': lastEventId };
+    this.#request = request(url, { agent, headers: resumed, method: body === undefined ? 'GET' : 'POST' });
     this.ended = new Promise((resolve, reject) => {
       const broken = (error: Error) => (this.#left ? resolve() : reject(error));
       this.#request.on('error', broken);
       this.#request.on('response', response => {
         if (!response.headers['content-type']?.startsWith('text/event-stream'))
           broken(new Error(`${url}: no stream, ${response.statusCode}`));
+        else onOpen?.();
         response.setEncoding('utf8');
         response.on('error', broken);
         response.on('end', resolve);

@@ -105,11 +105,25 @@ async function stamp({
   await writer.flush();
 }
 
-/** Makes a task work without further events. */
+const idling = new Map<string, InputWriter>();
+
+/** Makes a task work without further events, except those of `oneMore`. */
 async function idle({ taskId }: { taskId: string }): Promise<void> {
   const writer = begin(taskId);
+  idling.set(taskId, writer);
   writer.token(LANE, tokenAt(0));
   await writer.flush();
+}
+
+/** Another token in each idle task. */
+async function oneMore({ taskIds }: { taskIds: string[] }): Promise<void> {
+  await Promise.all(
+    taskIds.map(async taskId => {
+      const writer = idling.get(taskId)!;
+      writer.token(LANE, tokenAt(1));
+      await writer.flush();
+    }),
+  );
 }
 
 function begin(taskId: string): InputWriter {
@@ -119,7 +133,7 @@ function begin(taskId: string): InputWriter {
   return writer;
 }
 
-const methods = { connect, publish, answer, stamp, idle };
+const methods = { connect, publish, answer, stamp, idle, oneMore };
 export type ProducerMethods = typeof methods;
 
 answerCalls(methods);

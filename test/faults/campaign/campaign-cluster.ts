@@ -13,7 +13,7 @@ import { type NatsServer, startNats, startNatsCluster } from '../../support/nats
 import { monotonicMs, RUNS_FOLDER } from './agents/run-file.ts';
 import { SteppedClock } from './stepped-clock.ts';
 
-/** Processes of each service and agent; every one has a sibling that can take over. They stand next to each other in `replicas`. */
+/** Processes of each service and agent; every one has a sibling that can take over. They are next to each other in `replicas`. */
 export const REPLICAS = 2;
 const NODES = ['nats-1', 'nats-2', 'nats-3'];
 

@@ -6,7 +6,7 @@ import { FAULT_CLASSES } from './fault-classes.ts';
 /** Classes that run here with a few faults each. `npm run faults` runs every class for longer. */
 const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart', 'frozen path and a death'];
 const TASKS = 40;
-const CONCURRENCY = 8;
+const CONCURRENCY = 4;
 
 test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted, path frozen and sibling killed [S2-32 S3-31]', {
   timeout: 420_000,

@@ -276,7 +276,7 @@ class ClassRun {
   }
 }
 
-/** Detects that the machine itself stands still: a suspended virtual machine is a fault outside every class. */
+/** Detects that the machine itself was suspended: a suspended virtual machine is a fault outside every class. */
 class Stillness {
   #longestMs = 0;
   #at = performance.now();

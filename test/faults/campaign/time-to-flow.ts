@@ -1,7 +1,7 @@
 import { type Latency, latencyOf } from '../../bench/measure/spread.ts';
 import type { TimedViewer } from './client.ts';
 
-/** One fault; `performance.now()`. */
+/** The times of one fault, by `performance.now()`. */
 export type FaultTimes = { startedAt: number; endedAt: number };
 
 /** A stream without text for longer than this before the fault was not streaming. */

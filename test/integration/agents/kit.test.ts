@@ -106,7 +106,7 @@ test('the example of the README, copied into an empty folder, answers a curl req
   assert.equal(code, 130);
 });
 
-/** An agent in a folder, run by `hopline agent` beside a cluster. */
+/** An agent in a folder, run by `hopline agent` alongside a cluster. */
 async function startAgent(t: TestContext, cluster: Cluster, source: string, options = '') {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, 'my-agent.ts'), source);

@@ -59,7 +59,7 @@ async function open(t: TestContext) {
       .filter(message => message!.data.length > 0)
       .map(message => message!.json<{ queues: { items: number[] }[] }>());
   };
-  /** Until the entries of workers name this many items. */
+  /** Waits until the entries of workers name this many items. */
   const claimed = (items: number, workers = 1) =>
     until(async () => {
       const found = await entries();
@@ -93,7 +93,7 @@ test('the items of a dead worker are queued again by one of its siblings, each o
   await Promise.all(siblings.map(({ stop }) => stop()));
 });
 
-test('the items of the only worker go to the one that starts after its death', { timeout: 60_000 }, async t => {
+test('the items of the only worker go to the worker that starts after its death', { timeout: 60_000 }, async t => {
   const { openWorker, entries, claimed, request } = await open(t);
   const dying = await openWorker();
   await request(dying.log);
@@ -106,7 +106,7 @@ test('the items of the only worker go to the one that starts after its death', {
   assert.deepEqual(await entries(), [], 'a worker that stops removes its entry');
 });
 
-test('a worker whose path stands still loses its items to its sibling, and does not touch them afterwards', {
+test('a worker whose path is frozen loses its items to its sibling, and does not touch them afterwards', {
   timeout: 60_000,
 }, async t => {
   const { nats, openWorker, claimed, request } = await open(t);
@@ -175,7 +175,7 @@ test('a worker that cannot be asked keeps its items alive one by one, and the se
   assert.equal((await jsm.streams.info(WORK_STREAM)).state.messages, 0);
 });
 
-test('workers of an earlier version get the items of a dead one after the time of its claim', { timeout: 60_000 }, async t => {
+test('workers of an earlier version get the items of a dead worker when its claim ends', { timeout: 60_000 }, async t => {
   const { nats, openWorker, claimed, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
@@ -191,7 +191,7 @@ test('workers of an earlier version get the items of a dead one after the time o
   await earlier.stop();
 });
 
-test('an entry whose taker has died as well is taken again', { timeout: 60_000 }, async t => {
+test('an entry is taken again if the worker that took it has died as well', { timeout: 60_000 }, async t => {
   const { nc, openWorker, claimed, request } = await open(t);
   const dying = await openWorker();
   await request(dying.log, 1);

@@ -6,7 +6,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const RECORDS = 1_200;
 const READERS = 20;
-/** Records that one reader gets in a turn of the event loop, twice: the next reader runs before this test counts. */
+/** Twice the number of records that one reader gets in a turn of the event loop, because the next reader runs before this test counts. */
 const RECORDS_PER_LOOP_MAX = 2 * 16;
 const OWNER = { tenant: 'b', subject: 'bert' };
 

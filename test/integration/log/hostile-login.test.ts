@@ -168,7 +168,7 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
       const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
       return Object.keys(state.subjects ?? {});
     };
-    // The relay's events are not counted: one that belongs to the test before may come after that test has ended.
+    // The relay's events are not counted: one that belongs to the previous test may arrive after that test has ended.
     await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
     assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
   });
@@ -228,7 +228,7 @@ test('150 agents start at one server: their logins, registry entries, workers an
   const jsm = await jetstreamManager(nc);
   const consumers = async () => (await jsm.streams.info(WORK_STREAM)).state.consumer_count;
   assert.equal(await consumers(), names.length, 'one for each agent');
-  // Eight tenants, each in a queue of its own: beyond the default of the server.
+  // Each agent gets work in every queue of tenants, and each queue needs a consumer: together more than a server allows by default.
   const owners = new Map(Array.from({ length: 100 }, (_, n) => ({ tenant: `${n}` })).map(owner => [tenantQueueOf(owner), owner]));
   for (const name of names)
     for (const owner of owners.values()) {

@@ -24,7 +24,7 @@ const both: TaskPlan['turns'][number] = {
 const TASKS: [TaskPlan, Fault[]][] = [
   [plan('plain-answer', [one('writer', script(20))]), []],
   [plan('plain-answer-transparent', [one('writer', script(20))], { profile: 'transparent' }), []],
-  // Calls hold what their work needs, with what an agent that asked has left.
+  // Calls hold what their work needs, including the state that an agent left when it asked a question.
   [plan('calls-with-content', [one('writer', script(3, 'asks')), one('writer', script(3))]), []],
   [plan('cancel', [one('writer', script(60))], { cancelAfterMs: 1_200 }), []],
   [plan('question-and-second-turn', [one('writer', script(6, 'asks')), one('writer', script(10))]), []],

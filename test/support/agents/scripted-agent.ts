@@ -12,7 +12,7 @@ export type AgentScript = {
   silentMs?: number;
   /** Splits emoji, so that each half is a token. */
   splitsPairs?: boolean;
-  /** Artifacts beside the answer that stay open, and the size of each one's description. */
+  /** Artifacts in addition to the answer, which stay open, and the size of each one's description. */
   openArtifacts?: { count: number; descriptionChars: number };
   /**
    * The text that a remote agent leaves in its task: all of it, only its newest piece, or all of it and a copy in an artifact at the end.
@@ -22,7 +22,7 @@ export type AgentScript = {
   end: 'done' | 'asks' | 'fails' | 'fails once';
 };
 
-/** Prefix of the names of the artifacts beside the answer. */
+/** Prefix of the names of the artifacts in addition to the answer. */
 export const OPEN_ARTIFACT = 'open-';
 
 /** One run of an agent, as the agent itself saw it. */

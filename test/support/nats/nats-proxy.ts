@@ -24,7 +24,7 @@ export type NatsProxy = {
   close(): Promise<void>;
 };
 
-type Frame = { subject: string; payload: Buffer };
+type Frame = { subject: string; header: string; payload: Buffer };
 
 export async function startNatsProxy(port: number): Promise<NatsProxy> {
   const sockets = new Set<Socket>();
@@ -152,8 +152,10 @@ class FrameReader {
       if (!isMessage) yield { bytes };
       else {
         const headerBytes = kind === 'HMSG' ? Number(sizes.at(-2)) : 0;
-        const payload = bytes.subarray(lineEnd + CRLF.length + headerBytes, end - CRLF.length);
-        yield { bytes, frame: { subject: subject ?? '', payload } };
+        const begin = lineEnd + CRLF.length;
+        const header = bytes.toString('latin1', begin, begin + headerBytes);
+        const payload = bytes.subarray(begin + headerBytes, end - CRLF.length);
+        yield { bytes, frame: { subject: subject ?? '', header, payload } };
       }
     }
   }

@@ -446,7 +446,7 @@ const stoppedRelay: Scenario = async world => {
   assert.equal(inLog[1]?.takeover?.cause, 'released', 'the log has the takeover and its cause');
 };
 
-/** Kills a worker: its next attempt must be beside the first one, with a link to it. */
+/** Kills a worker: the span of its next attempt must be a sibling of the first one, with a link to it. */
 async function killWorker(
   world: TraceWorld,
   service: 'supervisor' | 'sub-agent',

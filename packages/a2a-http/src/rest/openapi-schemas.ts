@@ -1,17 +1,56 @@
-import { type JsonObject, REQUEST_SCHEMAS, TASK_STATES } from '@hopline/a2a';
+import {
+  type Artifact,
+  type JsonObject,
+  type Message,
+  type Metadata,
+  type Part,
+  REQUEST_SCHEMAS,
+  type Role,
+  type StreamResponse,
+  TASK_STATES,
+  type Task,
+  type TaskArtifactUpdateEvent,
+  type TaskState,
+  type TaskStatus,
+  type TaskStatusUpdateEvent,
+} from '@hopline/a2a';
 import { TASK_ID_CHARS_MAX } from '@hopline/events';
 
 /**
  * JSON Schemas of the OpenAPI document: for requests the schemas that validate them, for responses the canonical types
  * (packages/a2a, `types.ts`).
+ *
+ * The compiler compares each member of a canonical type with its schema, so that they cannot drift. This needs no code at run
+ * time; types derived from schemas would lose their comments and read worse, and they are read more often than the document.
  */
 
-const ref = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` });
-const text: JsonObject = { type: 'string' };
-const number: JsonObject = { type: 'number' };
-const listOf = (items: JsonObject, more: JsonObject = {}): JsonObject => ({ type: 'array', items, ...more });
-const metadata: JsonObject = { type: 'object' };
-const time: JsonObject = { type: 'string', format: 'date-time' };
+declare const described: unique symbol;
+/** A schema of exactly the type T: as both parameter and result, T can be neither wider nor narrower. */
+type SchemaOf<T> = JsonObject & { readonly [described]?: (value: T) => T };
+
+type OptionalNames<T> = { [K in keyof T]-?: object extends Pick<T, K> ? K : never }[keyof T];
+type RequiredSchemas<T> = { [K in Exclude<keyof T, OptionalNames<T>>]: SchemaOf<T[K]> };
+type OptionalSchemas<T> = { [K in OptionalNames<T>]-?: SchemaOf<Exclude<T[K], undefined>> };
+
+type Canonical = {
+  Part: Part;
+  Message: Message;
+  Artifact: Artifact;
+  TaskStatus: TaskStatus;
+  Task: Task;
+  TaskStatusUpdateEvent: TaskStatusUpdateEvent;
+  TaskArtifactUpdateEvent: TaskArtifactUpdateEvent;
+};
+
+const ref = <N extends string>(name: N): SchemaOf<N extends keyof Canonical ? Canonical[N] : unknown> => ({
+  $ref: `#/components/schemas/${name}`,
+});
+const text: SchemaOf<string> = { type: 'string' };
+const number: SchemaOf<number> = { type: 'number' };
+const flag: SchemaOf<boolean> = { type: 'boolean' };
+const listOf = <T>(items: SchemaOf<T>, more: JsonObject = {}): SchemaOf<T[]> => ({ type: 'array', items, ...more });
+const metadata: SchemaOf<Metadata> = { type: 'object' };
+const time: SchemaOf<string> = { type: 'string', format: 'date-time' };
 
 function object(required: Record<string, JsonObject>, optional: Record<string, JsonObject> = {}): JsonObject {
   return { type: 'object', required: Object.keys(required), properties: { ...required, ...optional } };
@@ -23,45 +62,57 @@ function oneOf(members: Record<string, JsonObject>, more: JsonObject = {}): Json
   return { type: 'object', properties: { ...members, ...more }, oneOf };
 }
 
-const ids = { taskId: text, contextId: text };
+/** The schema of a canonical type. */
+const canonical = <T>(required: RequiredSchemas<T>, optional: OptionalSchemas<T>): JsonObject => object(required, optional);
 
-const part = oneOf(
-  { text, raw: { type: 'string', contentEncoding: 'base64' }, url: text, data: {} },
-  { metadata, filename: text, mediaType: text },
-);
-const message = object(
-  { messageId: text, role: { enum: ['ROLE_USER', 'ROLE_AGENT'] }, parts: listOf(ref('Part'), { minItems: 1 }) },
-  { ...ids, metadata, extensions: listOf(text), referenceTaskIds: listOf(text) },
-);
-const artifact = object(
-  { artifactId: text, parts: listOf(ref('Part')) },
-  { name: text, description: text, metadata, extensions: listOf(text) },
-);
-const task = object(
-  { id: text, contextId: text, status: ref('TaskStatus') },
-  { artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
-);
-const statusUpdate = object({ ...ids, status: ref('TaskStatus') }, { metadata });
-const artifactUpdate = object(
-  { ...ids, artifact: ref('Artifact') },
-  { append: { type: 'boolean' }, lastChunk: { type: 'boolean' }, metadata },
-);
+const ids = { taskId: text, contextId: text };
+const role: SchemaOf<Role> = { enum: Object.keys({ ROLE_USER: true, ROLE_AGENT: true } satisfies Record<Role, true>) };
+const state: SchemaOf<TaskState> = { enum: [...TASK_STATES] };
+
+type PartContent = Pick<Part, 'text' | 'raw' | 'url' | 'data'>;
+const partContent: OptionalSchemas<PartContent> = {
+  text,
+  raw: { type: 'string', contentEncoding: 'base64' },
+  url: text,
+  data: {},
+};
+const partMore: OptionalSchemas<Omit<Part, keyof PartContent>> = { metadata, filename: text, mediaType: text };
+
+type MemberName<U> = U extends U ? keyof U : never;
+type MemberOf<U, K extends PropertyKey> = U extends Record<K, infer T> ? T : never;
+const streamed: { [K in MemberName<StreamResponse>]: SchemaOf<MemberOf<StreamResponse, K>> } = {
+  task: ref('Task'),
+  message: ref('Message'),
+  statusUpdate: ref('TaskStatusUpdateEvent'),
+  artifactUpdate: ref('TaskArtifactUpdateEvent'),
+};
+
+const CANONICAL: { [N in keyof Canonical]: JsonObject } = {
+  Part: oneOf(partContent, partMore),
+  Message: canonical<Message>(
+    { messageId: text, role, parts: listOf(ref('Part'), { minItems: 1 }) },
+    { ...ids, metadata, extensions: listOf(text), referenceTaskIds: listOf(text) },
+  ),
+  Artifact: canonical<Artifact>(
+    { artifactId: text, parts: listOf(ref('Part')) },
+    { name: text, description: text, metadata, extensions: listOf(text) },
+  ),
+  TaskStatus: canonical<TaskStatus>({ state }, { message: ref('Message'), timestamp: time }),
+  Task: canonical<Task>(
+    { id: text, contextId: text, status: ref('TaskStatus') },
+    { artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
+  ),
+  TaskStatusUpdateEvent: canonical<TaskStatusUpdateEvent>({ ...ids, status: ref('TaskStatus') }, { metadata }),
+  TaskArtifactUpdateEvent: canonical<TaskArtifactUpdateEvent>(
+    { ...ids, artifact: ref('Artifact') },
+    { append: flag, lastChunk: flag, metadata },
+  ),
+};
 
 const RESPONSES: Record<string, JsonObject> = {
-  Part: part,
-  Message: message,
-  Artifact: artifact,
-  TaskStatus: object({ state: { enum: [...TASK_STATES] } }, { message: ref('Message'), timestamp: time }),
-  Task: task,
-  TaskStatusUpdateEvent: statusUpdate,
-  TaskArtifactUpdateEvent: artifactUpdate,
+  ...CANONICAL,
   SendMessageResponse: oneOf({ task: ref('Task'), message: ref('Message') }),
-  StreamResponse: oneOf({
-    task: ref('Task'),
-    message: ref('Message'),
-    statusUpdate: ref('TaskStatusUpdateEvent'),
-    artifactUpdate: ref('TaskArtifactUpdateEvent'),
-  }),
+  StreamResponse: oneOf(streamed),
   ListTasksResponse: object({
     tasks: listOf(ref('Task')),
     nextPageToken: text,
@@ -80,7 +131,7 @@ const RESPONSES: Record<string, JsonObject> = {
         description: text,
         skills: listOf(object({ id: text, name: text })),
         state: { enum: ['live', 'silent'] },
-        default: { type: 'boolean' },
+        default: flag,
         lastSeenAt: time,
       }),
     ),

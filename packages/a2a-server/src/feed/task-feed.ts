@@ -83,6 +83,11 @@ export class TaskFeed {
   #refoldTimer: NodeJS.Timeout | undefined;
   /** A read of the log that replaces a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
+  /** The read of the newest record that is under way, and the one that begins after it. */
+  readonly #newest: {
+    current?: Promise<StoredFacts | undefined> | undefined;
+    next?: Promise<StoredFacts | undefined> | undefined;
+  } = {};
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
     this.taskId = taskId;
@@ -159,12 +164,38 @@ export class TaskFeed {
   async refresh(): Promise<void> {
     if (this.ended) return;
     const { lastSeq } = this;
-    const last = await this.#log.facts.last(this.taskId).catch(thrown => {
-      throw fromLog(thrown, this.taskId);
-    });
+    const last = await this.#readNewest();
     if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
     if (last.seq < lastSeq) this.#reader.abort(NO_LONGER_NEEDED);
     await this.#waitUntilFolded(last.record.aggregate);
+  }
+
+  /**
+   * The newest record, from a read that begins after the call. Calls while a read is under way share the next one, so that thousands of clients
+   * that come back at once do not ask for the same record.
+   */
+  #readNewest(): Promise<StoredFacts | undefined> {
+    const { current } = this.#newest;
+    if (current === undefined) return this.#beginReadNewest();
+    const begin = () => {
+      this.#newest.next = undefined;
+      return this.#beginReadNewest();
+    };
+    this.#newest.next ??= current.then(begin, begin);
+    return this.#newest.next;
+  }
+
+  #beginReadNewest(): Promise<StoredFacts | undefined> {
+    const read = this.#log.facts
+      .last(this.taskId)
+      .catch(thrown => {
+        throw fromLog(thrown, this.taskId);
+      })
+      .finally(() => {
+        if (this.#newest.current === read) this.#newest.current = undefined;
+      });
+    this.#newest.current = read;
+    return read;
   }
 
   /** The terminal fact is folded and no fact can follow it, so the subscription is closed. */
@@ -250,9 +281,7 @@ export class TaskFeed {
     }
   }
 
-  /**
-   * Whether the record continues what is folded. Records that were stored when the reading began always do, because they are read in order.
-   */
+  /** Whether the record follows the newest folded one. Records that were stored when the reading began always do, because they are read in order. */
   #follows({ seq, record }: StoredFacts): boolean {
     if (this.lastSeq === 0 || seq <= this.#storedTo) return true;
     const first = record.facts.find(isVisible);

@@ -45,7 +45,7 @@ async function streamTurn(
 ): Promise<void> {
   const turn = await beginTurn(server, context, resolved);
   const { feed, release } = turn.lease;
-  // The message of a client that disconnected while the feed opened is appended all the same.
+  // The message of a client that disconnected while the feed opened is still appended.
   if (context.signal.aborted) release();
   else onClose(release);
   if (turn.start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });

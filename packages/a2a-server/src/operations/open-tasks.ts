@@ -13,9 +13,9 @@ export const READS_AT_ONCE_MAX = 8;
 const NO_FACT = 0;
 
 /**
- * Adds a task to the lists of its owner before its client learns the id. The relay writes the entry only after it has stored the task, and
- * in between the client may request a list from another replica. An entry of the relay is kept. A server that does not write the lists
- * lists only its own new tasks that early.
+ * Adds a task to the lists of its owner before its client learns the id. The relay writes the entry only after it has stored the task, and in between
+ * the client may request a list from another replica. An entry of the relay is kept. A server that does not write the lists shows only its own new
+ * tasks before the relay has stored them.
  */
 export async function addToLists(
   { log, role, lists, writesIndex }: A2AServer,
@@ -31,7 +31,7 @@ export async function addToLists(
   };
   await Promise.all([
     log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry).catch(unlessThere),
-    // Servers and relays of the version before know a task by this entry.
+    // Servers and relays of the previous version know a task by this entry.
     log.tasks.create(taskId, entry).catch(unlessThere),
   ]);
 }

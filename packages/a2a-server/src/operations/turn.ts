@@ -1,7 +1,7 @@
 import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { TaskChange, TaskFeed } from '../feed/task-feed.ts';
+import type { TaskChange, TaskFeed, ViewAt } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
@@ -127,8 +127,8 @@ function acceptsMessage(fact: TaskChange, { message, taskId }: ResolvedMessage):
 }
 
 /**
- * Appends the message and returns the task that has it. Throws UNAVAILABLE, naming the task, when no relay accepts it in
- * time.
+ * Appends the message and returns the task as it is when it has it: facts may follow before the append is acknowledged. Throws UNAVAILABLE,
+ * naming the task, when no relay accepts it in time.
  */
 export async function acceptTurn(
   server: A2AServer,
@@ -137,8 +137,20 @@ export async function acceptTurn(
   resolved: ResolvedMessage,
 ): Promise<TaskView> {
   const { feed } = turn.lease;
-  await requireAccepted(server, context, turn, resolved);
-  return (await feed.readView()).view;
+  let reading: Promise<ViewAt> | undefined;
+  const onAccepted = () => {
+    const atEndOfRecord = {
+      onRecord: () => {
+        feed.unlisten(atEndOfRecord);
+        reading = feed.readView();
+        // It is awaited below, unless the append fails.
+        reading.catch(() => {});
+      },
+    };
+    feed.listen(atEndOfRecord);
+  };
+  await requireAccepted(server, context, turn, resolved, onAccepted);
+  return (await (reading ?? feed.readView())).view;
 }
 
 async function requireAccepted(
@@ -146,8 +158,9 @@ async function requireAccepted(
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
+  onAccepted?: () => void,
 ): Promise<void> {
-  if ((await appendTurn(server, context, turn, resolved)) !== 'met') throw notAccepted(turn.lease.feed.taskId);
+  if ((await appendTurn(server, context, turn, resolved, onAccepted)) !== 'met') throw notAccepted(turn.lease.feed.taskId);
 }
 
 /**

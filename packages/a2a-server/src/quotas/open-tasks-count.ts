@@ -3,17 +3,17 @@ import type { Owner, Role } from '@hopline/events';
 import { isTaskEntry, type Log, openFilter } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
-/** Age at which a count is repeated, and the part of the limit that this process begins before it is. */
+/** Age at which a count is repeated. It is repeated earlier when the tasks begun by this process reach this share of the limit. */
 const COUNT_MS_MIN = 1_000;
 const BEGUN_SHARE = 1 / 64;
 /**
- * A party is first counted when this process has itself begun this part of its limit. Before that, up to 16 processes together are below the
- * limit, and most parties never need to be counted.
+ * A party is first counted when the tasks begun by this process reach this share of its limit. Below it, up to 16 processes together stay within the
+ * limit, so most parties never need to be counted.
  */
 const UNSEEN_SHARE = 1 / 16;
 /** Parties in memory. The one that was counted first is forgotten first. */
 const PARTIES_MAX = 10_000;
-/** Tasks of which this process remembers that it has counted them: a retry of a message counts once. */
+/** Tasks that this process remembers having counted, so that a retry of a message counts once. */
 const COUNTED_MAX = 10_000;
 
 /** `begun`: tasks that this process began since the count. */

@@ -88,7 +88,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.keepAlive();
   }
 
-  /** The feed that this viewer listens to. */
+  /** A call of the feed that this viewer listens to. */
   onFault(fault: A2AError): void {
     this.#failBy(fault);
   }

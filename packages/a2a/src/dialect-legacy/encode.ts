@@ -92,8 +92,8 @@ export function encodeSnapshot(task: Task): JsonObject[] {
 }
 
 /**
- * The frame also has the members of the result beside `result` (C-7). The shared part is serialized once, because it contains the text of
- * the answer.
+ * The frame also has the members of the result next to `result` (C-7). The shared part is serialized once, because it contains the text of the
+ * answer.
  */
 export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): string {
   const own = JSON.stringify({ type, id, sessionId, final });

@@ -1,4 +1,4 @@
-/** Bounds of one request; the bytes of its body are bounded before these. */
+/** Bounds of one request. The size of its body is checked before them. */
 
 /** Characters of a task, context, message or artifact id. */
 export const ID_CHARS_MAX = 256;

@@ -81,7 +81,7 @@ export const listPush10 = Type.Object({
   pageToken: Type.Optional(Type.String({ maxLength: PAGE_TOKEN_CHARS_MAX, nullable: true })),
 });
 
-/** Params of 0.3 and 0.2: the configuration is nested, beside its task id. */
+/** Params of 0.3 and 0.2: the configuration is nested, next to its task id. */
 export const createPush03 = Type.Object({ taskId: id, pushNotificationConfig: pushConfig03, metadata });
 export const getPush03 = Type.Object({ id, pushNotificationConfigId: optionalConfigId, metadata });
 export const listPush03 = Type.Object({ id, metadata });

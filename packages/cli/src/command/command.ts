@@ -17,7 +17,7 @@ export type Option<T = unknown> = {
   multiple?: true;
   help: string;
   values?: Values;
-  /** Options that cannot be given beside this one, and why. */
+  /** Options that cannot be given together with this one, and why. */
   excludes?: { options: readonly string[]; because?: string };
   /**
    * Makes the value from the given texts: at most one, or any number with `multiple`. Throws UsageError, which states what the value must

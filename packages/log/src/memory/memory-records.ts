@@ -185,7 +185,8 @@ export class MemoryFacts implements FactLog {
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {
           if (stored.taskId !== taskId || take(this.#faults, 'loseLive')) return;
-          onLive({ seq: stored.seq, last, bytes: stored.bytes, decode: () => toFacts(stored) });
+          const { seq, bytes, continuesText = false } = stored;
+          onLive({ seq, last, bytes, continuesText, decode: () => toFacts(stored) });
         });
         this.#reconnects.add(onReconnect);
         return () => {

@@ -4,9 +4,24 @@ import { type LogExtent, type ReadStart, toLogExtent } from '../fact-log.ts';
 import { requireRecordId, requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
-export type StoredText = { seq: number; taskId: string; id: string; json: string; bytes: number; at: number; trace?: object };
+export type StoredText = {
+  seq: number;
+  taskId: string;
+  id: string;
+  json: string;
+  bytes: number;
+  at: number;
+  trace?: object;
+  continuesText?: boolean;
+};
 
-export type WriteOptions = { id: string; expected?: number; trace?: object | undefined; timeoutMs?: number | undefined };
+export type WriteOptions = {
+  id: string;
+  expected?: number;
+  trace?: object | undefined;
+  timeoutMs?: number | undefined;
+  continuesText?: boolean;
+};
 
 /** Faults that a test can inject: for each, the number of next operations that it hits. */
 export type Faults = {
@@ -141,8 +156,8 @@ export class MemoryStream {
   }
 
   /**
-   * Simulates retention: removes the records of all tasks below `below`. Also forgets their ids, because retention is longer than the
-   * duplicate window.
+   * Simulates retention: removes every record with a sequence below `below`. Also forgets their ids, because retention is longer than the duplicate
+   * window.
    */
   expireAll(below: number): void {
     const [first] = this.#all;
@@ -152,7 +167,7 @@ export class MemoryStream {
     for (const taskId of new Set(removed.map(stored => stored.taskId))) this.expire(taskId, below);
   }
 
-  /** Simulates retention: removes the records of a task below `below`. */
+  /** Simulates retention: removes the records of one task with a sequence below `below`. */
   expire(taskId: string, below: number): void {
     this.#all = this.#all.filter(stored => stored.taskId !== taskId || stored.seq >= below);
     this.#bytes = this.#all.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -179,8 +194,9 @@ export class MemoryStream {
       throw new LogConflict(`the newest record is ${last}, expected ${write.expected}`);
     }
     this.#seq += 1;
-    const { taskId, id, json, bytes, trace } = write;
-    const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...(trace && { trace }) };
+    const { taskId, id, json, bytes, trace, continuesText } = write;
+    const more = { ...(trace && { trace }), ...(continuesText === true && { continuesText }) };
+    const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...more };
     this.#ids.set(id, stored.seq);
     push(this.#byTask, taskId, stored);
     push(this.#byShard, shardOf(taskId, this.#shards), stored);

@@ -19,12 +19,12 @@ export const MEMBER_FORGOTTEN_MS = 60 * 60_000;
 type SeenEntry = { value: LeaseValue; revision: number; changedAtMs: number };
 
 /**
- * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the
- * observer's monotonic clock: clocks of two machines are never compared, and nothing depends on the server's expiry timer.
+ * The lease bucket as this process sees it. Another process is live while its heartbeat keeps changing, measured with the observer's monotonic clock:
+ * clocks of two machines are never compared, and nothing depends on the server's expiry timer.
  *
- * The view is current while this process sees its own heartbeat in it. The silence of another process lasts from its newest heartbeat to
- * the newest one of this process, because both take the same path: what this process does not see of itself proves nothing about others.
- * After an interruption (the process was suspended or cut off, or writes are slow), earlier silence is counted from then on.
+ * The view is current while this process sees its own heartbeat in it. The silence of another process lasts from its newest heartbeat to the newest
+ * one of this process, because both take the same path: what this process does not see of itself proves nothing about others. After an interruption
+ * (the process was suspended or cut off, or writes are slow), silence is counted only from then on.
  */
 export class LeaseView {
   readonly #entries = new Map<string, SeenEntry>();
@@ -110,7 +110,7 @@ export class LeaseView {
     return { shards, live, owners };
   }
 
-  /** The silence of a member that is proved: until the newest heartbeat of this process. */
+  /** The proven silence of a member: until the newest heartbeat of this process. */
   #silentMs(changedAtMs: number): number {
     return this.#ownSeenAtMs - changedAtMs;
   }

@@ -108,7 +108,7 @@ test('a process that is slow but connected keeps its shards until its heartbeat 
   await time.advance(LEASE_MS - HEARTBEAT_INTERVAL_MS);
   assert.deepEqual([a.running.size, b.running.size], [4, 4]);
   assert.ok(asked.length > 0 && asked.every(key => key === 'relay.a'));
-  // Dead by the first heartbeat of b that is later than the lease, and taken in the round after it.
+  // The process counts as dead at b's first heartbeat after the lease, and its shards are taken in the next round.
   await time.advance(3 * HEARTBEAT_INTERVAL_MS);
   assert.equal(b.running.size, SHARDS);
   void a.leases.stop();
@@ -319,7 +319,7 @@ test('a renewal that is stored without an answer does not cost the shard, and la
   await a.leases.stop();
 });
 
-test('a shard whose lease was taken without an answer is started', { timeout: 20_000 }, async () => {
+test('a shard is started if its lease was written and only the answer was lost', { timeout: 20_000 }, async () => {
   const log = createMemoryLog();
   let losses = 0;
   const a = await member(

@@ -100,6 +100,32 @@ export const followCases: Case[] = [
     },
   },
   {
+    name: 'a follower that skips text receives no live record that only continues text, and loses no other',
+    async run({ log, another, loseLive }) {
+      const taskId = newTask();
+      const writer = await another();
+      const seqs = await appendRun(writer, taskId, 1, 2);
+      const append = async (from: number, to: number, continuesText: boolean) => {
+        seqs.push(...(await appendRun(writer, taskId, from, to, seqs[0]!, seqs.at(-1)!, continuesText)));
+      };
+      const follower = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
+      // From here on the subscription is live: what is stored before it is read from the log, text included.
+      await append(3, 3, false);
+      await follower.has(3);
+      await append(4, 6, true);
+      await append(7, 7, false);
+      await follower.has(7);
+      loseLive(1);
+      await append(8, 8, false);
+      await append(9, 9, true);
+      await follower.has(8);
+      assert.deepEqual(
+        (await follower.stop()).filter(generation => generation < 9),
+        [3, 7, 8],
+      );
+    },
+  },
+  {
     name: 'lost live messages are read from the log when the next one arrives',
     async run({ log, another, loseLive }) {
       const taskId = newTask();

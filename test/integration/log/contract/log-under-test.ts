@@ -69,11 +69,13 @@ export async function appendRun(
   to: number,
   startSeq = 0,
   expected = 0,
+  continuesText = false,
 ): Promise<number[]> {
   const seqs: number[] = [];
   for (let generation = from; generation <= to; generation += 1) {
     const record = factRecord(taskId, generation, startSeq || (seqs[0] ?? 0));
-    const { seq } = await log.facts.append(record, { expected: seqs.at(-1) ?? expected, id: `${taskId}:${generation}` });
+    const options = { expected: seqs.at(-1) ?? expected, id: `${taskId}:${generation}`, continuesText };
+    const { seq } = await log.facts.append(record, options);
     seqs.push(seq);
   }
   return seqs;

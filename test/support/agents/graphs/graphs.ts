@@ -143,7 +143,7 @@ export const deltasOnly = new StateGraph(Annotation.Root({ a2a_inbox: Annotation
   .addEdge('n', END)
   .compile();
 
-/** Writes A2A events in both notations, with ids of its own, beside the tokens of a model; and one payload that is not A2A. */
+/** Writes A2A events in both notations, with ids of its own, along with the tokens of a model; and one payload that is not A2A. */
 export const custom = chain(async ({ messages }, config) => {
   const remote = { taskId: 'remote', contextId: 'remote' };
   write(config, {

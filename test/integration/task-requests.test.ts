@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { BUCKETS, FACTS_STREAM, INPUTS_STREAM, WORK_STREAM } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { startCountingAgent } from '../support/agents/counting-agent.ts';
+import type { RemoteAgent } from '../support/agents/remote-agent.ts';
+import { collect } from '../support/cluster/a2a-stream.ts';
+import { Cluster } from '../support/cluster/cluster.ts';
+
+const TASKS = 10;
+/**
+ * Appends of a task of one token, conducted by a supervisor: at most as many as it has steps that may be stored by themselves. A machine that
+ * is not busy stores 5 inputs and 5 facts.
+ */
+const INPUTS_MAX = 8;
+const FACTS_MAX = 8;
+/** Its item of the supervisor and that of the agent. */
+const WORK = 2;
+/** Entries by id: its first, and that of its end or of a state between. */
+const INDEX_WRITES_MAX = 4;
+const BYTES_MAX = 32_000;
+
+let remote: RemoteAgent;
+let cluster: Cluster;
+let observer: NatsConnection;
+const calls: string[] = [];
+
+before(async () => {
+  remote = await startCountingAgent(['one'], 0);
+  cluster = await Cluster.start({ agents: [{ name: 'one', adapter: 'a2a', url: remote.url }] });
+  observer = await connect({ servers: cluster.nats.url });
+  observer.subscribe('$JS.API.>', { callback: (_error, { subject }) => void calls.push(subject.slice('$JS.API.'.length)) });
+  await observer.flush();
+});
+
+after(async () => {
+  await observer?.close();
+  await cluster?.[Symbol.asyncDispose]();
+  await remote?.close();
+});
+
+/** Messages that each stream has ever stored, and the bytes of inputs and facts. */
+async function stored(): Promise<{ messages: (stream: string) => number; bytes: number }> {
+  const { streams } = await jetstreamManager(observer);
+  const lasts = new Map<string, number>();
+  let bytes = 0;
+  for await (const { config, state } of streams.list()) {
+    lasts.set(config.name, state.last_seq);
+    if (config.name === INPUTS_STREAM || config.name === FACTS_STREAM) bytes += state.bytes;
+  }
+  return { messages: stream => lasts.get(stream)!, bytes };
+}
+
+test('a task of one token takes a bounded number of appends, bytes and index writes, and creates no consumer', {
+  timeout: 120_000,
+}, async () => {
+  const ask = () => collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params: MESSAGE() });
+  // The first task opens what all others share.
+  await ask();
+  const before = await stored();
+  calls.length = 0;
+  for (let n = 0; n < TASKS; n += 1) await ask();
+  const created = calls.filter(call => call.startsWith('CONSUMER.CREATE.'));
+  const after = await stored();
+  const each = (stream: string) => (after.messages(stream) - before.messages(stream)) / TASKS;
+  assert.deepEqual(created, [], 'consumers');
+  assert.equal(each(WORK_STREAM), WORK);
+  assert.ok(each(INPUTS_STREAM) <= INPUTS_MAX, `${each(INPUTS_STREAM)} inputs`);
+  assert.ok(each(FACTS_STREAM) <= FACTS_MAX, `${each(FACTS_STREAM)} facts`);
+  assert.ok(each(`KV_${BUCKETS.tasks}`) <= INDEX_WRITES_MAX, `${each(`KV_${BUCKETS.tasks}`)} index writes`);
+  const bytes = (after.bytes - before.bytes) / TASKS;
+  assert.ok(bytes <= BYTES_MAX, `${bytes} bytes`);
+});
+
+let messages = 0;
+const MESSAGE = () => ({ message: { messageId: `m${(messages += 1)}`, role: 'ROLE_USER', parts: [{ text: 'x' }] } });
