@@ -48,7 +48,7 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
   { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
   { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
-  { file: jetstream('inputs.ts'), does: 'decodes the record' },
+  { file: jetstream('inputs.ts'), does: 'decodes the record', via: [jetstream('ordered-reader.ts')] },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
   { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
   { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
