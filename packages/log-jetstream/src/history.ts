@@ -36,7 +36,7 @@ const EMPTY_PAGES_MAX = 5;
 /** A message of the history. `storedAt`: epoch milliseconds at which the stream stored it. */
 export type HistoryMessage = { msg: Msg; seq: number; storedAt: number };
 
-/** What is read: messages of a subject in a stream, up to a sequence. */
+/** The messages to read: those of a subject in a stream, up to a sequence. */
 type Range = { stream: string; subject: string; tail: number };
 
 /** `batchGets`: absent for streams whose readers use consumers. */

@@ -1,5 +1,6 @@
 import { hasPreferredLeaders } from './capabilities.ts';
 import type { Connection } from './connection.ts';
+import type { PlacementOptions } from './options.ts';
 
 /**
  * Spreads the leaders of the streams over the nodes of NATS. The server elects a leader wherever it can, so after a restart of nodes one of them may lead
@@ -10,13 +11,6 @@ import type { Connection } from './connection.ts';
 const LEADERS_CHECK_MS = 10_000;
 /** A user without the permission tries again after this time, because the permission may be granted meanwhile. */
 const DENIED_MS = 10 * 60_000;
-
-export type PlacementOptions = {
-  /** Whether this process is the one that moves leaders now. */
-  isPlacer: () => boolean;
-  /** Default LEADERS_CHECK_MS. */
-  checkMs?: number;
-};
 
 /** `followers`: the other nodes with a replica. `isWhole`: all replicas are connected and have everything. */
 export type PlacedStream = { name: string; leader: string; followers: readonly string[]; isWhole: boolean };

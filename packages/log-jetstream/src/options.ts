@@ -1,6 +1,5 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
-import type { PlacementOptions } from './leader-placement.ts';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -84,6 +83,13 @@ export type Credentials = { user: string; pass: string } | { token: string } | {
 
 /** Paths of PEM files, read at each connection. Without `ca`, the certificate authorities that Node trusts. */
 export type NatsTls = { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
+
+export type PlacementOptions = {
+  /** Whether this process is the one that moves leaders now. */
+  isPlacer: () => boolean;
+  /** Time between two checks, and so between two moves. Default LEADERS_CHECK_MS. */
+  checkMs?: number;
+};
 
 export type MaxAges = {
   inputsMs: number;

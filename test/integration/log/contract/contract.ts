@@ -26,7 +26,7 @@ const NO_TAIL_CHECK_MS = 60_000;
 
 /**
  * Tests every sentence of the interfaces' comments for one implementation. `open` opens the log with the CONTRACT_… values. `onlyRecords`: only
- * what is said of inputs and facts.
+ * the cases of inputs and facts.
  */
 export function describeLogContract(
   name: string,
