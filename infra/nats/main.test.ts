@@ -15,11 +15,13 @@ test('a wrong option or name is reported in one sentence, and no configuration i
     [['--agnt', 'guide'], /^hopline: Unknown option '--agnt'/],
     // `*` would select the user that may act as any agent.
     [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and "-"$/],
+    [['--groups', '17'], /^hopline: stream groups must be a whole number from 1 to 16$/],
     [['--prefix', 'a b'], /^hopline: the prefix must be 1 to 32 of/],
   ] as const) {
     const { status, stdout, lines } = run(...argv);
     assert.deepEqual([status, stdout, lines.length], [1, '', 1]);
     assert.match(lines[0]!, reason);
   }
+  assert.match(run('--groups', '3').stdout, /"\$JS\.API\.STREAM\.INFO\.A2A_LOG_2"/);
   assert.match(run('--agent', 'guide').stdout, /user: "agent\.guide"/);
 });

@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util';
 import { serverConfiguration } from './configuration.ts';
 
-const USAGE = `node infra/nats/main.ts [--prefix PREFIX] [--agent NAME]... > nats.conf
+const USAGE = `node infra/nats/main.ts [--prefix PREFIX] [--groups NUMBER] [--agent NAME]... > nats.conf
 
 Prints a configuration of nats-server with one user for each service of Hopline.
 
   --prefix PREFIX  HOPLINE_PREFIX of the cluster
+  --groups NUMBER  HOPLINE_STREAM_GROUPS of the cluster; 1 without it
   --agent NAME     a user for this agent only; without it one user can act as any agent
 `;
 
@@ -13,11 +14,14 @@ function configuration(): string {
   const { values } = parseArgs({
     options: {
       prefix: { type: 'string' },
+      groups: { type: 'string' },
       agent: { type: 'string', multiple: true },
       help: { type: 'boolean', short: 'h' },
     },
   });
-  return values.help ? USAGE : serverConfiguration({ prefix: values.prefix, agents: values.agent ?? [] });
+  if (values.help) return USAGE;
+  const { prefix, groups, agent: agents = [] } = values;
+  return serverConfiguration({ prefix, agents, groups: Number(groups ?? 1) });
 }
 
 try {

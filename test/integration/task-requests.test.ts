@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { BUCKETS, FACTS_STREAM, INPUTS_STREAM, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -55,7 +56,12 @@ async function stored(): Promise<{ messages: (stream: string) => number; bytes: 
 test('a task of one token takes a bounded number of appends, bytes and index writes, and creates no consumer', {
   timeout: 120_000,
 }, async () => {
-  const ask = () => collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params: MESSAGE() });
+  const ask = () =>
+    collect(cluster.url, {
+      dialect: '1.0',
+      method: 'SendStreamingMessage',
+      params: { message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] } },
+    });
   // The first task opens what all others share.
   await ask();
   const before = await stored();
@@ -72,6 +78,3 @@ test('a task of one token takes a bounded number of appends, bytes and index wri
   const bytes = (after.bytes - before.bytes) / TASKS;
   assert.ok(bytes <= BYTES_MAX, `${bytes} bytes`);
 });
-
-let messages = 0;
-const MESSAGE = () => ({ message: { messageId: `m${(messages += 1)}`, role: 'ROLE_USER', parts: [{ text: 'x' }] } });

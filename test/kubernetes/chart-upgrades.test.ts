@@ -36,6 +36,11 @@ test('an upgrade over a log of another format or with other shards is refused be
     await upgradeOver(record(recorded), 'shards=32'),
     /shards: the log of this release has 16 shards.*Nothing was changed/,
   );
+  assert.match(
+    await upgradeOver(record(recorded), 'streamGroups=4'),
+    /streamGroups: the log of this release has 1 stream groups.*Nothing was changed/,
+  );
+  assert.match(await upgradeOver(record({ ...recorded, streamGroups: '4' }), 'streamGroups=4'), /kind: Deployment/);
   // Another prefix or server means another log.
   const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
   assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);

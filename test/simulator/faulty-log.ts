@@ -54,6 +54,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
   const bucket = <V>(name: string, inner: KeyValue<V>) => new FaultyKeyValue(wire, name, inner);
   return {
     shards: store.shards,
+    groups: store.groups,
     recordBytesMax: store.recordBytesMax,
     inputs: new FaultyInputs(wire, store.inputs),
     facts: new FaultyFacts(wire, store.facts),

@@ -129,7 +129,7 @@ function boundLogs(cluster: Cluster, home: Home): void {
 async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUsers> {
   const { NatsUsers } = await import('./nats-users.ts');
   const names = agents.map(({ name }) => name);
-  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined);
+  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
   users.writeCommandLogins(home.natsUsers);
   return users;
 }

@@ -16,16 +16,19 @@ export type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'N
 export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;
   readonly #prefix: string | undefined;
+  readonly #groups: number;
 
-  constructor(agents: readonly string[], prefix: string | undefined) {
+  /** `groups`: stream groups of the log. */
+  constructor(agents: readonly string[], prefix: string | undefined, groups = 1) {
     const users = [...serverUsers(agents), ANY_AGENT] as const;
     this.#passwords = new Map(users.map(user => [user, { text: randomBytes(PASSWORD_BYTES).toString('base64url') }]));
     this.#prefix = prefix;
+    this.#groups = groups;
   }
 
   /** For the configuration of nats-server. */
   get authorization(): string {
-    return authorization(this.#passwords, this.#prefix);
+    return authorization(this.#passwords, this.#prefix, this.#groups);
   }
 
   loginOf(user: LogUser): NatsLogin {

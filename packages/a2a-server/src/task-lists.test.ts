@@ -11,6 +11,7 @@ import {
   listPrefixOf,
   putTask,
   type TaskIndexEntry,
+  toLogExtent,
 } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import fc from 'fast-check';
@@ -134,7 +135,7 @@ test('the total counts tasks in pages that were not read, and is absent once the
   );
   await addEnded(log.taskLists, listPrefixOf('x', entry(), log.shards), tasks);
   const totalWith = async (firstSeq: number) => {
-    log.facts.extent = async () => ({ firstSeq, lastSeq: 1_000, fill: 0 });
+    log.facts.extent = async () => toLogExtent([{ firstSeq, lastSeq: 1_000, fill: 0 }], log.shards);
     const owned: OwnedTasks = await listsOf(log).of(ANNA);
     return owned.total(all);
   };

@@ -7,9 +7,12 @@ import {
   isEndedTasks,
   isTaskEntry,
   type Log,
+  type LogExtent,
   ownerFilters,
   parseListKey,
   type StoredFacts,
+  type StreamExtent,
+  shardOfList,
   type TaskIndexEntry,
 } from '@hopline/log';
 import { fromLog } from './log-faults.ts';
@@ -43,7 +46,7 @@ type UnreadPage = EndedPageRange & { key: string };
 export class TaskLists {
   readonly #options: TaskListsOptions;
   readonly #noted = new Map<string, IndexedTask>();
-  #extent: { firstSeq: number; readAtMs: number } | undefined;
+  #extent: { value: LogExtent; readAtMs: number } | undefined;
   #areListed: { value: boolean; readAtMs: number } | undefined;
   #byId: TaskIndex | undefined;
 
@@ -63,12 +66,12 @@ export class TaskLists {
   async of(caller: Owner): Promise<OwnedTasks> {
     try {
       const { role, log } = this.#options;
-      const [areListed, firstSeq, entries] = await Promise.all([
+      const [areListed, extent, entries] = await Promise.all([
         this.#checkListed(),
-        this.#firstSeq(),
+        this.#readExtent(),
         log.taskLists.match(ownerFilters(role, caller)),
       ]);
-      const owned = new OwnedTasks(log, caller, firstSeq);
+      const owned = new OwnedTasks(log, caller, extent);
       for (const { key, value } of entries) {
         const { prefix, taskId } = parseListKey(key);
         if (taskId !== undefined && isTaskEntry(value)) owned.addEntry(taskId, value);
@@ -109,11 +112,11 @@ export class TaskLists {
     return value;
   }
 
-  async #firstSeq(): Promise<number> {
+  async #readExtent(): Promise<LogExtent> {
     const nowMs = performance.now();
     if (this.#extent === undefined || nowMs - this.#extent.readAtMs >= EXTENT_MS)
-      this.#extent = { firstSeq: (await this.#options.log.facts.extent()).firstSeq, readAtMs: nowMs };
-    return this.#extent.firstSeq;
+      this.#extent = { value: await this.#options.log.facts.extent(), readAtMs: nowMs };
+    return this.#extent.value;
   }
 
   async #tasksById(caller: Owner): Promise<IndexedTask[]> {
@@ -132,7 +135,7 @@ export class OwnedTasks {
   readonly #recordsRead = new Set<string>();
   readonly #log: TaskListsOptions['log'];
   readonly #caller: Owner;
-  readonly #firstSeq: number;
+  readonly #extent: LogExtent;
   readonly #tasks = new Map<string, IndexedTask>();
   /** Newest end first. */
   #unread: UnreadPage[] = [];
@@ -140,10 +143,10 @@ export class OwnedTasks {
   #isTotalKnown = true;
   #pagesAtOnce = PAGES_AT_FIRST;
 
-  constructor(log: TaskListsOptions['log'], caller: Owner, firstSeq: number) {
+  constructor(log: TaskListsOptions['log'], caller: Owner, extent: LogExtent) {
     this.#log = log;
     this.#caller = caller;
-    this.#firstSeq = firstSeq;
+    this.#extent = extent;
   }
 
   get(taskId: string): IndexedTask | undefined {
@@ -173,17 +176,19 @@ export class OwnedTasks {
 
   addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0 }: TaskIndexEntry): void {
     // The records of an open task are copied forward, so its entry may name one that is gone.
-    if (!isTerminal(state) || !this.#isRemoved(seq)) this.note({ taskId, contextId, state, at, generation, owner });
+    if (!isTerminal(state) || !isRemoved(seq, this.#extent.of(taskId)))
+      this.note({ taskId, contextId, state, at, generation, owner });
   }
 
   addEnded(prefix: string, ended: readonly EndedTask[], pages: readonly EndedPageRange[]): void {
+    const extent = this.#extent.ofShard(shardOfList(prefix));
     for (const [taskId, contextId, state, at, generation, seq] of ended)
-      if (!this.#isRemoved(seq)) this.note({ taskId, contextId, state, at, generation, owner: this.#caller });
+      if (!isRemoved(seq, extent)) this.note({ taskId, contextId, state, at, generation, owner: this.#caller });
     // Pages are numbered from 1.
     if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
     for (const page of pages) {
-      if (this.#isRemoved(page.seqTo)) continue;
-      if (this.#isRemoved(page.seqFrom)) this.#isTotalKnown = false;
+      if (isRemoved(page.seqTo, extent)) continue;
+      if (isRemoved(page.seqFrom, extent)) this.#isTotalKnown = false;
       this.#unread.push({ ...page, key: endedPageKey(prefix, page.n) });
     }
     this.#unread.sort((one, other) => other.to - one.to);
@@ -239,8 +244,8 @@ export class OwnedTasks {
     // Removed pages count as read, so that a list always ends.
     return Math.max(tasks, 1);
   }
+}
 
-  #isRemoved(seq: number): boolean {
-    return seq > 0 && seq < this.#firstSeq;
-  }
+function isRemoved(seq: number, { firstSeq }: StreamExtent): boolean {
+  return seq > 0 && seq < firstSeq;
 }

@@ -66,6 +66,9 @@ export { isQueueNotice, queueNotice, queueText } from './queue-notice.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
   fnv1a32,
+  GROUPS_DEFAULT,
+  GROUPS_MAX,
+  groupOf,
   isAgentName,
   isRole,
   isTaskId,

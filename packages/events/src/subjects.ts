@@ -1,8 +1,8 @@
 import type { Owner } from './owner.ts';
 
 /**
- * Subjects and headers of the log. One subject per task, never per event; `<shard>` lets the streams be split over Raft groups
- * later without renaming a subject. PROTOCOL.md section 2.
+ * Subjects and headers of the log. One subject per task, never per event; by `<shard>` the streams are split over Raft groups.
+ * PROTOCOL.md section 2.
  */
 export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
@@ -15,6 +15,9 @@ const WORKER_PREFIX = 'a2a.worker';
 /** Shards of a new log. Fixed when the streams are created, and checked at every start. */
 export const SHARDS_DEFAULT = 16;
 export const SHARDS_MAX = 256;
+/** Stream groups of a new log. */
+export const GROUPS_DEFAULT = 1;
+export const GROUPS_MAX = 16;
 
 /** A task id is one subject token of at most this many characters. */
 export const TASK_ID_CHARS_MAX = 128;
@@ -39,6 +42,11 @@ export function isTaskId(taskId: string): boolean {
 
 export function shardOf(taskId: string, shards: number): number {
   return fnv1a32(taskId) % shards;
+}
+
+/** The stream group of a shard: the streams of group g have the shards g, g + S, g + 2S and so on. */
+export function groupOf(shard: number, groups: number): number {
+  return shard % groups;
 }
 
 /** `00` to `ff`: of fixed width, so that subjects sort. */

@@ -27,6 +27,15 @@ for (const prefix of ['', 'blue']) {
   });
 }
 
+test('with several stream groups, one that stores nothing is unhealthy whatever the others store', () => {
+  const health = new AppendHealth(new LogNames('blue', 4), () => 0);
+  health.failed('blue.a2a.log.0a.task');
+  for (const subject of ['blue.a2a.log.0b.task', 'blue.a2a.raw.0a.task.client']) health.stored(subject);
+  assert.throws(() => health.check(), /log of group 2 stores no records/);
+  health.stored('blue.a2a.log.02.other');
+  health.check();
+});
+
 test('a failure is forgotten when nothing was published for FAILURE_KEPT_MS', () => {
   let now = 0;
   const health = new AppendHealth(new LogNames(), () => now);

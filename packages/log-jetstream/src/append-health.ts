@@ -1,3 +1,4 @@
+import { groupOf } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
@@ -35,9 +36,16 @@ export class AppendHealth {
     }
   }
 
-  /** The stream of a subject: its bucket, or `raw`, `log` or `work` from `a2a.<stream>.…` after the prefix. */
+  /**
+   * The stream of a subject: its bucket, or `raw`, `log` or `work` from `a2a.<stream>.…` after the prefix. `raw` and `log` have the number
+   * of the stream group, if there are several.
+   */
   #streamOf(subject: string): string {
-    const tokens = subject.split('.', 3);
-    return tokens[tokens[0] === '$KV' || this.#names.prefix === '' ? 1 : 2]!;
+    const { prefix, groups } = this.#names;
+    const tokens = subject.split('.', 4);
+    const at = tokens[0] === '$KV' || prefix === '' ? 1 : 2;
+    const kind = tokens[at]!;
+    if (groups === 1 || (kind !== 'raw' && kind !== 'log')) return kind;
+    return `${kind} of group ${groupOf(Number.parseInt(tokens[at + 1]!, 16), groups)}`;
   }
 }

@@ -7,6 +7,7 @@ import { JetStreamApiError, jetstream, type StreamConfig, type StreamInfo, type 
 import type { Msg, Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
+import { useStoredGroups } from './streams.ts';
 
 /**
  * Backup of the log in a folder. For each stream it has the files of `nats stream backup` (`backup.json`, `stream.tar.s2`), made by the
@@ -41,7 +42,7 @@ type StoredStream = { config: StreamConfig; state: StreamState };
  */
 function streamsInOrder(names: LogNames): string[] {
   const buckets = Object.values(BUCKETS).map(name => `KV_${names.bucket(name)}`);
-  return [...buckets, names.factsStream, names.workStream, names.inputsStream];
+  return [...buckets, ...names.factsStreams, names.workStream, ...names.inputsStreams];
 }
 
 /** Writes a backup into `folder`, which must be absent or empty. Rejects with LogMismatch or LogUnavailable. */
@@ -52,6 +53,7 @@ export async function backUp(
 ): Promise<BackedUpStream[]> {
   const streams: BackedUpStream[] = [];
   await requireEmpty(folder);
+  await useStoredGroups(connection);
   for (const name of streamsInOrder(connection.names)) {
     const stream = await backUpStream(connection, name, join(folder, name));
     streams.push(stream);

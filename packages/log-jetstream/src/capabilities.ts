@@ -23,6 +23,9 @@ const STREAM_METADATA_VERSION_MIN: Version = [2, 10, 0];
 /** One direct get answers with the newest messages of many subjects. Older servers drop the list and answer with nothing. */
 const BATCH_GETS_VERSION_MIN: Version = [2, 11, 0];
 
+/** A leader may be asked to hand over to a chosen node. */
+const PREFERRED_LEADERS_VERSION_MIN: Version = [2, 11, 0];
+
 type Version = [major: number, minor: number, patch: number];
 
 /** Throws LogMismatch when the server is too old for this number of replicas. */
@@ -45,6 +48,10 @@ export function hasFirstSeq(version: string): boolean {
 
 export function hasFilterLists(version: string): boolean {
   return isAtLeast(version, FILTER_LISTS_VERSION_MIN);
+}
+
+export function hasPreferredLeaders(version: string): boolean {
+  return isAtLeast(version, PREFERRED_LEADERS_VERSION_MIN);
 }
 
 export function hasStreamMetadata(version: string): boolean {

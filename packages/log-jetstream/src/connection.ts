@@ -52,7 +52,8 @@ export type Denial = Pick<PermissionViolationError, 'operation' | 'subject'>;
 export class Connection {
   readonly nc: NatsConnection;
   readonly jsm: JetStreamManager;
-  readonly names: LogNames;
+  /** With one stream group until the number of the log is known. */
+  names: LogNames;
   /** Replicas of each stream: with more than one, a direct get may be answered by a replica that lags. */
   readonly replicas: number;
   readonly onEvent: (event: LogEvent) => void;
@@ -82,6 +83,10 @@ export class Connection {
 
   get connected(): boolean {
     return this.#connected && !this.nc.isClosed();
+  }
+
+  useGroups(groups: number): void {
+    this.names = this.names.withGroups(groups);
   }
 
   requireOpen(): void {

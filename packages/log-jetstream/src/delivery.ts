@@ -15,6 +15,9 @@ export type Delivery = {
   pending: number;
 };
 
+/** A message of the history, from a consumer or from a direct get. */
+export type HistoryMessage = Pick<Delivery, 'msg' | 'seq' | 'storedAt'>;
+
 const NANO_DIGITS_OF_MS = 6;
 const PREFIX = '$JS.ACK.';
 const DOT = 46;

@@ -1,5 +1,14 @@
 import { takesFastPaths } from '@hopline/a2a';
-import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, type Owner, tenantTokenOf } from '@hopline/events';
+import {
+  type FactRecord,
+  isTaskId,
+  LOG_PREFIX,
+  liveSubject,
+  logShardFilter,
+  type Owner,
+  shardOf,
+  tenantTokenOf,
+} from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -10,6 +19,7 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
+  type LogExtent,
   MATCHES_PER_REQUEST_MAX,
   type ReadStart,
   type RecordFacts,
@@ -17,9 +27,9 @@ import {
   relayOfFactsId,
   requireTaskId,
   type StoredFacts,
-  type StreamExtent,
   TAIL_CHECK_MS,
   type Tail,
+  taskOfFactsId,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
@@ -34,9 +44,10 @@ import {
   MESSAGE_ID,
 } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryMessage, HistoryReader } from './history.ts';
+import type { HistoryMessage } from './delivery.ts';
+import { HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
-import { readExtent } from './retention.ts';
+import { readExtent, readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
 import { TaskSubjects } from './task-subjects.ts';
@@ -67,7 +78,8 @@ export class JetStreamFacts implements FactLog {
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
-  readonly #tails: TailWatch;
+  /** One for each stream. */
+  readonly #tails: ReadonlyMap<string, TailWatch>;
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
 
@@ -78,17 +90,15 @@ export class JetStreamFacts implements FactLog {
     this.#isCompact = options.isCompact;
     this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, options.shards);
-    this.#history = new HistoryReader(connection, {
-      stream: connection.names.factsStream,
-      bytesMax: options.readBytesMax,
-      batchGets: options.batchGets,
-    });
+    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, batchGets: options.batchGets });
     this.#follow = options.follow;
-    this.#tails = new TailWatch(connection, {
-      stream: connection.names.factsStream,
-      sweepMs: (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2,
-      newest: async subject => tailOf(await this.#newest(subject), subject.slice(subject.lastIndexOf('.') + 1)),
-    });
+    const tailsOf = (stream: string) => {
+      const sweepMs = (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2;
+      const newest = async (subject: string) =>
+        tailOf(await this.#newest(stream, subject), subject.slice(subject.lastIndexOf('.') + 1));
+      return [stream, new TailWatch(connection, { stream, sweepMs, newest })] as const;
+    };
+    this.#tails = new Map(connection.names.factsStreams.map(tailsOf));
   }
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
@@ -104,7 +114,7 @@ export class JetStreamFacts implements FactLog {
       if (!(error instanceof LogConflict)) throw error;
       // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
       // record, which follows `expected`.
-      const next = await this.#next(subject, options.expected + 1);
+      const next = await this.#next(this.#streamOf(taskId), subject, options.expected + 1);
       if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
       throw error;
     }
@@ -112,7 +122,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(this.#subjects.ofFacts(taskId));
+    const newest = await this.#newest(this.#streamOf(taskId), this.#subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
@@ -123,14 +133,32 @@ export class JetStreamFacts implements FactLog {
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
-    const { names } = this.#connection;
+    const byStream = new Map<string, string[]>();
+    for (const taskId of taskIds) {
+      requireTaskId(taskId);
+      const stream = this.#streamOf(taskId);
+      const others = byStream.get(stream);
+      if (others === undefined) byStream.set(stream, [taskId]);
+      else others.push(taskId);
+    }
     const found = new Map<string, StoredFacts>();
     const left: string[] = [];
+    await Promise.all([...byStream].map(([stream, ids]) => this.#lastOfEach(stream, ids, found, left)));
+    for (let at = 0; at < left.length; at += READS_AT_ONCE_MAX) {
+      const some = left.slice(at, at + READS_AT_ONCE_MAX);
+      const read = await Promise.all(some.map(taskId => this.last(taskId)));
+      for (const [n, last] of read.entries()) if (last !== undefined) found.set(some[n]!, last);
+    }
+    return found;
+  }
+
+  /** Adds the newest records to `found`, and the tasks that must be read one by one to `left`. */
+  async #lastOfEach(stream: string, taskIds: string[], found: Map<string, StoredFacts>, left: string[]): Promise<void> {
+    const filter = this.#connection.names.subject(`${LOG_PREFIX}.>`);
     for (let at = 0; at < taskIds.length; at += MATCHES_PER_REQUEST_MAX) {
       const some = taskIds.slice(at, at + MATCHES_PER_REQUEST_MAX);
-      for (const taskId of some) requireTaskId(taskId);
       const subjects = some.map(taskId => this.#subjects.ofFacts(taskId));
-      const newest = await this.#batchGets.newest(names.factsStream, names.subject(`${LOG_PREFIX}.>`), subjects);
+      const newest = await this.#batchGets.newest(stream, filter, subjects);
       if (newest === undefined) left.push(...some);
       for (const { subject, seq, data, msg } of newest ?? []) {
         const taskId = subject.slice(subject.lastIndexOf('.') + 1);
@@ -139,12 +167,6 @@ export class JetStreamFacts implements FactLog {
         else left.push(taskId);
       }
     }
-    for (let at = 0; at < left.length; at += READS_AT_ONCE_MAX) {
-      const some = left.slice(at, at + READS_AT_ONCE_MAX);
-      const read = await Promise.all(some.map(taskId => this.last(taskId)));
-      for (const [n, last] of read.entries()) if (last !== undefined) found.set(some[n]!, last);
-    }
-    return found;
   }
 
   read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts> {
@@ -162,9 +184,11 @@ export class JetStreamFacts implements FactLog {
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     const { names } = this.#connection;
     const filter = names.subject(logShardFilter(shard));
-    const tail = (await this.#newest(filter))?.seq ?? 0;
+    const stream = names.factsStreamOf(shard);
+    const tail = (await this.#newest(stream, filter))?.seq ?? 0;
     const prefix = names.subject(LOG_PREFIX).length + 1;
-    for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+    const from = 'seq' in start ? start.seq : new Date(start.sinceMs);
+    for await (const batch of this.#history.readBatches(stream, filter, from, tail)) {
       const records: RecordFacts[] = [];
       for (const { msg, seq, storedAt } of batch) {
         const { subject } = msg;
@@ -178,33 +202,33 @@ export class JetStreamFacts implements FactLog {
     }
   }
 
-  extent(): Promise<StreamExtent> {
-    return readExtent(this.#connection, this.#connection.names.factsStream);
+  extent(): Promise<LogExtent> {
+    return readExtents(this.#connection, this.#connection.names.factsStreams, this.#shards);
   }
 
   isLost({ seq, id }: RecordMark): Promise<boolean> {
-    return this.#isLost(seq, ({ header }) => header.get(MESSAGE_ID) === id);
+    return this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, ({ header }) => header.get(MESSAGE_ID) === id);
   }
 
-  async #isLost(seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
-    const { jsm, names } = this.#connection;
-    const get = () => jsm.streams.getMessage(names.factsStream, { seq });
+  async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
+    const get = () => this.#connection.jsm.streams.getMessage(stream, { seq });
     const stored = await retry(this.#connection, 'a record of the log', get);
-    return stored === null ? seq > (await this.extent()).lastSeq : !isSame(stored);
+    return stored === null ? seq > (await readExtent(this.#connection, stream)).lastSeq : !isSame(stored);
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subjects.ofFacts(taskId);
-    const end = yield* this.#toRecords(taskId, this.#history.readToEnd(subject, from, party));
+    const stream = this.#streamOf(taskId);
+    const end = yield* this.#toRecords(taskId, this.#history.readToEnd(stream, subject, from, party));
     if (end !== undefined) return end;
-    const tail = (await this.#newest(subject))?.seq ?? 0;
+    const tail = (await this.#newest(stream, subject))?.seq ?? 0;
     if (tail < from) return tail;
     yield* this.#readUpTo(taskId, from, tail, party);
     return tail;
   }
 
   #readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
-    return this.#toRecords(taskId, this.#history.read(this.#subjects.ofFacts(taskId), from, tail, party));
+    return this.#toRecords(taskId, this.#history.read(this.#streamOf(taskId), this.#subjects.ofFacts(taskId), from, tail, party));
   }
 
   async *#toRecords<R>(taskId: string, messages: AsyncGenerator<HistoryMessage, R>): AsyncGenerator<StoredFacts, R> {
@@ -221,27 +245,28 @@ export class JetStreamFacts implements FactLog {
   }
 
   /** From the leader: a lagging replica may answer a direct get. */
-  #newest(subject: string): Promise<StoredMsg | null> {
-    const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, { last_by_subj: subject });
+  #newest(stream: string, subject: string): Promise<StoredMsg | null> {
+    const get = () => this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject });
     return retry(this.#connection, 'the newest record of a task', get);
   }
 
-  #next(subject: string, from: number): Promise<StoredMsg | null> {
+  #next(stream: string, subject: string, from: number): Promise<StoredMsg | null> {
     // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
-    const get = () => this.#connection.jsm.streams.getMessage(this.#connection.names.factsStream, query);
+    const get = () => this.#connection.jsm.streams.getMessage(stream, query);
     return retry(this.#connection, 'a record of a task', get);
   }
 
   #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
     const { nc, jsm, names } = this.#connection;
     const subject = this.#subjects.ofFacts(taskId);
+    const stream = this.#streamOf(taskId);
     return {
       read: from => this.#read(taskId, from, party),
-      tail: async () => tailOf(await jsm.direct.getMessage(names.factsStream, { last_by_subj: subject }), taskId),
-      isLost: seq => this.#isLost(seq, stored => stored.subject === subject),
+      tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
+      isLost: seq => this.#isLost(stream, seq, stored => stored.subject === subject),
       ...(takesFastPaths() && {
-        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tails.watch(subject, onTail, onLost),
+        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tails.get(stream)!.watch(subject, onTail, onLost),
       }),
       subscribe: async (onLive, onReconnect) => {
         const live = names.subject(liveSubject(taskId, this.#shards));
@@ -287,6 +312,10 @@ export class JetStreamFacts implements FactLog {
       return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(msg.headers) };
     };
     return { seq, last, bytes: msg.data.length, continuesText: decodeContinuesText(msg.headers), decode };
+  }
+
+  #streamOf(taskId: string): string {
+    return this.#connection.names.factsStreamOf(shardOf(taskId, this.#shards));
   }
 
   #decode(msg: Msg, taskId: string): FactRecord | undefined {

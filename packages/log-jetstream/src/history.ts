@@ -1,8 +1,7 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
-import type { Msg } from '@nats-io/nats-core';
 import type { BatchGets, StoredMessage } from './batch-get.ts';
 import type { Connection } from './connection.ts';
-import { parseDelivery } from './delivery.ts';
+import { type HistoryMessage, parseDelivery } from './delivery.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type PullEnd, PullInbox } from './pull-inbox.ts';
 import { pause } from './retry.ts';
@@ -33,18 +32,17 @@ const LAG_RETRY_MS = 10;
 /** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
 
-/** A message of the history. `storedAt`: epoch milliseconds at which the stream stored it. */
-export type HistoryMessage = { msg: Msg; seq: number; storedAt: number };
+/** The messages to read: those of a subject in a stream, up to a sequence. */
+type Range = { stream: string; subject: string; tail: number };
 
-/** `batchGets`: absent for a stream whose readers use consumers. */
-export type HistoryOptions = { stream: string; bytesMax: number; batchGets?: BatchGets };
+/** `batchGets`: absent for streams whose readers use consumers. */
+export type HistoryOptions = { bytesMax: number; batchGets?: BatchGets };
 
 /** A pull in progress. `ended` resolves after its last delivery. */
 type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
 
 export class HistoryReader {
   readonly #connection: Connection;
-  readonly #stream: string;
   readonly #bytesMax: number;
   readonly #slots = new PartySlots(PAGES_AT_ONCE_MAX, PARTY_PAGES_SHARE);
   readonly #turns = new LoopTurns();
@@ -52,19 +50,25 @@ export class HistoryReader {
   /** The user lacks the permission for direct gets: the server's configuration is older than this version. */
   #isDirectDenied = false;
 
-  constructor(connection: Connection, { stream, bytesMax, batchGets }: HistoryOptions) {
+  constructor(connection: Connection, { bytesMax, batchGets }: HistoryOptions) {
     this.#connection = connection;
-    this.#stream = stream;
     this.#bytesMax = bytesMax;
     this.#batchGets = batchGets;
   }
 
   /**
-   * Messages of a subject from a stream sequence or time to the sequence `tail`, both inclusive. Parties that read at the same time take
+   * Messages of a subject in a stream from a sequence or time to the sequence `tail`, both inclusive. Parties that read at the same time take
    * turns.
    */
-  async *read(subject: string, from: number | Date, tail: number, party?: Party): AsyncGenerator<HistoryMessage, void> {
-    for await (const page of this.#pages(subject, from, tail, next => this.#wholePage(subject, next, tail, party))) {
+  async *read(
+    stream: string,
+    subject: string,
+    from: number | Date,
+    tail: number,
+    party?: Party,
+  ): AsyncGenerator<HistoryMessage, void> {
+    const range = { stream, subject, tail };
+    for await (const page of this.#pages(range, from, next => this.#wholePage(range, next, party))) {
       for (const [index, delivery] of page.entries()) {
         if (page.length > RECORDS_PER_TURN && index % RECORDS_PER_TURN === 0) await this.#turns.next(party);
         yield delivery;
@@ -76,10 +80,15 @@ export class HistoryReader {
    * Messages of a subject from a sequence on up to the newest, without asking for the newest first; returns the sequence up to which all were
    * read. Undefined, and nothing is yielded, if that is not possible: with several replicas only the leader knows the newest.
    */
-  async *readToEnd(subject: string, from: number, party?: Party): AsyncGenerator<HistoryMessage, number | undefined> {
+  async *readToEnd(
+    stream: string,
+    subject: string,
+    from: number,
+    party?: Party,
+  ): AsyncGenerator<HistoryMessage, number | undefined> {
     if (this.#connection.replicas > 1) return undefined;
     for (let next = from; ; ) {
-      const page = await this.#slots.run(party, () => this.#following(subject, next));
+      const page = await this.#slots.run(party, () => this.#following(stream, subject, next));
       const last = page?.messages.at(-1);
       if (page === undefined || last === undefined) return next === from ? undefined : next - 1;
       for (const [index, message] of page.messages.entries()) {
@@ -95,16 +104,22 @@ export class HistoryReader {
    * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
    * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
    */
-  readBatches(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly HistoryMessage[], void> {
-    return this.#pages(subject, from, tail, next => this.#arrivingPage(subject, next, tail));
-  }
-
-  async *#pages(
+  readBatches(
+    stream: string,
     subject: string,
     from: number | Date,
     tail: number,
+  ): AsyncGenerator<readonly HistoryMessage[], void> {
+    const range = { stream, subject, tail };
+    return this.#pages(range, from, next => this.#arrivingPage(range, next));
+  }
+
+  async *#pages(
+    range: Range,
+    from: number | Date,
     page: (next: number | Date) => AsyncGenerator<readonly HistoryMessage[], PullEnd>,
   ): AsyncGenerator<readonly HistoryMessage[], void> {
+    const { tail } = range;
     let next = from;
     for (let emptyPages = 0; tail > 0 && (next instanceof Date || next <= tail); ) {
       const begin = next;
@@ -112,26 +127,21 @@ export class HistoryReader {
         next = seq + 1;
       });
       if (next !== begin) emptyPages = 0;
-      else if (end === 'expired' && !(await this.#has(subject, next))) return;
+      else if (end === 'expired' && !(await this.#has(range, next))) return;
       else if (++emptyPages >= EMPTY_PAGES_MAX)
         throw new LogUnavailable('the replica that answers lacks the newest records of the task');
     }
   }
 
-  async *#wholePage(
-    subject: string,
-    from: number | Date,
-    tail: number,
-    party: Party,
-  ): AsyncGenerator<readonly HistoryMessage[], PullEnd> {
+  async *#wholePage(range: Range, from: number | Date, party: Party): AsyncGenerator<readonly HistoryMessage[], PullEnd> {
     const deliveries: HistoryMessage[] = [];
     const end = await this.#slots.run(party, async () => {
-      const direct = await this.#directPage(subject, from);
+      const direct = await this.#directPage(range, from);
       if (direct !== undefined) {
         deliveries.push(...direct.messages);
         return direct.end;
       }
-      const page = await this.#open(subject, from, tail, PAGE_RECORDS, delivery => deliveries.push(delivery));
+      const page = await this.#open(range, from, PAGE_RECORDS, delivery => deliveries.push(delivery));
       const ended = await page.ended;
       await page.close();
       return ended;
@@ -141,24 +151,28 @@ export class HistoryReader {
   }
 
   /** Undefined if the page needs a consumer. */
-  async #directPage(subject: string, from: number | Date): Promise<{ messages: HistoryMessage[]; end: PullEnd } | undefined> {
+  async #directPage(range: Range, from: number | Date): Promise<{ messages: HistoryMessage[]; end: PullEnd } | undefined> {
     if (from instanceof Date) return undefined;
     for (const untilMs = performance.now() + PAGE_EXPIRES_MS; ; ) {
-      const page = await this.#following(subject, from);
+      const page = await this.#following(range.stream, range.subject, from);
       if (page === undefined) return undefined;
       if (page.messages.length > 0) return { messages: page.messages, end: 'full' };
-      if (performance.now() >= untilMs || !(await this.#has(subject, from))) return { messages: [], end: 'expired' };
+      if (performance.now() >= untilMs || !(await this.#has(range, from))) return { messages: [], end: 'expired' };
       await pause(this.#connection, LAG_RETRY_MS, this.#connection.closed);
     }
   }
 
   /** One direct get; undefined if the server or the permissions of the user do not allow it. */
-  async #following(subject: string, from: number): Promise<{ messages: HistoryMessage[]; isLast: boolean } | undefined> {
+  async #following(
+    stream: string,
+    subject: string,
+    from: number,
+  ): Promise<{ messages: HistoryMessage[]; isLast: boolean } | undefined> {
     const batchGets = this.#batchGets;
     if (batchGets === undefined || !batchGets.isSupported || this.#isDirectDenied) return undefined;
     const request = { subject, from, recordsMax: PAGE_RECORDS, bytesMax: this.#bytesMax };
     try {
-      const { messages, isLast } = await batchGets.following(this.#stream, request);
+      const { messages, isLast } = await batchGets.following(stream, request);
       return { messages: messages.map(historyMessageOf), isLast };
     } catch (error) {
       if (!(error instanceof LogDenied)) throw error;
@@ -167,11 +181,11 @@ export class HistoryReader {
     }
   }
 
-  async *#arrivingPage(subject: string, from: number | Date, tail: number): AsyncGenerator<readonly HistoryMessage[], PullEnd> {
+  async *#arrivingPage(range: Range, from: number | Date): AsyncGenerator<readonly HistoryMessage[], PullEnd> {
     let arrived: HistoryMessage[] = [];
     let ready = Promise.withResolvers<void>();
     let end: PullEnd | undefined;
-    const page = await this.#open(subject, from, tail, SHARD_PAGE_RECORDS, delivery => {
+    const page = await this.#open(range, from, SHARD_PAGE_RECORDS, delivery => {
       if (arrived.push(delivery) >= BATCH_RECORDS) ready.resolve();
     });
     void page.ended.then(ended => {
@@ -195,18 +209,17 @@ export class HistoryReader {
 
   /** Pulls one page, which ends at `tail` or at the first message after it. `onDelivery` is called in order. */
   async #open(
-    subject: string,
+    { stream, subject, tail }: Range,
     from: number | Date,
-    tail: number,
     recordsMax: number,
     onDelivery: (delivery: HistoryMessage) => void,
   ): Promise<OpenPage> {
     const connection = this.#connection;
-    const reading = { stream: this.#stream, filter: subject, from, signal: connection.closed };
+    const reading = { stream, filter: subject, from, signal: connection.closed };
     const { name, pending } = await openConsumer(connection, reading);
     const reached = Promise.withResolvers<PullEnd>();
     let consumerSeq = 0;
-    const inbox = new PullInbox(connection, this.#stream, name, msg => {
+    const inbox = new PullInbox(connection, stream, name, msg => {
       const delivery = parseDelivery(msg);
       if (delivery?.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
       consumerSeq += 1;
@@ -216,14 +229,14 @@ export class HistoryReader {
     const batch = Math.min(recordsMax, Math.max(1, pending));
     const pulled = inbox.pull({ batch, bytesMax: this.#bytesMax, expiresMs: PAGE_EXPIRES_MS });
     const close = async () => {
-      await Promise.all([inbox.close(), deleteConsumer(connection, this.#stream, name)]);
+      await Promise.all([inbox.close(), deleteConsumer(connection, stream, name)]);
     };
     return { ended: Promise.race([pulled, reached.promise]), close };
   }
 
   /** Whether messages are left in the range; false if retention has removed the rest. */
-  async #has(subject: string, from: number | Date): Promise<boolean> {
-    const newest = await this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject }).catch(() => undefined);
+  async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
+    const newest = await this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined);
     if (newest === undefined || newest === null) return newest === undefined;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }

@@ -1,19 +1,20 @@
-import { type InputRecord, mayAppend, rawShardFilter, rawTaskFilter, type Writer, writerOf } from '@hopline/events';
+import { type InputRecord, mayAppend, rawShardFilter, rawTaskFilter, shardOf, type Writer, writerOf } from '@hopline/events';
 import {
   type InputAppendOptions,
   type InputLog,
+  type LogExtent,
   type ReadStart,
   type RejectedInput,
   requireTaskId,
   type StoredInput,
-  type StreamExtent,
 } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryMessage, HistoryReader } from './history.ts';
+import type { HistoryMessage } from './delivery.ts';
+import { HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
-import { readExtent } from './retention.ts';
+import { readExtents } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
@@ -36,7 +37,7 @@ export class JetStreamInputs implements InputLog {
     this.#subjects = new TaskSubjects(connection.names, options.shards);
     this.#writer = options.writer;
     this.#readBytesMax = options.readBytesMax;
-    this.#history = new HistoryReader(connection, { stream: connection.names.inputsStream, bytesMax: options.readBytesMax });
+    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax });
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
@@ -48,9 +49,10 @@ export class JetStreamInputs implements InputLog {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
     const subject = names.subject(rawTaskFilter(taskId, this.#shards));
-    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: subject });
+    const stream = this.#streamOf(taskId);
+    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
-    for await (const delivery of this.#history.read(subject, 1, tail)) {
+    for await (const delivery of this.#history.read(stream, subject, 1, tail)) {
       const input = this.#toInput(delivery);
       if ('record' in input) yield { ...input, ...decodeTrace(delivery.msg.headers) };
       else this.#report(input);
@@ -60,9 +62,11 @@ export class JetStreamInputs implements InputLog {
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
     const { jsm, names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
-    const newest = () => jsm.streams.getMessage(names.inputsStream, { last_by_subj: filter });
+    const stream = names.inputsStreamOf(shard);
+    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: filter });
     const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
-    for await (const batch of this.#history.readBatches(filter, 'seq' in start ? start.seq : new Date(start.sinceMs), tail)) {
+    const from = 'seq' in start ? start.seq : new Date(start.sinceMs);
+    for await (const batch of this.#history.readBatches(stream, filter, from, tail)) {
       const inputs: StoredInput[] = [];
       for (const delivery of batch) {
         const input = this.#toInput(delivery);
@@ -76,7 +80,7 @@ export class JetStreamInputs implements InputLog {
   async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
-    const get = () => jsm.streams.getMessage(names.inputsStream, { seq });
+    const get = () => jsm.streams.getMessage(this.#streamOf(taskId), { seq });
     const found = await retry(this.#connection, 'an input of a task', get);
     if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#shards)).slice(0, -1)))
       return undefined;
@@ -84,8 +88,8 @@ export class JetStreamInputs implements InputLog {
     return typeof record === 'string' ? undefined : record;
   }
 
-  extent(): Promise<StreamExtent> {
-    return readExtent(this.#connection, this.#connection.names.inputsStream);
+  extent(): Promise<LogExtent> {
+    return readExtents(this.#connection, this.#connection.names.inputsStreams, this.#shards);
   }
 
   async *readShard(
@@ -96,13 +100,14 @@ export class JetStreamInputs implements InputLog {
   ): AsyncGenerator<StoredInput, void> {
     const { names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
+    const stream = names.inputsStreamOf(shard);
     let beforeLive = Number.MAX_SAFE_INTEGER;
     const begin = async (next: number, options: RetryOptions) => {
-      const lastSeq = await this.#lastSeq(options);
+      const lastSeq = await this.#lastSeq(stream, options);
       beforeLive = Math.min(beforeLive, lastSeq);
-      return this.#existing(next, lastSeq);
+      return this.#existing(stream, next, lastSeq);
     };
-    const reading = { stream: names.inputsStream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
+    const reading = { stream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
     for await (const { deliveries } of readOrdered(this.#connection, reading)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
@@ -115,21 +120,24 @@ export class JetStreamInputs implements InputLog {
     }
   }
 
-  /** Sequence of the newest input of all tasks. */
-  async #lastSeq(options: RetryOptions): Promise<number> {
-    const { jsm, names } = this.#connection;
-    const info = () => jsm.streams.info(names.inputsStream);
-    return (await retry(this.#connection, names.inputsStream, info, options)).state.last_seq;
+  /** Sequence of the newest input in a stream. */
+  async #lastSeq(stream: string, options: RetryOptions): Promise<number> {
+    const info = () => this.#connection.jsm.streams.info(stream);
+    return (await retry(this.#connection, stream, info, options)).state.last_seq;
   }
 
   /**
    * Returns sequence 1 when the stream ends before `next - 1`, which was read: otherwise nothing would arrive until the stream reaches
    * `next` again. Records that were already folded are recognized.
    */
-  #existing(next: number, lastSeq: number): number {
+  #existing(stream: string, next: number, lastSeq: number): number {
     if (next <= lastSeq + 1) return next;
-    this.#connection.onEvent({ type: 'inputs-behind', stream: this.#connection.names.inputsStream });
+    this.#connection.onEvent({ type: 'inputs-behind', stream });
     return 1;
+  }
+
+  #streamOf(taskId: string): string {
+    return this.#connection.names.inputsStreamOf(shardOf(taskId, this.#shards));
   }
 
   #report(_rejected: RejectedInput): void {

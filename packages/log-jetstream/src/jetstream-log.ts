@@ -17,6 +17,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
+import { placeLeaders } from './leader-placement.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -50,11 +51,11 @@ const CHECK_TIMEOUT_MS = 3_000;
  */
 export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
   const { servers, name, credentials, tls, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
-  const { shards, compactsRecords = false } = options;
+  const { shards, groups, compactsRecords = false } = options;
   const replicas = options.replicas ?? 1;
   if (shards !== undefined && (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX))
     throw new LogMismatch(`shards must be an integer from 1 to ${SHARDS_MAX}`);
-  const names = new LogNames(options.prefix);
+  const names = new LogNames(options.prefix, groups);
   const { user } = options;
   const connection = await openConnection({
     servers,
@@ -73,10 +74,12 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     const creates = user === undefined || user === STREAM_CREATOR;
     const payloadBytesMax = connection.nc.info?.max_payload ?? 0;
-    const streams = { creates, shards, compactsRecords, replicas, maxAges, maxBytes, payloadBytesMax };
+    const streams = { creates, shards, groups, compactsRecords, replicas, maxAges, maxBytes, payloadBytesMax };
     const layout = await ensureStreams(connection, streams, openTimeoutMs);
+    options.onNames?.(connection.names);
     if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
+    if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
     return assemble(connection, layout, options);
   } catch (error) {
     await connection.close();
@@ -94,7 +97,7 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
   }
 }
 
-function assemble(connection: Connection, { shards, isCompact }: LogLayout, options: JetStreamLogOptions): Log {
+function assemble(connection: Connection, { shards, groups, isCompact }: LogLayout, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
@@ -105,6 +108,7 @@ function assemble(connection: Connection, { shards, isCompact }: LogLayout, opti
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     shards,
+    groups,
     recordBytesMax,
     inputs: new JetStreamInputs(connection, publisher, {
       shards,

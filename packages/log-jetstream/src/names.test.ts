@@ -6,13 +6,23 @@ import { LOG_SETTINGS } from './settings.ts';
 
 test('without a prefix the names are those of the protocol; with one every name begins with it', () => {
   const plain = new LogNames();
-  assert.deepEqual([plain.inputsStream, plain.bucket('hopline_tasks')], ['A2A_RAW', 'hopline_tasks']);
+  assert.deepEqual([plain.inputsStreams, plain.bucket('hopline_tasks')], [['A2A_RAW'], 'hopline_tasks']);
   assert.equal(plain.subject('a2a.raw.00.t'), 'a2a.raw.00.t');
-  const { inputsStream, factsStream, workStream, ...names } = new LogNames('team-1');
-  assert.deepEqual([inputsStream, factsStream, workStream], ['team-1_A2A_RAW', 'team-1_A2A_LOG', 'team-1_A2A_WORK']);
+  const { inputsStreams, factsStreams, workStream, ...names } = new LogNames('team-1');
+  assert.deepEqual([...inputsStreams, ...factsStreams, workStream], ['team-1_A2A_RAW', 'team-1_A2A_LOG', 'team-1_A2A_WORK']);
   const own = new LogNames('team-1');
   assert.deepEqual([own.bucket('hopline_tasks'), own.subject('a2a.wake.x')], ['team-1_hopline_tasks', 'team-1.a2a.wake.x']);
   assert.deepEqual(names, {});
+});
+
+test('with several stream groups the first keeps the plain names, and each shard is in the streams of one group', () => {
+  const names = new LogNames('blue').withGroups(3);
+  assert.deepEqual(names.inputsStreams, ['blue_A2A_RAW', 'blue_A2A_RAW_1', 'blue_A2A_RAW_2']);
+  assert.deepEqual(
+    [0, 1, 2, 3, 17].map(shard => names.factsStreamOf(shard).slice('blue_A2A_LOG'.length)),
+    ['', '_1', '_2', '', '_2'],
+  );
+  assert.equal(names.inputsStreamOf(4), 'blue_A2A_RAW_1');
 });
 
 test('a prefix has 1 to 32 letters, digits, _ and -; any other is named in one sentence', () => {

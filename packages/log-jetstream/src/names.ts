@@ -1,4 +1,4 @@
-import { type Role, TENANT_QUEUES } from '@hopline/events';
+import { GROUPS_MAX, groupOf, type Role, TENANT_QUEUES } from '@hopline/events';
 import { LogMismatch } from '@hopline/log';
 
 /** Names without a prefix. */
@@ -22,21 +22,43 @@ export const PREFIX_FORM = /^[A-Za-z0-9_-]{1,32}$/;
 
 /**
  * The names of one cluster in a NATS account: streams, subjects and buckets. With a prefix several clusters share one account.
- * Consumers need no prefix, because their names belong to a stream. PROTOCOL.md section 2.1.
+ * Consumers need no prefix, because their names belong to a stream. PROTOCOL.md sections 2.1 and 2.4.
  */
 export class LogNames {
-  readonly inputsStream: string;
-  readonly factsStream: string;
+  /** The streams of inputs and of facts, one for each stream group. */
+  readonly inputsStreams: readonly string[];
+  readonly factsStreams: readonly string[];
   readonly workStream: string;
   readonly #prefix: string;
 
-  /** Throws LogMismatch for a prefix that a name cannot contain. */
-  constructor(prefix = '') {
+  /** Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. */
+  constructor(prefix = '', groups = 1) {
     if (prefix !== '' && !PREFIX_FORM.test(prefix)) throw new LogMismatch('the prefix must be 1 to 32 of A-Z, a-z, 0-9, _ and -');
+    if (!Number.isInteger(groups) || groups < 1 || groups > GROUPS_MAX)
+      throw new LogMismatch(`stream groups must be a whole number from 1 to ${GROUPS_MAX}`);
     this.#prefix = prefix;
-    this.inputsStream = this.#named(INPUTS_STREAM);
-    this.factsStream = this.#named(FACTS_STREAM);
+    this.inputsStreams = this.#grouped(INPUTS_STREAM, groups);
+    this.factsStreams = this.#grouped(FACTS_STREAM, groups);
     this.workStream = this.#named(WORK_STREAM);
+  }
+
+  /** The names of the same cluster with another number of stream groups. */
+  withGroups(groups: number): LogNames {
+    return new LogNames(this.#prefix, groups);
+  }
+
+  get groups(): number {
+    return this.factsStreams.length;
+  }
+
+  /** The stream with the inputs of a shard. */
+  inputsStreamOf(shard: number): string {
+    return this.inputsStreams[groupOf(shard, this.groups)]!;
+  }
+
+  /** The stream with the facts of a shard. */
+  factsStreamOf(shard: number): string {
+    return this.factsStreams[groupOf(shard, this.groups)]!;
   }
 
   /** HOPLINE_PREFIX; empty if it is not set. */
@@ -57,7 +79,12 @@ export class LogNames {
   /** Streams, including the streams of buckets. */
   allStreams(): string[] {
     const buckets = Object.values(BUCKETS).map(name => `KV_${this.bucket(name)}`);
-    return [this.inputsStream, this.factsStream, this.workStream, ...buckets];
+    return [...this.inputsStreams, ...this.factsStreams, this.workStream, ...buckets];
+  }
+
+  /** The first group has the plain name, so that a log with one group has the streams that it always had. */
+  #grouped(name: string, groups: number): string[] {
+    return Array.from({ length: groups }, (_, group) => this.#named(group === 0 ? name : `${name}_${group}`));
   }
 
   #named(name: string): string {

@@ -1,5 +1,6 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
 export type JetStreamLogOptions = {
@@ -14,6 +15,8 @@ export type JetStreamLogOptions = {
   prefix?: string | undefined;
   /** Expected number of shards, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
   shards?: number;
+  /** Expected number of stream groups, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
+  groups?: number;
   /**
    * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed once, for streams
    * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
@@ -68,7 +71,11 @@ export type JetStreamLogOptions = {
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
+  /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
+  placesLeaders?: PlacementOptions;
   follow?: Omit<FollowOptions, 'onReread'>;
+  /** Called when the streams are known, before they are read. */
+  onNames?: (names: LogNames) => void;
   /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
   onEvent?: (event: LogEvent) => void;
 };
@@ -78,6 +85,13 @@ export type Credentials = { user: string; pass: string } | { token: string } | {
 
 /** Paths of PEM files, read at each connection. Without `ca`, the certificate authorities that Node trusts. */
 export type NatsTls = { ca?: string | undefined; cert?: string | undefined; key?: string | undefined };
+
+export type PlacementOptions = {
+  /** Whether this process is the one that moves leaders now. */
+  isPlacer: () => boolean;
+  /** Time between two checks, and so between two moves. Default LEADERS_CHECK_MS. */
+  checkMs?: number;
+};
 
 export type MaxAges = {
   inputsMs: number;
@@ -102,6 +116,8 @@ export type LogEvent =
   | { type: 'reader-restarted'; what: string }
   /** A write was refused: the stream or bucket has no room. `nearly-full`: writes will soon be refused. */
   | { type: 'full' | 'nearly-full'; stream: string }
+  /** This process has asked the leader of a stream to hand over to another node, because leaders were spread unevenly. */
+  | { type: 'leader-moved'; stream: string; from: string; to: string }
   /** An existing stream lacks a limit, and the server or its permissions do not allow adding it. */
   | { type: 'bounds-refused'; stream: string }
   /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */
@@ -126,6 +142,8 @@ const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
+/** The share of one stream group: the largest record (1 MiB by default) must fit several times. */
+export const GROUP_BYTES_MIN = 16 * MIB;
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;

@@ -1,4 +1,4 @@
-import type { StreamExtent } from '@hopline/log';
+import { type LogExtent, type StreamExtent, toLogExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
 import { retry } from './retry.ts';
@@ -34,6 +34,11 @@ export async function readExtent(connection: Connection, stream: string): Promis
   const firstSeq = state.messages === 0 ? state.last_seq + 1 : state.first_seq;
   const fill = bytesMax === undefined ? 0 : state.bytes / bytesMax;
   return { firstSeq, lastSeq: state.last_seq, fill, ...(bytesMax !== undefined && { bytesMax }) };
+}
+
+/** Reads the extents of the streams of all groups. */
+export async function readExtents(connection: Connection, streams: readonly string[], shards: number): Promise<LogExtent> {
+  return toLogExtent(await Promise.all(streams.map(stream => readExtent(connection, stream))), shards);
 }
 
 /** Checks the streams until the log is closed. */

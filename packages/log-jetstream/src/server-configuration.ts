@@ -29,17 +29,18 @@ export function passwordVariable(user: ServerUser): string {
   return `NATS_${name}_PASSWORD`;
 }
 
-/** The block `authorization` of a nats-server configuration. */
-export function authorization(users: ReadonlyMap<ServerUser, Password>, prefix = ''): string {
-  const blocks = [...users].map(([user, password]) => userBlock(user, password, prefix));
+/** The block `authorization` of a nats-server configuration. `groups`: the most stream groups that the log may have. */
+export function authorization(users: ReadonlyMap<ServerUser, Password>, prefix = '', groups = 1): string {
+  const names = new LogNames(prefix, groups);
+  const blocks = [...users].map(([user, password]) => userBlock(user, password, names));
   return `authorization {\n  users: [\n${blocks.join('\n')}\n  ]\n}\n`;
 }
 
-function userBlock(user: ServerUser, password: Password, prefix: string): string {
+function userBlock(user: ServerUser, password: Password, names: LogNames): string {
   const secret = 'text' in password ? JSON.stringify(password.text) : `$${password.variable}`;
-  const credentials = `user: ${JSON.stringify(userName(user, prefix))}, password: ${secret}`;
+  const credentials = `user: ${JSON.stringify(userName(user, names.prefix))}, password: ${secret}`;
   if (user === ADMIN) return `    { ${credentials} }`;
-  const { publish, publishDenied, subscribe } = permissionsOf(user, new LogNames(prefix));
+  const { publish, publishDenied, subscribe } = permissionsOf(user, names);
   const denied = publishDenied.length > 0 ? [list('deny', publishDenied)] : [];
   return [
     `    { ${credentials}, permissions: {`,

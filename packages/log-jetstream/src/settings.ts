@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
+import { GROUPS_DEFAULT, GROUPS_MAX, SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import {
   type Log,
@@ -73,6 +73,13 @@ export const LOG_SETTINGS = {
     max: SHARDS_MAX,
     doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service uses the number of existing streams, and refuses to start if this setting has another.`,
   },
+  HOPLINE_STREAM_GROUPS: {
+    type: 'integer',
+    optional: true,
+    min: 1,
+    max: GROUPS_MAX,
+    doc: `Groups of streams over which the shards are split, fixed when the streams are created: ${GROUPS_DEFAULT} without this setting. Each group has one stream of inputs and one of events, with leaders of their own. A service takes the number of existing streams, and refuses to start if this setting has another.`,
+  },
   HOPLINE_REPLICAS: {
     type: 'integer',
     default: 1,
@@ -99,12 +106,12 @@ export const LOG_SETTINGS = {
   HOPLINE_INPUTS_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.inputs,
-    doc: 'Bytes of the inputs (`A2A_RAW`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+    doc: 'Bytes of the inputs (`A2A_RAW`), of all stream groups together; beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
   },
   HOPLINE_TASKS_BYTES_MAX: {
     ...bytes,
     default: MAX_BYTES_DEFAULT.facts,
-    doc: 'Bytes of the events of tasks (`A2A_LOG`); beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
+    doc: 'Bytes of the events of tasks (`A2A_LOG`), of all stream groups together; beyond it the oldest are removed, whatever their age. Applied when the streams are created.',
   },
   HOPLINE_WORK_BYTES_MAX: {
     ...bytes,
@@ -174,6 +181,8 @@ export type OpenOptions = {
   compactsRecords?: boolean;
   /** Absent: nothing is removed. */
   removesUnknown?: JetStreamLogOptions['removesUnknown'];
+  /** Absent: the leaders of the streams stay where they are. */
+  placesLeaders?: JetStreamLogOptions['placesLeaders'];
 };
 
 /**
@@ -182,9 +191,21 @@ export type OpenOptions = {
  * cannot be used.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const { user, name, logger, metrics, watchesRetention = false, compactsRecords = false, removesUnknown } = openOptions;
-  if (metrics !== undefined) startShortagesAtZero(metrics, settings.HOPLINE_PREFIX, watchesRetention);
-  if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, settings.HOPLINE_PREFIX);
+  const {
+    user,
+    name,
+    logger,
+    metrics,
+    watchesRetention = false,
+    compactsRecords = false,
+    removesUnknown,
+    placesLeaders,
+  } = openOptions;
+  const startAtZero = (names: LogNames) => {
+    if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
+    if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, names);
+  };
+  startAtZero(new LogNames(settings.HOPLINE_PREFIX, settings.HOPLINE_STREAM_GROUPS));
   let isConnected = false;
   metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
@@ -194,6 +215,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     name,
     prefix: settings.HOPLINE_PREFIX,
     ...(settings.HOPLINE_SHARDS !== undefined && { shards: settings.HOPLINE_SHARDS }),
+    ...(settings.HOPLINE_STREAM_GROUPS !== undefined && { groups: settings.HOPLINE_STREAM_GROUPS }),
     compactsRecords,
     replicas: settings.HOPLINE_REPLICAS,
     maxBytes: {
@@ -210,10 +232,12 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
+    ...(placesLeaders && { placesLeaders }),
+    onNames: startAtZero,
     onEvent: (event: LogEvent) => {
       if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
-      else if ('stream' in event && event.type !== 'bounds-refused')
+      else if ('stream' in event && event.type !== 'bounds-refused' && event.type !== 'leader-moved')
         metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
       else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
       if (event.type === 'dead-letter')
@@ -231,15 +255,14 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
 }
 
 /** Counters are created at start: one that appears with its first event would hide that event from every rate. */
-function startShortagesAtZero({ logShortages }: HopMetrics, prefix: string | undefined, watchesRetention: boolean): void {
-  const names = new LogNames(prefix);
+function startShortagesAtZero({ logShortages }: HopMetrics, names: LogNames, watchesRetention: boolean): void {
   const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
   for (const stream of names.allStreams()) for (const reason of reasons) logShortages.add(0, { stream, reason });
-  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const) logShortages.add(0, { stream: names.inputsStream, reason });
+  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const)
+    for (const stream of names.inputsStreams) logShortages.add(0, { stream, reason });
 }
 
-function startUnknownAtZero({ unknownRemoved }: HopMetrics, prefix: string | undefined): void {
-  const names = new LogNames(prefix);
+function startUnknownAtZero({ unknownRemoved }: HopMetrics, names: LogNames): void {
   for (const stream of names.allStreams()) unknownRemoved.add(0, { stream, kind: 'unknown_consumers' });
   unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
 }
@@ -332,6 +355,13 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
   return ca === undefined && cert === undefined ? undefined : { ca, cert, key };
 }
 
+const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
+  reread: 'debug',
+  republished: 'debug',
+  reconnected: 'info',
+  'leader-moved': 'info',
+};
+
 function report(logger: Logger, event: LogEvent): void {
   if (event.type === 'denied') {
     logger.error(`log: ${event.message}`);
@@ -342,12 +372,11 @@ function report(logger: Logger, event: LogEvent): void {
     ...(reason !== undefined && { reason }),
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
+    ...('to' in event && { from: event.from, to: event.to }),
     ...('role' in event && { role: event.role }),
     ...('items' in event && { items: event.items }),
     ...('keptMs' in event && { kept_ms: event.keptMs }),
     ...('count' in event && { count: event.count, subject: event.name }),
   };
-  const level =
-    event.type === 'reread' || event.type === 'republished' ? 'debug' : event.type === 'reconnected' ? 'info' : 'warn';
-  logger[level](fields, `log: ${snakeWord(event.type)}`);
+  logger[LEVELS[event.type] ?? 'warn'](fields, `log: ${snakeWord(event.type)}`);
 }

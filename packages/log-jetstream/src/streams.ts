@@ -1,4 +1,16 @@
-import { LIVE_PREFIX, LOG_PREFIX, RAW_PREFIX, SHARDS_DEFAULT, SHARDS_MAX, WORK_PREFIX } from '@hopline/events';
+import {
+  GROUPS_DEFAULT,
+  GROUPS_MAX,
+  groupOf,
+  LIVE_PREFIX,
+  LOG_PREFIX,
+  logShardFilter,
+  RAW_PREFIX,
+  rawShardFilter,
+  SHARDS_DEFAULT,
+  SHARDS_MAX,
+  WORK_PREFIX,
+} from '@hopline/events';
 import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   DiscardPolicy,
@@ -18,6 +30,7 @@ import {
   DUPLICATE_WINDOW_MS,
   FACTS_CONSUMERS_MAX,
   FACTS_DUPLICATE_WINDOW_MS,
+  GROUP_BYTES_MIN,
   INPUTS_CONSUMERS_MAX,
   INPUTS_DUPLICATE_WINDOW_MS,
   LEASES_AGE_MS,
@@ -41,12 +54,13 @@ const RECORDS_KEY = 'hopline.records';
 const COMPACT_RECORDS = `${COMPACT_VERSION}`;
 
 /**
- * `creates`: whether missing streams are created; otherwise they are awaited. `shards`: absent for the number of the existing streams, SHARDS_DEFAULT if
- * there are none. `compactsRecords`: records of an existing stream become compact.
+ * `creates`: whether missing streams are created; otherwise they are awaited. `shards` and `groups`: absent for the numbers of the existing streams, the
+ * defaults if there are none. `compactsRecords`: records of an existing stream become compact.
  */
 export type StreamsOptions = {
   creates: boolean;
   shards: number | undefined;
+  groups: number | undefined;
   compactsRecords: boolean;
   replicas: number;
   maxAges: MaxAges;
@@ -56,7 +70,10 @@ export type StreamsOptions = {
 };
 
 /** The settings with which the streams were created, and which services therefore use. */
-export type LogLayout = { shards: number; isCompact: boolean };
+export type LogLayout = Shape & { isCompact: boolean };
+
+/** Numbers that are fixed when the streams are created. */
+type Shape = { shards: number; groups: number };
 
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
@@ -65,45 +82,75 @@ type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
  * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match.
  */
 export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<LogLayout> {
+  const shape = await shapeOf(connection, options, timeoutMs);
+  connection.useGroups(shape.groups);
   const { names } = connection;
-  const shards = options.shards ?? (await storedShards(connection, options.creates, timeoutMs));
   const hasMetadata = hasStreamMetadata(connection.nc.info?.version ?? '');
-  const specs = streamSpecs(names, { ...options, shards, hasMetadata });
+  const specs = streamSpecs(names, { ...options, ...shape, hasMetadata });
   if (!options.creates) {
     for (const spec of specs) requireMatch(spec, (await awaitStream(connection, spec.name, timeoutMs)).config);
   } else {
-    const inputs = specs.find(({ name }) => name === names.inputsStream);
-    if (inputs !== undefined && (await isRebuilt(connection, timeoutMs))) {
-      inputs.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
-      connection.onEvent({ type: 'inputs-rebuilt', stream: inputs.name });
+    for (const [group, stream] of names.inputsStreams.entries()) {
+      if (!(await isRebuilt(connection, group, timeoutMs))) continue;
+      specs.find(({ name }) => name === stream)!.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
+      connection.onEvent({ type: 'inputs-rebuilt', stream });
     }
     for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
   }
-  const facts = await awaitStream(connection, names.factsStream, timeoutMs);
-  const isCompact = facts.config.metadata?.[RECORDS_KEY] === COMPACT_RECORDS;
-  if (isCompact || !options.creates || !options.compactsRecords) return { shards, isCompact };
+  const facts = await Promise.all(names.factsStreams.map(name => awaitStream(connection, name, timeoutMs)));
+  const plain = facts.filter(({ config }) => config.metadata?.[RECORDS_KEY] !== COMPACT_RECORDS);
+  if (plain.length === 0) return { ...shape, isCompact: true };
+  if (!options.creates || !options.compactsRecords) return { ...shape, isCompact: false };
   if (!hasMetadata) throw new LogMismatch('compact records need nats-server 2.10 or newer');
-  const metadata = { ...facts.config.metadata, [RECORDS_KEY]: COMPACT_RECORDS };
-  await retry(connection, names.factsStream, () => connection.jsm.streams.update(names.factsStream, { metadata }), { timeoutMs });
-  return { shards, isCompact: true };
-}
-
-/** The number of shards in the description of an existing stream; one of another format is reported by `requireMatch`. */
-async function storedShards(connection: Connection, creates: boolean, timeoutMs: number): Promise<number> {
-  const { names } = connection;
-  const found = creates
-    ? await Promise.all(
-        [names.inputsStream, names.factsStream, names.workStream].map(name => findStream(connection, name, timeoutMs)),
-      )
-    : [await awaitStream(connection, names.inputsStream, timeoutMs)];
-  for (const stream of found) {
-    const shards = Number(DESCRIPTION.exec(stream?.config.description ?? '')?.[1]);
-    if (shards >= 1 && shards <= SHARDS_MAX) return shards;
+  for (const { config } of plain) {
+    const metadata = { ...config.metadata, [RECORDS_KEY]: COMPACT_RECORDS };
+    await retry(connection, config.name, () => connection.jsm.streams.update(config.name, { metadata }), { timeoutMs });
   }
-  return SHARDS_DEFAULT;
+  return { ...shape, isCompact: true };
 }
 
-const DESCRIPTION = /^hopline format=\d+ shards=(\d+)$/;
+async function shapeOf(connection: Connection, { creates, ...set }: StreamsOptions, timeoutMs: number): Promise<Shape> {
+  const stored = set.shards !== undefined && set.groups !== undefined ? {} : await storedShape(connection, creates, timeoutMs);
+  const shards = set.shards ?? stored.shards ?? SHARDS_DEFAULT;
+  const groups = set.groups ?? stored.groups ?? GROUPS_DEFAULT;
+  if (groups > shards) throw new LogMismatch(`${groups} stream groups need at least as many shards, and the log has ${shards}`);
+  return { shards, groups };
+}
+
+/** The numbers in the description of an existing stream; one of another format is reported by `requireMatch`. */
+async function storedShape(connection: Connection, creates: boolean, timeoutMs: number): Promise<Partial<Shape>> {
+  const { inputsStreams, factsStreams, workStream } = connection.names;
+  const firsts = [inputsStreams[0]!, factsStreams[0]!, workStream];
+  const found = creates
+    ? await Promise.all(firsts.map(name => findStream(connection, name, timeoutMs)))
+    : [await awaitStream(connection, inputsStreams[0]!, timeoutMs)];
+  for (const stream of found) {
+    const shape = parseDescription(stream?.config.description ?? '');
+    if (shape !== undefined) return shape;
+  }
+  return {};
+}
+
+/** Makes the names of the connection those of the existing streams, for tools that need no other setting of the log. */
+export async function useStoredGroups(connection: Connection): Promise<void> {
+  const found = await findStream(connection, connection.names.inputsStreams[0]!, FIND_MS_MAX);
+  connection.useGroups(parseDescription(found?.config.description ?? '')?.groups ?? 1);
+}
+
+const DESCRIPTION = /^hopline format=\d+ shards=(\d+)(?: groups=(\d+))?$/;
+
+/** An earlier version expects exactly this of a log with one group, and refuses one with several, of which it would read only the first. */
+function descriptionOf({ shards, groups }: Shape): string {
+  return `hopline format=${FORMAT} shards=${shards}${groups === 1 ? '' : ` groups=${groups}`}`;
+}
+
+/** Undefined for a stream that is not Hopline's. */
+function parseDescription(description: string): Shape | undefined {
+  const found = DESCRIPTION.exec(description);
+  const [shards, groups] = [Number(found?.[1]), Number(found?.[2] ?? 1)];
+  const isPossible = shards >= 1 && shards <= SHARDS_MAX && groups >= 1 && groups <= GROUPS_MAX;
+  return isPossible ? { shards, groups } : undefined;
+}
 
 /**
  * Tasks and shards store the sequences of inputs that they have folded. When the cluster already has tasks, a new stream of inputs
@@ -111,12 +158,12 @@ const DESCRIPTION = /^hopline format=\d+ shards=(\d+)$/;
  */
 const REBUILT_SEQS_PER_MS = 1_000;
 
-async function isRebuilt(connection: Connection, timeoutMs: number): Promise<boolean> {
+async function isRebuilt(connection: Connection, group: number, timeoutMs: number): Promise<boolean> {
   if (!hasFirstSeq(connection.nc.info?.version ?? '')) return false;
   const { names } = connection;
   const [inputs, facts] = await Promise.all([
-    findStream(connection, names.inputsStream, timeoutMs),
-    findStream(connection, names.factsStream, timeoutMs),
+    findStream(connection, names.inputsStreams[group]!, timeoutMs),
+    findStream(connection, names.factsStreams[group]!, timeoutMs),
   ]);
   return inputs === undefined && facts !== undefined && facts.state.last_seq > 0;
 }
@@ -127,17 +174,18 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
     const info = await connection.jsm.streams.info(name);
     if (info.cluster && !info.cluster.leader) throw Object.assign(new Error(`${name} has no leader`), { name: 'TimeoutError' });
   };
-  const { inputsStream, factsStream, workStream } = connection.names;
-  for (const name of [inputsStream, factsStream, workStream]) await retry(connection, name, () => check(name), { timeoutMs });
+  const { inputsStreams, factsStreams, workStream } = connection.names;
+  const ofTasks = [...inputsStreams, ...factsStreams, workStream];
+  await Promise.all(ofTasks.map(name => retry(connection, name, () => check(name), { timeoutMs })));
 }
 
-type SpecOptions = StreamsOptions & { shards: number; hasMetadata: boolean };
+type SpecOptions = StreamsOptions & Shape & { hasMetadata: boolean };
 
 function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
-  const { shards, hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
+  const { shards, groups, hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
   const common = {
     // Stream metadata would fit better, but earlier versions of Hopline expect exactly this.
-    description: `hopline format=${FORMAT} shards=${shards}`,
+    description: descriptionOf({ shards, groups }),
     storage: StorageType.File,
     num_replicas: replicas,
     allow_direct: true,
@@ -156,32 +204,37 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
     allow_rollup_hdrs: false,
     ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
   });
+  // The streams of one group bind all shards by one subject, as they always did.
+  const subjectsOf = (group: number, all: string, filterOf: (shard: number) => string) =>
+    (groups === 1 ? [all] : shardsOf(group, { shards, groups }).map(filterOf)).map(subject => names.subject(subject));
+  const share = (bytes: number) =>
+    groups === 1 ? bytes : Math.max(Math.min(bytes, GROUP_BYTES_MIN), Math.floor(bytes / groups));
   return [
-    {
+    ...names.inputsStreams.map((name, group) => ({
       ...common,
       duplicate_window: nanos(INPUTS_DUPLICATE_WINDOW_MS),
-      name: names.inputsStream,
-      subjects: [names.subject(`${RAW_PREFIX}.>`)],
+      name,
+      subjects: subjectsOf(group, `${RAW_PREFIX}.>`, rawShardFilter),
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.inputsMs),
-      max_bytes: maxBytes.inputs,
+      max_bytes: share(maxBytes.inputs),
       max_consumers: INPUTS_CONSUMERS_MAX,
-    },
-    {
+    })),
+    ...names.factsStreams.map((name, group) => ({
       ...common,
       ...(hasMetadata && { metadata: { [RECORDS_KEY]: COMPACT_RECORDS } }),
       duplicate_window: nanos(FACTS_DUPLICATE_WINDOW_MS),
-      name: names.factsStream,
-      subjects: [names.subject(`${LOG_PREFIX}.>`)],
+      name,
+      subjects: subjectsOf(group, `${LOG_PREFIX}.>`, logShardFilter),
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.factsMs),
-      max_bytes: maxBytes.facts,
+      max_bytes: share(maxBytes.facts),
       max_consumers: FACTS_CONSUMERS_MAX,
       // Must be set at creation: 2.9 cannot add it later.
       republish: { src: names.subject(`${LOG_PREFIX}.>`), dest: names.subject(`${LIVE_PREFIX}.>`) },
-    },
+    })),
     {
       ...common,
       duplicate_window: nanos(DUPLICATE_WINDOW_MS),
@@ -212,7 +265,13 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
   ];
 }
 
+/** The shards of a stream group, in order. */
+function shardsOf(group: number, { shards, groups }: Shape): number[] {
+  return Array.from({ length: shards }, (_, shard) => shard).filter(shard => groupOf(shard, groups) === group);
+}
+
 const STREAM_NOT_FOUND = 10059;
+const FIND_MS_MAX = 5_000;
 /** A retry may find the stream that the first try created. */
 const MISSING = { name: 'TimeoutError' };
 /** Another service created it meanwhile, with other settings. */
@@ -346,6 +405,9 @@ function isOutdated(field: (typeof BOUNDS)[number][number], wanted: unknown, fou
 const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'storage', 'description'] as const;
 
 function requireMatch(spec: Spec, found: StreamConfig): void {
+  // Other numbers of shards or groups explain all other differences of a stream of Hopline.
+  const isOurs = parseDescription(found.description ?? '') !== undefined;
+  if (isOurs && spec.description !== found.description) throw mismatch(spec, 'description', found.description);
   for (const field of FIXED) {
     if (field in spec && !same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
   }
@@ -371,7 +433,7 @@ function same(wanted: unknown, found: unknown): boolean {
 
 const ADVICE: Partial<Record<keyof Spec, string>> = {
   description:
-    'start every service with the number of shards the streams were created with, or set HOPLINE_PREFIX for another cluster',
+    'start every service with the numbers of shards and stream groups the streams were created with, or set HOPLINE_PREFIX for another cluster',
   num_replicas: 'start every service with that number of replicas, or change the stream with `nats stream edit --replicas`',
 };
 

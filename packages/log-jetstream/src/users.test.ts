@@ -55,6 +55,20 @@ test('every subject of a cluster with a prefix has the prefix, which separates c
   assert.equal(userName('agent.guide', 'blue'), 'blue.agent.guide');
 });
 
+test('the permissions for several stream groups are those for one, repeated with the names of the other streams', () => {
+  // The chart makes them so from a file with the permissions for one group.
+  const repeated = (subject: string) =>
+    /A2A_(RAW|LOG)/.test(subject)
+      ? ['', '_1', '_2'].map(suffix => subject.replace(/A2A_(RAW|LOG)/, name => `${name}${suffix}`))
+      : [subject];
+  for (const user of USERS) {
+    const { publish, ...others } = permissionsOf(user, names.withGroups(3));
+    const one = permissionsOf(user, names);
+    assert.deepEqual(publish.sort(), one.publish.flatMap(repeated).sort(), user);
+    assert.deepEqual(others, { publishDenied: one.publishDenied, subscribe: one.subscribe });
+  }
+});
+
 test('each user has its own inbox and its own writer of inputs', () => {
   const inboxes = SERVICE_USERS.map(user => inboxOf(user, names));
   assert.equal(new Set(inboxes).size, SERVICE_USERS.length);

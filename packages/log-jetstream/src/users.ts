@@ -55,6 +55,7 @@ export function permissionsOf(user: LogUser, names: LogNames): Permissions {
 function relay(rights: Rights): void {
   rights.createStreams();
   rights.removeUnknown();
+  rights.placeLeaders();
   rights.publish(`${LOG_PREFIX}.*.*`, `${RAW_PREFIX}.*.*.relay`);
   rights.requestWork('supervisor', ANY_AGENT);
   rights.findPlaces();
@@ -171,18 +172,25 @@ class Rights {
     this.#api(`STREAM.PURGE.${this.#names.workStream}`);
   }
 
+  /** Asks the leader of a stream to hand over. */
+  placeLeaders(): void {
+    this.#api(...this.#names.allStreams().map(stream => `STREAM.LEADER.STEPDOWN.${stream}`));
+  }
+
   readInputs(): void {
-    this.#read(this.#names.inputsStream, this.#names.subject(`${RAW_PREFIX}.>`));
+    for (const stream of this.#names.inputsStreams) this.#read(stream, this.#names.subject(`${RAW_PREFIX}.>`));
   }
 
   /** Reads one input by its sequence, for a writer whose id is already stored. NATS wraps it in JSON, so it cannot pass for a record. */
   compareInput(): void {
-    this.#api(`STREAM.MSG.GET.${this.#names.inputsStream}`);
+    this.#api(...this.#names.inputsStreams.map(stream => `STREAM.MSG.GET.${stream}`));
   }
 
   readFacts(): void {
-    this.#read(this.#names.factsStream, this.#names.subject(`${LOG_PREFIX}.*.*`));
-    this.#api(`DIRECT.GET.${this.#names.factsStream}`);
+    for (const stream of this.#names.factsStreams) {
+      this.#read(stream, this.#names.subject(`${LOG_PREFIX}.*.*`));
+      this.#api(`DIRECT.GET.${stream}`);
+    }
   }
 
   /** Reads the lists of callers, the newest records of the tasks in them, and whether the relays write the lists of all shards. */
@@ -193,10 +201,10 @@ class Rights {
 
   followFacts(): void {
     this.readFacts();
-    const { factsStream } = this.#names;
     // A request with a list of subjects has no filter at the end of the API subject. That is harmless here, because the stream has no other
     // subjects.
-    this.#api(`DIRECT.GET.${factsStream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${factsStream}.*`);
+    for (const stream of this.#names.factsStreams)
+      this.#api(`DIRECT.GET.${stream}.${this.#names.subject(`${LOG_PREFIX}.*.*`)}`, `CONSUMER.CREATE.${stream}.*`);
     this.subscribe(`${LIVE_PREFIX}.*.*`);
   }
 

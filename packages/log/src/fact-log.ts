@@ -1,4 +1,4 @@
-import type { Fact, FactRecord, Owner, TraceCarrier } from '@hopline/events';
+import { type Fact, type FactRecord, groupOf, type Owner, shardOf, type TraceCarrier } from '@hopline/events';
 
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
@@ -45,8 +45,8 @@ export interface FactLog {
    */
   readStoredShard(shard: number, start: ReadStart): AsyncIterable<readonly RecordFacts[]>;
 
-  /** Extent of the stored facts of all tasks, read from the leader. */
-  extent(): Promise<StreamExtent>;
+  /** Extent of the stored facts of all tasks, read from the leaders. */
+  extent(): Promise<LogExtent>;
 
   /**
    * Whether the log has lost a record that it acknowledged: it ends before the record, or has another one in its place. False if retention
@@ -76,6 +76,32 @@ export type ReadStart = { seq: number } | { sinceMs: number };
  * `bytesMax` is absent.
  */
 export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number };
+
+/**
+ * Extent of the inputs or facts of all tasks. A log may have several stream groups, each with its own sequences: a sequence of a task
+ * must be compared with the extent of its group. The members of all groups together are the lowest and the highest sequence that is
+ * stored, the fill of the fullest one, and the sum of their `bytesMax`.
+ */
+export type LogExtent = StreamExtent & {
+  of(taskId: string): StreamExtent;
+  ofShard(shard: number): StreamExtent;
+};
+
+/** Combines the extents of the stream groups, in their order. */
+export function toLogExtent(groups: readonly StreamExtent[], shards: number): LogExtent {
+  const stored = groups.filter(({ firstSeq, lastSeq }) => firstSeq <= lastSeq);
+  const lastSeq = Math.max(...groups.map(extent => extent.lastSeq));
+  const bounds = groups.map(({ bytesMax }) => bytesMax).filter(bytesMax => bytesMax !== undefined);
+  const ofShard = (shard: number) => groups[groupOf(shard, groups.length)]!;
+  return {
+    firstSeq: stored.length === 0 ? lastSeq + 1 : Math.min(...stored.map(({ firstSeq }) => firstSeq)),
+    lastSeq,
+    fill: Math.max(...groups.map(({ fill }) => fill)),
+    ...(bounds.length > 0 && { bytesMax: bounds.reduce((sum, bytesMax) => sum + bytesMax, 0) }),
+    of: taskId => ofShard(shardOf(taskId, shards)),
+    ofShard,
+  };
+}
 
 /**
  * `id`: unique over all tasks. Equal ids mean equal content: a retry sends the same id. `continuesText`: the record only adds text to open

@@ -20,13 +20,14 @@ export type {
   AppendOptions,
   FactLog,
   FollowStart,
+  LogExtent,
   ReadStart,
   RecordFacts,
   RecordMark,
   StoredFacts,
   StreamExtent,
 } from './fact-log.ts';
-export { recordFactsOf } from './fact-log.ts';
+export { recordFactsOf, toLogExtent } from './fact-log.ts';
 export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';
@@ -60,6 +61,7 @@ export {
   requireTaskId,
   requireWakeKey,
   requireWriter,
+  taskOfFactsId,
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
@@ -86,6 +88,7 @@ export {
   parseListKey,
   putTask,
   shardEntriesFilter,
+  shardOfList,
   type TaskListValue,
 } from './task-lists.ts';
 export { TextPace } from './text-pace.ts';

@@ -1,5 +1,5 @@
 import type { InputRecord, RecordFault, TraceCarrier, Writer } from '@hopline/events';
-import type { ReadStart, StreamExtent } from './fact-log.ts';
+import type { LogExtent, ReadStart } from './fact-log.ts';
 
 /**
  * The inputs of all tasks, from clients, agents and relays. Durable and ordered per subject; retention by limits, with a short
@@ -37,8 +37,8 @@ export interface InputLog {
   /** The record at a raw sequence. Undefined if retention has removed it, or if it is not an input record of the task. */
   recordAt(taskId: string, seq: number): Promise<InputRecord | undefined>;
 
-  /** Extent of the stored inputs of all tasks, read from the leader. */
-  extent(): Promise<StreamExtent>;
+  /** Extent of the stored inputs of all tasks, read from the leaders. */
+  extent(): Promise<LogExtent>;
 }
 
 /** `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. */

@@ -16,6 +16,8 @@ import type { WorkQueue } from './work-queue.ts';
 export interface Log {
   /** Fixed when the log was created. */
   readonly shards: number;
+  /** Stream groups, each with its own streams of inputs and facts for some of the shards. Fixed when the log was created. */
+  readonly groups: number;
   /** Largest record that the log accepts. */
   readonly recordBytesMax: number;
   readonly inputs: InputLog;

@@ -54,6 +54,11 @@ export function relayOfFactsId(id: string): { relay?: string } {
   return relay === undefined ? {} : { relay };
 }
 
+/** The task of a record, from the id of its append. */
+export function taskOfFactsId(id: string): string {
+  return id.slice(0, id.indexOf(':'));
+}
+
 export function requireKey(key: string): void {
   if (key.length > KEY_CHARS_MAX || !KEY.test(key)) {
     throw new TypeError(`a key must be 1 to ${KEY_CHARS_MAX} letters, digits, "_", "-", "/", "=", with single "." between them`);

@@ -82,6 +82,9 @@ export function parseListKey(key: string): { prefix: string; taskId: string | un
   return { prefix: `${tenant}.${owner}.${shard}`, taskId: kind === 't' ? rest : undefined };
 }
 
+/** The shard in a prefix that `listPrefixOf` made. */
+export const shardOfList = (prefix: string): number => Number.parseInt(prefix.slice(prefix.lastIndexOf('.') + 1), 16);
+
 export const isTaskEntry = (value: TaskListValue): value is TaskIndexEntry => 'contextId' in value;
 export const isEndedTasks = (value: TaskListValue): value is EndedTasks => 'pages' in value;
 

@@ -499,6 +499,7 @@ export const METRICS = {
         'worker_dead',
         'denied',
         'bounds_refused',
+        'leader_moved',
         'facts_lost',
       ],
     },

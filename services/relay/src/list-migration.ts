@@ -92,7 +92,7 @@ export class ListMigration {
   /** Resolves with the number of tasks. */
   async #enter(shards: ReadonlySet<number>): Promise<number> {
     const { log, ended } = this.#options;
-    const { firstSeq } = await log.facts.extent();
+    const extent = await log.facts.extent();
     const lists = new Map<string, EndedTask[]>();
     const writes = new Set<Promise<void>>();
     let inMemory = 0;
@@ -116,7 +116,7 @@ export class ListMigration {
       if (!isTerminal(entry.state)) {
         entered += 1;
         await start(this.#create(taskId, entry));
-      } else if (entry.seq === undefined || entry.seq >= firstSeq) {
+      } else if (entry.seq === undefined || entry.seq >= extent.of(taskId).firstSeq) {
         entered += 1;
         const prefix = listPrefixOf(taskId, entry, log.shards);
         const tasks = lists.get(prefix) ?? [];

@@ -2,7 +2,7 @@ import { runService } from '@hopline/lifecycle';
 import { coalesceSettingsOf } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { copyForwardAfterMs, keptConsumers, relayConfig } from './config.ts';
-import { createRelay } from './relay.ts';
+import { createRelay, type Relay } from './relay.ts';
 
 await runService({
   name: 'relay',
@@ -10,6 +10,7 @@ await runService({
   config: relayConfig,
   probes: 'own',
   start: async ({ settings, instance, log: logger, telemetry }) => {
+    let relay: Relay | undefined;
     const log = await openFromSettings(settings, {
       user: 'relay',
       name: instance,
@@ -17,9 +18,11 @@ await runService({
       metrics: telemetry.metrics,
       watchesRetention: true,
       compactsRecords: settings.HOPLINE_COMPACT_RECORDS,
+      // One relay at a time has this shard.
+      placesLeaders: { isPlacer: () => relay?.shards.has(0) === true },
       removesUnknown: { keptConsumers: keptConsumers(settings) },
     });
-    const relay = await createRelay({
+    const started = await createRelay({
       log,
       instance,
       coalesce: coalesceSettingsOf(settings),
@@ -32,13 +35,14 @@ await runService({
       copyForwardAfterMs: copyForwardAfterMs(settings),
       taskBytesMax: settings.HOPLINE_TASK_STORED_BYTES_MAX,
     });
+    relay = started;
     return {
       checks: [
         { name: 'log', check: () => log.check() },
         { name: 'appends', check: () => log.checkAppends() },
       ],
       close: async () => {
-        await relay.stop();
+        await started.stop();
         await log.close();
       },
     };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, stateWord } from '@hopline/a2a';
 import type { AgentInput, InputRecord } from '@hopline/events';
-import { listKeyOf } from '@hopline/log';
+import { listKeyOf, type StreamExtent, toLogExtent } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
@@ -229,7 +229,8 @@ async function sweepOver(
   let examined = 0;
   let sweeps = 0;
   const swept = Promise.withResolvers<void>();
-  const extents = { facts: FULL, tasks: FULL, inputs: { ...FULL, firstSeq: 9_000 } };
+  const ofLog = (extent: StreamExtent) => toLogExtent([extent], log.shards);
+  const extents = { facts: ofLog(FULL), tasks: FULL, inputs: ofLog({ ...FULL, firstSeq: 9_000 }) };
   const sweep = new RetentionSweep({
     log: {
       facts: {
@@ -241,7 +242,7 @@ async function sweepOver(
         extent: async () => {
           // A sweep begins when the previous one has ended.
           if (++sweeps > 1) swept.resolve();
-          return sweeps > 1 ? { ...FULL, fill: 0 } : extents.facts;
+          return sweeps > 1 ? ofLog({ ...FULL, fill: 0 }) : extents.facts;
         },
       },
       taskLists: { ...log.taskLists, extent: async () => extents.tasks },

@@ -1,6 +1,6 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { RelayInput, TaskAggregate } from '@hopline/events';
-import type { Log, StreamExtent, TaskIndexEntry } from '@hopline/log';
+import type { Log, LogExtent, StreamExtent, TaskIndexEntry } from '@hopline/log';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { OpenTask } from './index-entry.ts';
 import type { IndexWrites } from './index-writes.ts';
@@ -85,11 +85,12 @@ export class RetentionSweep {
     this.#isSweeping = false;
   }
 
-  async #copyForward(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
+  async #copyForward(tasks: ReadonlyMap<string, OpenTask>, extents: LogExtent): Promise<void> {
     const { copyForwardAfterMs, now } = this.#options;
-    const below = copyForwardBelow(extent);
-    if (copyForwardAfterMs === undefined || below <= extent.firstSeq) return;
+    if (copyForwardAfterMs === undefined || extents.fill <= 1 - COPY_FORWARD_MARGIN) return;
     const due = this.#owned(tasks, ({ entry: { startSeq, generation } }, taskId) => {
+      const extent = extents.of(taskId);
+      const below = copyForwardBelow(extent);
       // If the beginning of a task is gone, it is not copied: a copy would present a part as the whole task.
       const isOld = generation > 0 && startSeq >= extent.firstSeq && startSeq < below;
       return isOld && this.#copied.get(taskId) !== startSeq;
@@ -114,14 +115,15 @@ export class RetentionSweep {
     }
   }
 
-  async #endLostWork(tasks: ReadonlyMap<string, OpenTask>, { firstSeq }: StreamExtent): Promise<void> {
+  async #endLostWork(tasks: ReadonlyMap<string, OpenTask>, inputs: LogExtent): Promise<void> {
     const { isBusy, now, silentMs = SILENT_MS_MIN } = this.#options;
     const isSilent = (at: number) => now() - at >= silentMs;
-    const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>) => foldedSeq + 1 < firstSeq;
+    const mayLackInputs = ({ foldedSeq = 0 }: Pick<TaskIndexEntry, 'foldedSeq'>, taskId: string) =>
+      foldedSeq + 1 < inputs.of(taskId).firstSeq;
     const examinedAt = (taskId: string) => this.#examinedAt.get(taskId) ?? 0;
     const suspects = this.#owned(
       tasks,
-      ({ entry }, taskId) => mayLackInputs(entry) && isSilent(entry.at) && isSilent(examinedAt(taskId)),
+      ({ entry }, taskId) => mayLackInputs(entry, taskId) && isSilent(entry.at) && isSilent(examinedAt(taskId)),
     );
     suspects.sort(([one], [other]) => examinedAt(one) - examinedAt(other));
     for (const [taskId, { entry }] of suspects.slice(0, EXAMINED_PER_SWEEP_MAX)) {
@@ -135,7 +137,7 @@ export class RetentionSweep {
         await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
         continue;
       }
-      if (isInterrupted(aggregate.state) || !mayLackInputs(aggregate) || !isSilent(aggregate.at)) continue;
+      if (isInterrupted(aggregate.state) || !mayLackInputs(aggregate, taskId) || !isSilent(aggregate.at)) continue;
       const gone = await this.#goneWork(aggregate);
       if (gone === undefined) continue;
       const { turn } = aggregate;

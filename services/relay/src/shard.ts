@@ -9,6 +9,7 @@ import {
   type ShardProgress,
   type StoredFacts,
   type StoredInput,
+  taskOfFactsId,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { TaskPipeline } from './task-pipeline.ts';
@@ -153,7 +154,7 @@ export class Shard {
       await this.#look();
     } catch (error) {
       if (!(error instanceof HistoryLost)) throw error;
-      const { lastSeq } = await inputs.extent();
+      const { lastSeq } = (await inputs.extent()).ofShard(this.index);
       [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#refoldTo, this.#unproven] = [0, 0, undefined, lastSeq, []];
       onRefold(this.index);
     }
@@ -161,13 +162,13 @@ export class Shard {
   }
 
   #noteStored(stored: RecordMark): void {
-    const task = this.#tasks.get(taskOf(stored));
+    const task = this.#tasks.get(taskOfFactsId(stored.id));
     if (task !== undefined) task.stored = stored;
     const before = this.#newest;
     if (before !== undefined && before.seq >= stored.seq) return;
     this.#newest = stored;
-    if (before === undefined || taskOf(before) === taskOf(stored)) return;
-    if (this.#tasks.get(taskOf(before))?.stored?.id !== before.id) this.#unproven.push(before);
+    if (before === undefined || taskOfFactsId(before.id) === taskOfFactsId(stored.id)) return;
+    if (this.#tasks.get(taskOfFactsId(before.id))?.stored?.id !== before.id) this.#unproven.push(before);
   }
 
   /** Rejects if the log has lost a record. Concurrent calls share the next check. */
@@ -255,7 +256,7 @@ export class Shard {
   /** Whether the log has lost all facts of a task whose index entry names `seq`, although retention has not reached that record yet. */
   async #isLost(task: LoadedTask, seq: number): Promise<boolean> {
     if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#refoldTo ?? 0)) return false;
-    return seq >= (await this.#context.facts.extent()).firstSeq;
+    return seq >= (await this.#context.facts.extent()).ofShard(this.index).firstSeq;
   }
 
   #continue(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
@@ -313,10 +314,6 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
-}
-
-function taskOf({ id }: RecordMark): string {
-  return id.slice(0, id.indexOf(':'));
 }
 
 function noteRead(task: LoadedTask, seq: number): void {

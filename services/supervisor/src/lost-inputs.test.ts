@@ -40,7 +40,9 @@ for (const [fate, isShown] of [
     const producers = { supervisor: { item: 1, attempt: 1, n: 0, lastN } };
     if (fate !== 'is stored') log.expireAll('inputs', lastSeq + 1);
     const view = { aggregate: { foldedSeq: lastSeq + 1, producers } as unknown as TaskAggregate };
-    const showing = showLostInputs({ log, view, writer, producer, signal: stop.signal, checkMs: CHECK_MS }).catch(() => {});
+    const showing = showLostInputs({ log, taskId: 't', view, writer, producer, signal: stop.signal, checkMs: CHECK_MS }).catch(
+      () => {},
+    );
     if (isShown) await until(async () => (await inputsOf(log)).length > 0);
     else await new Promise(resolve => setTimeout(resolve, CHECK_MS * 5));
     stop.abort();
@@ -66,7 +68,7 @@ test('a supervisor whose inputs are not folded, and whose item another one has b
     const stop = AbortSignal.timeout(CHECK_MS * 10);
     const view = { aggregate: { producers } as unknown as TaskAggregate };
     const isTakenOver = () => (isSuperseded ? answers.shift()!() : assert.fail('asked'));
-    const context = { log, view, writer, producer, isTakenOver, checkMs: CHECK_MS };
+    const context = { log, taskId: 't', view, writer, producer, isTakenOver, checkMs: CHECK_MS };
     if (isSuperseded) await assert.rejects(showLostInputs({ ...context, signal }), Superseded);
     else await showLostInputs({ ...context, signal: stop });
   }

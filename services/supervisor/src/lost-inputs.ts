@@ -7,6 +7,7 @@ export const LOST_INPUTS_CHECK_MS = 60_000;
 
 export type LostInputsContext = {
   log: Pick<Log, 'inputs'>;
+  taskId: string;
   view: Pick<TurnView, 'aggregate'>;
   writer: InputWriter;
   producer: Pick<Producer, 'id' | 'item' | 'attempt'>;
@@ -23,7 +24,7 @@ export type LostInputsContext = {
  * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with Superseded, so that the item can continue. Resolves when `signal` aborts.
  */
 export async function showLostInputs(context: LostInputsContext): Promise<void> {
-  const { log, view, writer, producer, isTakenOver = async () => false, signal, checkMs } = context;
+  const { log, taskId, view, writer, producer, isTakenOver = async () => false, signal, checkMs } = context;
   while (!signal.aborted) {
     await sleepUnlessAborted(checkMs, signal);
     if (signal.aborted) return;
@@ -33,7 +34,7 @@ export async function showLostInputs(context: LostInputsContext): Promise<void> 
     // If the log is unavailable, the next check tries again.
     if (await isTakenOver().catch(() => false)) throw new Superseded();
     const extent = await log.inputs.extent().catch(() => undefined);
-    if (extent !== undefined && extent.firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });
+    if (extent !== undefined && extent.of(taskId).firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });
   }
 }
 

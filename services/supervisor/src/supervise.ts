@@ -132,7 +132,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
   const { isTakenOver } = job;
-  const watched = { log, view, writer, producer, signal, checkMs, ...(isTakenOver && { isTakenOver }) };
+  const watched = { log, taskId: work.taskId, view, writer, producer, signal, checkMs, ...(isTakenOver && { isTakenOver }) };
   showLostInputs(watched).catch(error => signal.aborted || fail(error));
   const failTurn = (error: unknown) => {
     try {

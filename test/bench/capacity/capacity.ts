@@ -13,18 +13,17 @@ const ERROR_MAX = 0.2;
 const MILLION = 1_000_000;
 /** Load up to which a core is filled, so that ages stay below half a second. */
 const CORE_SHARE = 0.8;
+/** Age at p99 up to which a load counts as sustained. */
+const AGE_P99_MS_MAX = 500;
 /** Processes of a run that are not Hopline's. */
 const NOT_OURS = ['client', 'the agent'];
 
 /** What does a unit of each kind of work cost each process, and how many cores, nodes and bytes does a larger load therefore need? */
-export const capacity: Question = {
-  name: 'capacity',
-  onlyIfNamed: true,
-  ask: async size => {
-    const plan = CAPACITY_PLANS[size];
-    return [await pacedModel(plan), ...(await units(plan)), await storedModel(plan)];
-  },
-};
+export const CAPACITY_QUESTIONS: Question[] = [
+  { name: 'paced', ask: async size => [await pacedModel(CAPACITY_PLANS[size])] },
+  { name: 'work', ask: size => units(CAPACITY_PLANS[size]) },
+  { name: 'stored', ask: async size => [await storedModel(CAPACITY_PLANS[size])] },
+];
 
 async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<Finding> {
   // The load by which the lines are judged comes between the others, so that a machine that slows down does not favor either.
@@ -35,9 +34,12 @@ async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<
   const names = Object.keys(judged.cpu ?? {}).filter(name => !NOT_OURS.includes(name));
   if (names.length === 0) throw new Error('CPU times are unavailable on this platform');
   const lines = new Map(names.map(name => [name, lineOf(fitted, name)]));
+  // A larger load would have cheaper tokens, and older ones.
+  const sustained = found.findLast(({ agesMs }) => latencyOf(agesMs).p99 < AGE_P99_MS_MAX) ?? found[0]!;
+  const perCoreOf = (name: string) => (CORE_SHARE * rateOf(sustained)) / costOf(lines.get(name)!, rateOf(sustained)) / PER_SECOND;
   const rows = names.map(name => {
     const line = lines.get(name)!;
-    const perCore = CORE_SHARE / (line.each * PER_SECOND);
+    const perCore = perCoreOf(name);
     return [
       name,
       ...found.map(run => figure((1e6 * cpuOf(run, name)) / run.tokens)),
@@ -67,9 +69,10 @@ async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<
     },
     notes: [
       ...found.map(loadNote),
+      `streams and cores by what a token costs at ${sustained.streams} streams, the most of these with a p99 of the age below ${AGE_P99_MS_MAX} ms`,
       ...names.map(name => {
-        const perCore = CORE_SHARE / (lines.get(name)!.each * PER_SECOND);
-        return `one core of ${name} carries ${figure(perCore)} streams of ${PER_SECOND} tokens/s; a million streams need ${figure(MILLION / perCore)} cores of it`;
+        const perCore = perCoreOf(name);
+        return `one core of ${name} sustains ${figure(perCore)} streams of ${PER_SECOND} tokens/s; a million streams need ${figure(MILLION / perCore)} cores of it`;
       }),
     ],
     targets: [

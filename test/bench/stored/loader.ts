@@ -20,7 +20,7 @@ const ACK_MS_MAX = 30_000;
 
 export type FillParams = { servers: string; stored: StoredTask; total: number; untilMs: number };
 
-/** Stores the population, and resolves with its first log sequence. Nobody else may append facts meanwhile. */
+/** Stores the population, and resolves with its first log sequence. No other process may append facts meanwhile. */
 async function fill({ servers, stored, total, untilMs }: FillParams): Promise<{ firstSeq: number; records: number }> {
   const nc = await connect({ servers });
   const log = await openJetStreamLog({ servers, name: 'loader' });

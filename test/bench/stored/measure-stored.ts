@@ -73,7 +73,7 @@ export async function checkPages(url: string, caller: Caller, { total, untilMs }
   let [pageToken, next] = ['', count - 1];
   do {
     const page = await caller.list(url, { pageSize: 100, pageToken });
-    if (page.totalSize !== count) throw new Error(`a page says ${page.totalSize} tasks, not ${count}`);
+    if (page.totalSize !== count) throw new Error(`a page has a total of ${page.totalSize} tasks, not ${count}`);
     for (const { id } of page.tasks) {
       if (id !== callerTask(next, total, untilMs).taskId) throw new Error(`task ${next} of the caller is missing in its pages`);
       next -= 1;
@@ -167,7 +167,7 @@ export async function webhooks(url: string, caller: Caller, times: number): Prom
   return timesOf(ms);
 }
 
-export function timesOf(ms: readonly number[]): Times {
+function timesOf(ms: readonly number[]): Times {
   const { p50, p99, max } = latencyOf(Float64Array.from(ms));
   return { p50, p99, max };
 }

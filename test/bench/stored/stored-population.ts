@@ -4,7 +4,7 @@ import type { Copy } from './copied-task.ts';
 
 /** Tasks of the caller whose lists are measured, however many others are stored; a log of fewer tasks has only its tasks. */
 export const CALLER_TASKS = 1_000;
-/** Of all contexts of the caller. */
+/** Tasks of each context of the caller. */
 export const CONTEXT_TASKS = 10;
 /** Every tenth task of the caller has failed. */
 const FAILED_EVERY = 10;
@@ -12,7 +12,7 @@ const FAILED_EVERY = 10;
 const APART_MS = 500;
 
 /** The subject of a caller, of the same length for all, so that all records have the same size. */
-export const callerName = (n: number): string => `caller-${`${n}`.padStart(6, '0')}`;
+const callerName = (n: number): string => `caller-${`${n}`.padStart(6, '0')}`;
 /** Its tasks are copied. */
 export const COPIED_CALLER = callerName(0);
 export const CALLER = callerName(1);

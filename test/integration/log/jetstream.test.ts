@@ -1,6 +1,6 @@
-import { logSubject, rawSubject, rawTaskFilter } from '@hopline/events';
+import { logSubject, rawSubject, rawTaskFilter, shardOf } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
+import { LogNames, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
@@ -19,15 +19,16 @@ import {
 
 const ACK_TIMEOUT_MS = 250;
 const SUBJECTS = { inputs: rawTaskFilter, facts: logSubject };
-const STREAMS = { inputs: INPUTS_STREAM, facts: FACTS_STREAM };
 
 /** The log under test connects through a proxy that drops selected messages; fault injection uses a separate connection. */
-async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
+async function open(groups: number, { tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
+  const names = new LogNames('', groups);
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const options = {
     name: 'contract',
     shards: CONTRACT_SHARDS,
+    groups,
     attemptsMax: CONTRACT_ATTEMPTS_MAX,
     requeuesMax: CONTRACT_REQUEUES_MAX,
     roleItemsMax: CONTRACT_ROLE_ITEMS_MAX,
@@ -72,14 +73,17 @@ async function open({ tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderT
       await back;
     },
     async expire(what, taskId, below) {
-      await jsm.streams.purge(STREAMS[what], { filter: SUBJECTS[what](taskId, CONTRACT_SHARDS), seq: below });
+      const shard = shardOf(taskId, CONTRACT_SHARDS);
+      const stream = what === 'inputs' ? names.inputsStreamOf(shard) : names.factsStreamOf(shard);
+      await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_SHARDS), seq: below });
     },
     async garbage(what, taskId) {
       const subject = what === 'facts' ? logSubject(taskId, CONTRACT_SHARDS) : rawSubject(taskId, CONTRACT_SHARDS, 'client');
       await nc.request(subject, 'not json');
     },
     async readersLeft() {
-      const left = await Promise.all(Object.values(STREAMS).map(stream => jsm.streams.info(stream)));
+      const streams = [...names.inputsStreams, ...names.factsStreams];
+      const left = await Promise.all(streams.map(stream => jsm.streams.info(stream)));
       return left.reduce((sum, { state }) => sum + state.consumer_count, 0);
     },
     async close() {
@@ -96,4 +100,5 @@ function isPublishAnswer(payload: Buffer): boolean {
   return start === '{"stream":' || start.startsWith('{"error":');
 }
 
-describeLogContract('JetStream', open);
+describeLogContract('JetStream', options => open(1, options));
+describeLogContract('JetStream with 4 stream groups', options => open(4, options), { onlyRecords: true });

@@ -71,6 +71,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.ACK.A2A_WORK.agent-guide.1.1.1.1.0', AGENTS],
   ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
   ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
+  ['$JS.API.STREAM.LEADER.STEPDOWN.A2A_LOG', ['relay']],
   // Reading inputs and facts.
   // A writer compares a duplicate of its own record.
   [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor', ...AGENTS]],
@@ -82,7 +83,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.DIRECT.GET.A2A_LOG.a2a.log.00.t', FOLLOWERS],
   // A list of subjects to watch; the stream has only tasks, which a follower may read.
   ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x', FOLLOWERS],
-  ['$JS.API.DIRECT.GET.A2A_LOG', SERVERS],
+  ['$JS.API.DIRECT.GET.A2A_LOG', [...SERVICES]],
   // The place of an item in its queue.
   [get('A2A_WORK'), ['relay', 'supervisor']],
   // Buckets.
@@ -135,9 +136,10 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.CONSUMER.LIST.OTHER', NONE],
   ['$JS.API.CONSUMER.DELETE.KV_hopline_tasks.dos', ['relay', ...SERVERS]],
   ['$JS.API.CONSUMER.DELETE.A2A_WORK.dos', ['relay']],
-  ...['DELETE', 'PURGE', 'SNAPSHOT', 'RESTORE', 'MSG.DELETE', 'PEER.REMOVE', 'LEADER.STEPDOWN'].map(
-    (call): [string, Service[]] => [`$JS.API.STREAM.${call}.A2A_LOG`, NONE],
-  ),
+  ...['DELETE', 'PURGE', 'SNAPSHOT', 'RESTORE', 'MSG.DELETE', 'PEER.REMOVE'].map((call): [string, Service[]] => [
+    `$JS.API.STREAM.${call}.A2A_LOG`,
+    NONE,
+  ]),
   ['$JS.API.STREAM.LIST', NONE],
   ['$JS.API.STREAM.NAMES', NONE],
   ['$JS.API.CONSUMER.NAMES.A2A_RAW', NONE],

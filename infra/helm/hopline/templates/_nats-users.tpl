@@ -1,6 +1,6 @@
 {{/*
 The NATS users of this release as JSON: key in the Secret, name and permissions of each. files/nats-permissions.json is generated from
-packages/log-jetstream/src/users.ts.
+packages/log-jetstream/src/users.ts. Every subject that names a stream of the first group is repeated for the streams of the others.
 */}}
 {{- define "hopline.natsUsers" -}}
 {{- $prefix := include "hopline.prefix" . -}}
@@ -18,6 +18,23 @@ packages/log-jetstream/src/users.ts.
 {{- end -}}
 {{- else -}}
 {{- $_ := set $users "agent" $all.anyAgent -}}
+{{- end -}}
+{{- $groups := int .Values.streamGroups -}}
+{{- if gt $groups 1 -}}
+{{- range $key, $user := $users -}}
+{{- if $user.publish -}}
+{{- $publish := list -}}
+{{- range $subject := $user.publish -}}
+{{- $publish = append $publish $subject -}}
+{{- if regexMatch "A2A_(RAW|LOG)" $subject -}}
+{{- range $group := untilStep 1 $groups 1 -}}
+{{- $publish = append $publish (regexReplaceAll "A2A_(RAW|LOG)" $subject (printf "A2A_${1}_%d" $group)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $user "publish" $publish -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- toRawJson $users -}}
 {{- end -}}

@@ -92,6 +92,10 @@ spec:
             {{- if not .withoutNats }}
             - name: HOPLINE_SHARDS
               value: {{ $root.Values.shards | quote }}
+            {{- with $root.Values.streamGroups }}
+            - name: HOPLINE_STREAM_GROUPS
+              value: {{ . | quote }}
+            {{- end }}
             {{- end }}
             {{- if and $root.Values.nats.enabled (not .withoutNats) }}
             - name: HOPLINE_REPLICAS
@@ -317,6 +321,7 @@ Arguments: root, name, entry, folder, values.
   "NATS_PASSWORD" "nats.credentialsSecret"
 -}}
 {{- if .root.Values.nats.enabled -}}{{- $_ := set $values "HOPLINE_REPLICAS" "nats.replicas" -}}{{- end -}}
+{{- if hasKey .root.Values "streamGroups" -}}{{- $_ := set $values "HOPLINE_STREAM_GROUPS" "streamGroups" -}}{{- end -}}
 {{- if eq .component "ingress" -}}{{- $_ := set $values "HOPLINE_PUBLIC_URL" "ingress.publicUrl" -}}{{- end -}}
 {{- if eq .component "console" -}}
 {{- $_ := set $values "HOPLINE_PORT" "console.service.port" -}}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
-import type { TaskIndexEntry } from '@hopline/log';
+import { type TaskIndexEntry, toLogExtent } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../../test/kit/until.ts';
 import { BytesByTenant, GROUPS_MAX, StoredBytes } from './stored-bytes.ts';
@@ -77,11 +77,13 @@ test('a tenant is full at exactly its share of the log, also for a process that 
 
 test('a process that starts does not count tasks whose records have already left the log', async t => {
   const log = createMemoryLog();
-  const facts = Object.assign(Object.create(log.facts), { extent: async () => ({ firstSeq: 10, bytesMax: 1_000 }) });
+  const facts = Object.assign(Object.create(log.facts), {
+    extent: async () => toLogExtent([{ firstSeq: 10, lastSeq: 10, fill: 0.9, bytesMax: 1_000 }], log.shards),
+  });
   await log.tasks.put('gone', entry(ANNA, { bytes: 900, seq: 9 }));
   await log.tasks.put('stored', entry(CARL, { bytes: 900, seq: 10 }));
   const stored = new StoredBytes({
-    log: { tasks: log.tasks, facts },
+    log: { ...log, facts },
     shareMax: 0.5,
     onLost: error => assert.fail(String(error)),
   });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
-import { isSameOwner, type Owner } from '@hopline/events';
-import { followBucket, type Log, type TaskIndexEntry } from '@hopline/log';
+import { groupOf, isSameOwner, type Owner, shardOf } from '@hopline/events';
+import { followBucket, type Log, type LogExtent, type TaskIndexEntry } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
 /** Interval at which the extent of the log is read, which retention shrinks. */
@@ -79,23 +79,48 @@ export class BytesByTenant {
 }
 
 export type StoredBytesOptions = {
-  log: Pick<Log, 'tasks' | 'facts'>;
+  log: Pick<Log, 'tasks' | 'facts' | 'shards' | 'groups'>;
   /** Share of the log's bytes that one tenant may store, 0 to 1. */
   shareMax: number;
   onLost(error: unknown): void;
 };
 
+/** The bytes of each tenant in each stream group, because every group has its own sequences. */
+class BytesByGroup {
+  readonly #log: StoredBytesOptions['log'];
+  readonly #groups: readonly BytesByTenant[];
+
+  constructor(log: StoredBytesOptions['log']) {
+    this.#log = log;
+    this.#groups = Array.from({ length: log.groups }, () => new BytesByTenant());
+  }
+
+  set(taskId: string, entry: TaskIndexEntry): void {
+    this.#groups[groupOf(shardOf(taskId, this.#log.shards), this.#log.groups)]!.set(taskId, entry);
+  }
+
+  of(owner: Owner): number {
+    return this.#groups.reduce((sum, group) => sum + group.of(owner), 0);
+  }
+
+  /** Forgets tasks whose newest record is gone. */
+  removeGone(extent: LogExtent): void {
+    for (const [group, counted] of this.#groups.entries()) counted.removeBelow(extent.ofShard(group).firstSeq);
+  }
+}
+
 /** Follows the index and the extent of the log until closed, and finds the tenants that have used up their share. */
 export class StoredBytes {
   readonly #options: StoredBytesOptions;
   readonly #closing = new AbortController();
-  #counted = new BytesByTenant();
+  #counted: BytesByGroup;
   /** Extent of the log when it was last read. */
-  #firstSeq = 0;
+  #extent: LogExtent | undefined;
   #bytesMax = Number.POSITIVE_INFINITY;
 
   constructor(options: StoredBytesOptions) {
     this.#options = options;
+    this.#counted = new BytesByGroup(options.log);
     this.#follow();
     void this.#watchExtent();
   }
@@ -115,14 +140,14 @@ export class StoredBytes {
     let counting = this.#counted;
     const following = followBucket(this.#options.log.tasks, this.#closing.signal, {
       begin: () => {
-        counting = new BytesByTenant();
+        counting = new BytesByGroup(this.#options.log);
       },
       change: ({ key, value }) => {
         if (value !== undefined) counting.set(key, value);
       },
       ready: () => {
         // The index keeps the entries of tasks for longer than a log whose bytes are bounded keeps their records.
-        counting.removeBelow(this.#firstSeq);
+        if (this.#extent !== undefined) counting.removeGone(this.#extent);
         this.#counted = counting;
       },
       lost: error => this.#options.onLost(error),
@@ -138,8 +163,8 @@ export class StoredBytes {
       const extent = await this.#options.log.facts.extent().catch(() => undefined);
       if (extent !== undefined) {
         this.#bytesMax = extent.bytesMax ?? Number.POSITIVE_INFINITY;
-        this.#firstSeq = extent.firstSeq;
-        this.#counted.removeBelow(extent.firstSeq);
+        this.#extent = extent;
+        this.#counted.removeGone(extent);
       }
       await sleep(EXTENT_MS, undefined, { signal, ref: false }).catch(() => {});
     }

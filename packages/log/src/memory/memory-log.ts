@@ -106,6 +106,7 @@ function openMemoryLog(store: Store): MemoryLog {
   const reconnects = new Set<() => void>();
   return {
     shards: store.shards,
+    groups: 1,
     recordBytesMax: store.recordBytesMax,
     inputs: new MemoryInputs(store.inputs, closed),
     facts: new MemoryFacts(store.facts, store.faults, closed, reconnects, store.follow),

@@ -4,12 +4,12 @@ import {
   type AppendOptions,
   type FactLog,
   type FollowStart,
+  type LogExtent,
   type ReadStart,
   type RecordFacts,
   type RecordMark,
   recordFactsOf,
   type StoredFacts,
-  type StreamExtent,
 } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
@@ -47,7 +47,7 @@ export class MemoryInputs implements InputLog {
     yield inputs.filter(input => 'record' in input).map(({ trace: _trace, ...input }) => input);
   }
 
-  async extent(): Promise<StreamExtent> {
+  async extent(): Promise<LogExtent> {
     requireOpen(this.#closed);
     return this.#stream.extent;
   }
@@ -145,7 +145,7 @@ export class MemoryFacts implements FactLog {
     return follow(this.#source(taskId), after, AbortSignal.any([signal, this.#closed]), this.#options);
   }
 
-  async extent(): Promise<StreamExtent> {
+  async extent(): Promise<LogExtent> {
     requireOpen(this.#closed);
     return this.#stream.extent;
   }

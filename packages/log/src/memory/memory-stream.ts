@@ -1,6 +1,6 @@
 import { shardOf } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
-import type { ReadStart, StreamExtent } from '../fact-log.ts';
+import { type LogExtent, type ReadStart, toLogExtent } from '../fact-log.ts';
 import { requireRecordId, requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
@@ -117,10 +117,11 @@ export class MemoryStream {
     return () => this.#listeners.delete(listener);
   }
 
-  get extent(): StreamExtent {
+  get extent(): LogExtent {
     const bytesMax = this.#bytesMax;
     const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
-    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...(Number.isFinite(bytesMax) && { bytesMax }) };
+    const bounds = Number.isFinite(bytesMax) && { bytesMax };
+    return toLogExtent([{ firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds }], this.#shards);
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */

@@ -24,13 +24,21 @@ export {
 /** So long that no tail check runs during a case. */
 const NO_TAIL_CHECK_MS = 60_000;
 
-/** Tests every sentence of the interfaces' comments for one implementation. `open` opens the log with the CONTRACT_… values. */
-export function describeLogContract(name: string, open: (options: { tailCheckMs: number }) => Promise<LogUnderTest>): void {
+/**
+ * Tests every sentence of the interfaces' comments for one implementation. `open` opens the log with the CONTRACT_… values. `onlyRecords`: only
+ * the cases of inputs and facts.
+ */
+export function describeLogContract(
+  name: string,
+  open: (options: { tailCheckMs: number }) => Promise<LogUnderTest>,
+  { onlyRecords = false } = {},
+): void {
   describe(`${name} as a log`, () => {
     group('inputs', inputCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('facts', factCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow', followCases, () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }));
     group('follow without tail checks', followWithoutTailCheckCases, () => open({ tailCheckMs: NO_TAIL_CHECK_MS }));
+    if (onlyRecords) return;
     group('work', [...workCases, ...workAttemptCases, ...tenantWorkCases], () => open({ tailCheckMs: CONTRACT_TAIL_CHECK_MS }), {
       concurrency: true,
     });

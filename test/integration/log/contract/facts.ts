@@ -209,14 +209,14 @@ export const factCases: Case[] = [
     async run({ log, expire }) {
       const taskId = newTask();
       const [, second, third] = await appendRun(log, taskId, 1, 3);
-      const before = await log.facts.extent();
+      const before = (await log.facts.extent()).of(taskId);
       assert.equal(before.lastSeq, third);
       assert.ok(before.firstSeq <= second! && before.fill >= 0 && before.fill <= 1, JSON.stringify(before));
       await expire('facts', taskId, third!);
-      const after = await log.facts.extent();
+      const after = (await log.facts.extent()).of(taskId);
       assert.ok(after.firstSeq >= before.firstSeq && after.firstSeq <= third!, JSON.stringify(after));
       const { seq } = await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:extent` });
-      assert.equal((await log.inputs.extent()).lastSeq, seq);
+      assert.equal((await log.inputs.extent()).of(taskId).lastSeq, seq);
     },
   },
   {
@@ -258,7 +258,7 @@ export const factCases: Case[] = [
       const [first, second] = await appendRun(log, taskId, 1, 2);
       const isLost = (seq: number, generation: number) => log.facts.isLost({ seq, id: `${taskId}:${generation}` });
       assert.deepEqual(await Promise.all([isLost(first!, 1), isLost(second!, 2)]), [false, false]);
-      const { lastSeq } = await log.facts.extent();
+      const { lastSeq } = (await log.facts.extent()).of(taskId);
       assert.deepEqual(await Promise.all([isLost(first!, 2), isLost(lastSeq + 1, 3)]), [true, true]);
       await expire('facts', taskId, second!);
       assert.deepEqual(await Promise.all([isLost(first!, 1), isLost(second!, 2)]), [false, false]);
