@@ -14,7 +14,8 @@ const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
 const NOT_QUICK = [
   'infra/{image,nats,observe,release}/**/*.test.ts',
   'infra/local/launcher/{main,nats-users}.test.ts',
-  // Starts processes with telemetry, one after the other, for 20 seconds.
+  // These start processes, one after the other, for 20 seconds.
+  'packages/lifecycle/src/run-service.test.ts',
   'packages/telemetry/src/start-telemetry.test.ts',
 ];
 

@@ -150,8 +150,9 @@ for (const [what, losesHeartbeats] of [
     const stop = new AbortController();
     const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
     await withoutRequests(requests);
-    const isHeartbeat = ({ subject, payload }: { subject: string; payload: Buffer }) =>
-      subject.startsWith('_INBOX.') && payload.length === 0;
+    // The end of an answer to a direct get has no payload either.
+    const isHeartbeat = ({ subject, header }: { subject: string; header: string }) =>
+      subject.startsWith('_INBOX.') && header.startsWith('NATS/1.0 100');
     proxy.lose = frame =>
       [LIVE_PREFIX, LOG_PREFIX].some(prefix => frame.subject.startsWith(`${prefix}.`)) || (losesHeartbeats && isHeartbeat(frame));
     const seq = seqs.get(tasks[0]!)!;
