@@ -5,7 +5,7 @@
 
 /** The pace of the streams in the profiles. */
 const STREAM_TOKENS_PER_SECOND = 20;
-/** CPU of a token, microseconds, at 100 streams, where it is dearest. `nats`: on each of three nodes, so that a leader and two replicas fit. */
+/** CPU of a token, microseconds, at 300 streams on two cores. `nats`: on each of three nodes, so that a leader and two replicas fit. */
 export const TOKEN_US = { ingress: 30, relay: 50, supervisor: 25, nats: 60 };
 /** Share of a core that a process uses at most, so that tokens stay young. */
 const CORE_SHARE = 0.8;
