@@ -115,13 +115,19 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
       },
     );
 
-    test('a notice is gone when the turn begins, before its first text', TIMEOUT, async () => {
+    /** Two questions: the first has the only slot of the agent until the gate opens, and the second waits for it. */
+    async function askTwo(): Promise<[first: Asked, second: Asked]> {
       gate = new Gate();
       const before = remote.requests.length;
       const first = new Asked(cluster.url);
       await until(() => remote.requests.length === before + 1, 'the slot of the agent is taken');
       const second = new Asked(cluster.url);
       await until(() => second.notices.length > 0, 'the second waits');
+      return [first, second];
+    }
+
+    test('a notice is gone when the turn begins, before its first text', TIMEOUT, async () => {
+      const [first, second] = await askTwo();
       gate.open();
       await Promise.all([first.done, second.done]);
       const events = second.list.map(({ event }) => event);
@@ -137,12 +143,7 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     });
 
     test('a message that arrives while a turn waits takes no notice into the history', TIMEOUT, async () => {
-      gate = new Gate();
-      const before = remote.requests.length;
-      const first = new Asked(cluster.url);
-      await until(() => remote.requests.length === before + 1, 'the slot of the agent is taken');
-      const second = new Asked(cluster.url);
-      await until(() => second.notices.length > 0, 'the second waits');
+      const [first, second] = await askTwo();
       const params = {
         message: { role: 'ROLE_USER', messageId: crypto.randomUUID(), taskId: second.taskId, parts: [{ text: 'and?' }] },
       };

@@ -6,7 +6,7 @@ import { pause, retry } from './retry.ts';
 /** Time without an answer after which a request is sent again. */
 const SILENCE_MS_MAX = 2_000;
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
-const LAG_RETRY_MS = 10;
+export const LAG_RETRY_MS = 10;
 /** Subjects for which the leader is asked when a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
 const NO_MESSAGES = 404;

@@ -1,5 +1,5 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
-import type { BatchGets, StoredMessage } from './batch-get.ts';
+import { type BatchGets, LAG_RETRY_MS, type StoredMessage } from './batch-get.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryMessage, parseDelivery } from './delivery.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
@@ -27,8 +27,6 @@ const PARTY_PAGES_SHARE = 0.75;
  */
 const RECORDS_PER_TURN = 16;
 const PAGE_EXPIRES_MS = 2_000;
-/** Wait before a replica that lacks the newest messages is asked again. Another one may answer. */
-const LAG_RETRY_MS = 10;
 /** Empty pages before the read fails, because the replica that answers may lag behind the leader that named the tail. */
 const EMPTY_PAGES_MAX = 5;
 

@@ -3,7 +3,7 @@ import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES } from './names.ts';
 
 /**
- * What a worker has written about itself in the bucket of requeues: the items that it runs. When it is dead, another worker of the role queues them
+ * A worker's entry in the bucket of requeues: the items that it runs. When it is dead, another worker of the role queues them
  * again, so the entry has the numbers by which the server identifies each delivery. PROTOCOL.md section 6.1.
  */
 export type WorkerEntry = {

@@ -197,10 +197,7 @@ class Follower {
       this.#reread('gap');
       return undefined;
     }
-    this.#seen = live.seq;
-    this.#known = live.seq;
-    this.#isUnconfirmed = false;
-    this.#quietChecks = 0;
+    this.#passed(live.seq);
     if (this.#skipsText && live.continuesText) {
       this.#generation = undefined;
       return undefined;
@@ -208,20 +205,22 @@ class Follower {
     return live.decode();
   }
 
-  /**
-   * Passes over a record of text that directly follows the newest one, without waking the reader. This halves the cost of a worker that follows a
-   * streaming task.
-   */
+  /** Passes over a record of text that directly follows the newest one, without waking the reader. */
   #skips({ continuesText, seq, last }: LiveRecord): boolean {
     const isNext = this.#buffer.length === 0 && !this.#isBehind && last > 0 && last === this.#seen && seq > last;
     if (!this.#skipsText || !continuesText || !isNext) return false;
-    this.#seen = seq;
-    this.#known = seq;
+    this.#passed(seq);
     this.#generation = undefined;
-    this.#isUnconfirmed = false;
-    this.#quietChecks = 0;
     this.#hasSkipped = true;
     return true;
+  }
+
+  /** The live record at `seq` follows everything that was seen. */
+  #passed(seq: number): void {
+    this.#seen = seq;
+    this.#known = seq;
+    this.#isUnconfirmed = false;
+    this.#quietChecks = 0;
   }
 
   async *#catchUp(): AsyncGenerator<StoredFacts, void> {

@@ -62,7 +62,7 @@ export class QueueWaits {
     if (wait?.shown !== undefined) wait.clear();
   }
 
-  /** The turn is no longer this process's to wait for. */
+  /** This process no longer waits for the turn. */
   drop(key: string): void {
     const wait = this.#waits.get(key);
     this.#waits.delete(key);

@@ -8,7 +8,7 @@ import { latencyOf } from '../measure/spread.ts';
 import type { Caller, Page } from './caller.ts';
 import { CONTEXT_TASKS, callerTask, callerTasks } from './stored-population.ts';
 
-/** What users and operators do with a cluster that stores many tasks. */
+/** The operations of users and operators on a cluster that stores many tasks. */
 
 /** `firstSeq`: log sequence of the first record of its oldest task, `records`: of each. */
 export type Population = { total: number; untilMs: number; firstSeq: number; records: number };
