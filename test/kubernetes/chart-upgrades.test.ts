@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
+import { FORMAT } from '../../packages/log-jetstream/src/layouts.ts';
 import { CHART, type Manifest, renderChart, skip } from './rendered-chart.ts';
 import { upgradeOver } from './upgrade-over.ts';
 

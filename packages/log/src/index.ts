@@ -80,6 +80,7 @@ export {
   endedPageKey,
   endedTaskOf,
   isEndedTasks,
+  isInFirstLayout,
   isTaskEntry,
   listKeyOf,
   listPrefixOf,
