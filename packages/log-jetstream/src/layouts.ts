@@ -144,7 +144,8 @@ export async function readLayouts(connection: Connection): Promise<Layouts> {
 export const LAYOUTS_FORM = /^\d{1,3}\/\d{1,2}(,\d{1,3}\/\d{1,2})*$/;
 
 export function layoutSizesOf(setting: string): LayoutSize[] {
-  return setting.split(',').map(layout => {
+  const layouts = setting === '' ? [] : setting.split(',');
+  return layouts.map(layout => {
     const [shards = 0, groups = 0] = layout.split('/').map(Number);
     return { shards, groups };
   });

@@ -20,7 +20,7 @@ await runService({
       compactsRecords: settings.HOPLINE_COMPACT_RECORDS,
       // One relay at a time has this shard.
       addsLayouts: {
-        wanted: settings.HOPLINE_LAYOUTS === undefined ? [] : layoutSizesOf(settings.HOPLINE_LAYOUTS),
+        wanted: layoutSizesOf(settings.HOPLINE_LAYOUTS ?? ''),
         isAdder: () => relay?.shards.has(0) === true,
       },
       placesLeaders: { isPlacer: () => relay?.shards.has(0) === true },
