@@ -63,10 +63,10 @@ async function fill(log: Log): Promise<void> {
     writes.push(log.facts.append(stored, { expected: 0, id: `${taskId}:fill:1` }));
     const entry: TaskIndexEntry = { contextId, role: ROLE, owner: OWNER, state, startSeq: 1, generation: 1, at: START_MS + n };
     if (state !== COMPLETED) {
-      writes.push(log.taskLists.put(listKeyOf(taskId, entry, log.shards), entry));
+      writes.push(log.taskLists.put(listKeyOf(taskId, entry, log.layouts), entry));
       continue;
     }
-    const prefix = listPrefixOf(taskId, entry, log.shards);
+    const prefix = listPrefixOf(taskId, entry, log.layouts);
     lists.set(prefix, [...(lists.get(prefix) ?? []), [taskId, contextId, state, START_MS + n, 1, 0]]);
   }
   for (const [prefix, tasks] of lists)
@@ -88,7 +88,7 @@ async function fillLong(log: Log, owner: typeof OWNER, from: number, listed?: (n
       const next = { ...first, facts: [fact], aggregate: { ...first.aggregate, generation }, startSeq };
       ({ seq } = await log.facts.append(next, { expected: seq, id: `${taskId}:fill:${generation}` }));
     }
-    const prefix = listPrefixOf(taskId, { role: ROLE, owner }, log.shards);
+    const prefix = listPrefixOf(taskId, { role: ROLE, owner }, log.layouts);
     const row = [taskId, contextId, COMPLETED, START_MS + n, RECORDS, seq] as const;
     await addEnded(log.taskLists, prefix, [[...row, ...(listed ? ([listed(n)] as const) : ([] as const))]]);
   }

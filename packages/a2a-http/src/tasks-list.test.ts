@@ -150,7 +150,7 @@ test('a task that the log has removed is not listed, counted or read', async t =
   const rig = await openRig(t, { limits: { feedLingerMs: 0 } });
   const gone = { contextId: 'c', role: 'supervisor', startSeq: 1, generation: 3, at: 1, seq: 1 } as const;
   await putTask(rig.log, 'gone', { ...gone, state: 'TASK_STATE_COMPLETED' });
-  await addEnded(rig.log.taskLists, listPrefixOf('gone', gone, rig.log.shards), [
+  await addEnded(rig.log.taskLists, listPrefixOf('gone', gone, rig.log.layouts), [
     ['long-gone', 'c', 'TASK_STATE_FAILED', 1, 2, 1],
   ]);
   const [only] = await fill(rig, 1);

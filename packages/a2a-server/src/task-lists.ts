@@ -5,6 +5,7 @@ import {
   type EndedTask,
   endedPageKey,
   isEndedTasks,
+  isInFirstLayout,
   isTaskEntry,
   type Log,
   type LogExtent,
@@ -29,7 +30,7 @@ const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
 
 export type TaskListsOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases' | 'layouts'>;
   role: Role;
   /** How long a list waits for the index by task id, where it is needed. */
   readyMsMax: number;
@@ -98,12 +99,14 @@ export class TaskLists {
     this.#byId?.close();
   }
 
-  /** Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet. */
+  /** Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet, and all owners of later layouts write them. */
   async #checkListed(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#areListed !== undefined && nowMs - this.#areListed.readAtMs < LEASES_MS) return this.#areListed.value;
     const leases = await this.#options.log.leases.match(['shard.*']);
-    const value = leases.every(lease => lease.value.listed === true);
+    const { layouts } = this.#options.log;
+    const isListed = (key: string, listed: boolean) => listed || !isInFirstLayout(Number(key.slice('shard.'.length)), layouts);
+    const value = leases.every(lease => isListed(lease.key, lease.value.listed === true));
     this.#areListed = { value, readAtMs: nowMs };
     if (value) {
       this.#byId?.close();

@@ -83,6 +83,7 @@ export {
   endedPageKey,
   endedTaskOf,
   isEndedTasks,
+  isInFirstLayout,
   isTaskEntry,
   listKeyOf,
   listPrefixOf,

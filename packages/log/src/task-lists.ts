@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { TaskState } from '@hopline/a2a';
-import { type Owner, type Role, shardOf, shardToken } from '@hopline/events';
+import { type Layouts, type Owner, type Role, shardToken } from '@hopline/events';
 import type { KeyValue } from './key-value.ts';
 import type { ListedTask } from './listed-task.ts';
 import type { TaskIndexEntry } from './task-index-entry.ts';
@@ -67,14 +67,17 @@ function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: s
 }
 
 /** Prefix of the keys of an owner in a shard, without the last dot. */
-export function listPrefixOf(taskId: string, { role, owner }: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
+export function listPrefixOf(taskId: string, { role, owner }: Pick<TaskIndexEntry, 'role' | 'owner'>, layouts: Layouts): string {
   const tokens = listTokensOf(role, owner);
-  return `${tokens.tenant}.${tokens.owner}.${shardToken(shardOf(taskId, shards))}`;
+  return `${tokens.tenant}.${tokens.owner}.${shardToken(layouts.shardOf(taskId))}`;
 }
 
-export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
-  return `${listPrefixOf(taskId, entry, shards)}.t.${taskId}`;
+export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | 'owner'>, layouts: Layouts): string {
+  return `${listPrefixOf(taskId, entry, layouts)}.t.${taskId}`;
 }
+
+/** Whether relays from before the lists may have written tasks of a shard: they know only one layout. */
+export const isInFirstLayout = (shard: number, { list }: Layouts): boolean => shard < list[0]!.shards;
 
 /** All entries of tasks of a shard. */
 export const shardEntriesFilter = (shard: number): string => `*.*.${shardToken(shard)}.t.*`;
@@ -109,11 +112,11 @@ export function endedTaskOf(taskId: string, { contextId, state, at, generation, 
 
 /** Writes the entry of a task unconditionally, by its id and for the lists of its owner: for writers that no relay competes with. */
 export async function putTask(
-  { tasks, taskLists, shards }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; shards: number },
+  { tasks, taskLists, layouts }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; layouts: Layouts },
   taskId: string,
   entry: TaskIndexEntry,
 ): Promise<void> {
-  await taskLists.put(listKeyOf(taskId, entry, shards), entry);
+  await taskLists.put(listKeyOf(taskId, entry, layouts), entry);
   await tasks.put(taskId, entry);
 }
 

@@ -23,7 +23,7 @@ const RETRY_MS_BASE = 500;
 const RETRY_MS_MAX = 30_000;
 
 export type ListMigrationOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>;
   tasks: ShardTasks;
   ended: EndedLists;
   logger: Logger;
@@ -112,13 +112,13 @@ export class ListMigration {
     for await (const change of log.tasks.watch(AbortSignal.any([reading.signal, this.#stop.signal]))) {
       if (change.type === 'ready') break;
       const { key: taskId, value: entry } = change;
-      if (entry === undefined || !shards.has(shardOf(taskId, log.shards))) continue;
+      if (entry === undefined || !shards.has(shardOf(taskId, log.layouts))) continue;
       if (!isTerminal(entry.state)) {
         entered += 1;
         await start(this.#create(taskId, entry));
       } else if (entry.seq === undefined || entry.seq >= extent.of(taskId).firstSeq) {
         entered += 1;
-        const prefix = listPrefixOf(taskId, entry, log.shards);
+        const prefix = listPrefixOf(taskId, entry, log.layouts);
         const tasks = lists.get(prefix) ?? [];
         lists.set(prefix, tasks);
         tasks.push(endedTaskOf(taskId, entry));
@@ -137,7 +137,7 @@ export class ListMigration {
   async #create(taskId: string, entry: TaskIndexEntry): Promise<void> {
     const { log, tasks } = this.#options;
     try {
-      const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry);
+      const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry);
       tasks.apply(taskId, { entry, revision });
     } catch (error) {
       // This relay has written the entry meanwhile.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { factsId, type Log, type ShardProgress } from '@hopline/log';
+import { factsId, isInFirstLayout, type Log, type ShardProgress } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
@@ -120,7 +120,7 @@ function shardLeases(
     store: log.leases,
     presence: log.presence,
     keys: { member: 'relay', shard: 'shard' },
-    shards: log.shards,
+    shards: () => log.shards,
     instance: identity,
     heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: leaseMs ?? LEASE_MS,
@@ -128,7 +128,8 @@ function shardLeases(
     startShard: (shard, progress, cause) => {
       owned.start(shard, progress, cause);
       tasks.begin(shard);
-      migration.begin(shard, progress.listed === true);
+      // Tasks of later layouts were never written by a relay from before the lists.
+      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts));
     },
     stopShard: async shard => {
       const progress = withListed(shard, await owned.stop(shard));
@@ -146,7 +147,7 @@ type SweptState = { index: IndexWrites; tasks: ShardTasks; owned: OwnedShards };
 
 function retentionSweep(deps: RelayDeps, { index, tasks, owned }: SweptState): RetentionSweep {
   const { log, logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
-  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.shards));
+  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.layouts));
   return new RetentionSweep({
     log,
     index,
@@ -182,7 +183,7 @@ function shardContext(
     inputs: log.inputs,
     facts: log.facts,
     coalesce: deps.coalesce,
-    shards: log.shards,
+    layouts: () => log.layouts,
     indexedSeq: async taskId => {
       const { generation, seq = 0 } = (await log.tasks.get(taskId))?.value ?? { generation: 0 };
       return generation > 0 ? seq : undefined;

@@ -14,7 +14,7 @@ const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 async function listedOf(log: MemoryLog, taskId: string): Promise<ListedTask | undefined> {
   let row: ListedTask | undefined;
   await until(async () => {
-    const found = await log.taskLists.get(endedKey(listPrefixOf(taskId, { role: ROLE }, log.shards)));
+    const found = await log.taskLists.get(endedKey(listPrefixOf(taskId, { role: ROLE }, log.layouts)));
     const task = found && isEndedTasks(found.value) ? found.value.ended.find(([id]) => id === taskId) : undefined;
     row = task?.[6];
     return task !== undefined;

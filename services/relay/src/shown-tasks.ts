@@ -22,10 +22,10 @@ type Kept = {
  * the log. It keeps only the beginnings of the texts of artifacts.
  */
 export class ShownTasks {
-  readonly #log: Pick<Log, 'facts' | 'shards'>;
+  readonly #log: Pick<Log, 'facts' | 'layouts'>;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(log: Pick<Log, 'facts' | 'shards'>) {
+  constructor(log: Pick<Log, 'facts' | 'layouts'>) {
     this.#log = log;
   }
 
@@ -67,7 +67,7 @@ export class ShownTasks {
 
   /** The shard has another owner. */
   forget(shard: number): void {
-    for (const taskId of this.#kept.keys()) if (shardOf(taskId, this.#log.shards) === shard) this.#kept.delete(taskId);
+    for (const taskId of this.#kept.keys()) if (shardOf(taskId, this.#log.layouts) === shard) this.#kept.delete(taskId);
   }
 }
 

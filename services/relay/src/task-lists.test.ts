@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { Owner } from '@hopline/events';
+import { Layouts, type Owner } from '@hopline/events';
 import {
   ENDED_ADDED_MAX,
   ENDED_NEWEST_KEPT,
@@ -53,7 +53,7 @@ test('a task that has ended moves into the list of its owner, and its entry leav
     const { entries, ended } = await listed(log);
     return entries.join() === 'waits' && ended.join() === 'done';
   });
-  const { value } = (await log.taskLists.get(endedKey(listPrefixOf('done', { role: ROLE }, log.shards))))!;
+  const { value } = (await log.taskLists.get(endedKey(listPrefixOf('done', { role: ROLE }, log.layouts))))!;
   assert.ok(isEndedTasks(value));
   const { record, seq } = (await log.facts.last('done'))!;
   const { state, generation } = record.aggregate;
@@ -181,7 +181,7 @@ test('an entry whose message was never stored is removed, and one that missed th
   await until(async () => (await listed(log)).ended.join() === 'done');
   await first.stop();
   const submitted = entry({ state: 'TASK_STATE_SUBMITTED', generation: 0, startSeq: 0, at: 1 });
-  for (const taskId of ['done', 'never']) await log.taskLists.put(listKeyOf(taskId, submitted, 1), submitted);
+  for (const taskId of ['done', 'never']) await log.taskLists.put(listKeyOf(taskId, submitted, Layouts.one(1)), submitted);
   const second = await relayOn(log.another(), { moveMs: 20 });
   await until(async () => (await listed(log)).entries.length === 0);
   assert.deepEqual((await listed(log)).ended, ['done']);
