@@ -130,6 +130,7 @@ export const TOKEN_PATH: TokenPath = {
         fold('input-ledger.ts'),
         relay('checkpoint-barriers.ts'),
         relay('relay.ts'),
+        relay('shown-tasks.ts'),
         relay('side-effects.ts'),
         server('feed/byte-budget.ts'),
       ],
