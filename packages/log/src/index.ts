@@ -37,7 +37,14 @@ export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '.
 export type { InputWriter } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
-export { hasText, LISTED_TASK_BYTES_MAX, LISTED_TEXT_BYTES_MAX, type ListedTask, listedTaskOf } from './listed-task.ts';
+export {
+  hasText,
+  LISTED_TASK_BYTES_MAX,
+  LISTED_TEXT_BYTES_MAX,
+  type ListedTask,
+  listedTaskOf,
+  taskOfRow,
+} from './listed-task.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentEntry,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message, Task } from '@hopline/a2a';
-import { hasText, LISTED_TASK_BYTES_MAX, LISTED_TEXT_BYTES_MAX, listedTaskOf } from './listed-task.ts';
+import { hasText, LISTED_TASK_BYTES_MAX, LISTED_TEXT_BYTES_MAX, listedTaskOf, taskOfRow } from './listed-task.ts';
 
 const AT = 1_790_000_000_000;
 const timestamp = new Date(AT).toISOString();
@@ -49,6 +49,16 @@ test('no task takes more bytes than a row has room for, whatever its characters'
       assert.equal(listed.cut === true, 'status' in more || 'metadata' in more, 'a list reads the task');
     }
   }
+});
+
+test('messages lose the ids of their task in the row, and nothing else, and have them again in the list', () => {
+  const ids = { taskId: 't', contextId: 'c' };
+  const history = [{ ...user('a'), ...ids }, user('b', 2), { ...user('c', 3), ...ids, contextId: 'another' }];
+  const status = { state: 'TASK_STATE_FAILED', timestamp, message: { ...user('d', 4), ...ids } } as const;
+  const task = taskOf({ history, status });
+  const listed = listedTaskOf(task, AT);
+  assert.equal(JSON.stringify(listed).includes('"t"'), false);
+  assert.deepEqual(taskOfRow({ taskId: 't', contextId: 'c', state: status.state, at: AT, listed }), task);
 });
 
 test('a time of the status that is not that of the row is listed', () => {

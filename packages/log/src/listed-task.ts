@@ -1,4 +1,4 @@
-import { type Message, type Metadata, type Task, textOf } from '@hopline/a2a';
+import { type Message, type Metadata, type Task, type TaskState, textOf } from '@hopline/a2a';
 
 /**
  * What a page of a list shows of an ended task, so that a list reads no records of tasks: the members of the task without its artifacts, as far as they fit in
@@ -7,9 +7,9 @@ import { type Message, type Metadata, type Task, textOf } from '@hopline/a2a';
 export type ListedTask = {
   /** Messages in the whole history. */
   messages: number;
-  /** The newest of them. */
+  /** The newest of them, with empty ids in place of those of the task. */
   history?: Message[];
-  /** Message of the status. */
+  /** Message of the status, with the same empty ids. */
   message?: Message;
   metadata?: Metadata;
   /** Time of the status. Absent if the row has it. */
@@ -30,7 +30,9 @@ export const LISTED_TEXT_BYTES_MAX = 256;
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /** `at`: the time in the row, epoch milliseconds. */
-export function listedTaskOf({ status, history = [], metadata, artifacts = [] }: Task, at?: number): ListedTask {
+export function listedTaskOf(task: Task, at?: number): ListedTask {
+  const { status, metadata, artifacts = [] } = task;
+  const history = (task.history ?? []).map(message => withIds(message, task, NO_IDS));
   const { timestamp } = status;
   const isTimeOfRow = timestamp === undefined || at === undefined || timestamp === new Date(at).toISOString();
   const question = history.find(({ role }) => role === 'ROLE_USER');
@@ -41,7 +43,11 @@ export function listedTaskOf({ status, history = [], metadata, artifacts = [] }:
     ...(question !== undefined && { question: beginningOf(textOf(question.parts)) }),
     ...(answer !== undefined && { answer: beginningOf(answer) }),
   };
-  const shown = { ...words, ...(status.message && { message: status.message }), ...(metadata && { metadata }) };
+  const shown = {
+    ...words,
+    ...(status.message && { message: withIds(status.message, task, NO_IDS) }),
+    ...(metadata && { metadata }),
+  };
   if (bytesOf(shown) > LISTED_TASK_BYTES_MAX) return { ...words, cut: true };
   let listed: ListedTask = shown;
   for (let first = history.length - 1; first >= 0; first -= 1) {
@@ -52,6 +58,31 @@ export function listedTaskOf({ status, history = [], metadata, artifacts = [] }:
     listed = longer;
   }
   return listed;
+}
+
+/** The task as a row shows it; `row` has its other members. */
+export function taskOfRow(row: { taskId: string; contextId: string; state: TaskState; at: number; listed: ListedTask }): Task {
+  const { taskId: id, contextId, state, at } = row;
+  const { message, history, metadata, timestamp = new Date(at).toISOString() } = row.listed;
+  const ids = { id, contextId };
+  return {
+    ...ids,
+    status: { state, timestamp, ...(message && { message: withIds(message, NO_IDS, ids) }) },
+    ...(history && { history: history.map(one => withIds(one, NO_IDS, ids)) }),
+    ...(metadata && { metadata }),
+  };
+}
+
+type Ids = Pick<Task, 'id' | 'contextId'>;
+/** The ids of its task take a fifth of a short message. */
+const NO_IDS: Ids = { id: '', contextId: '' };
+
+function withIds(message: Message, known: Ids, ids: Ids): Message {
+  return {
+    ...message,
+    ...(message.contextId === known.contextId && { contextId: ids.contextId }),
+    ...(message.taskId === known.id && { taskId: ids.id }),
+  };
 }
 
 /** Whether a text occurs in a question, in the beginning of the answer, or in the reason of a failure, in upper or lower case. */

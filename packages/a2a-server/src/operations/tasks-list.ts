@@ -1,6 +1,6 @@
 import { A2AError, decodeListTasks, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
-import { hasText, listedTaskOf } from '@hopline/log';
+import { hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
@@ -82,7 +82,7 @@ async function readPage(
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
       const read = await Promise.all(
-        batch.map(task => (isShown(task, request) ? shownTask(task) : readTask(server, context, owned, task))),
+        batch.map(task => (isShown(task, request) ? taskOfRow(task) : readTask(server, context, owned, task))),
       );
       for (const [index, task] of read.entries()) {
         if (chars >= PAGE_CHARS_MAX) break;
@@ -103,22 +103,14 @@ async function readPage(
 }
 
 /** Whether the row of a task has all that the request asks for. Without `historyLength` that is the newest messages that a row has room for. */
-function isShown({ listed, state }: IndexedTask, { historyLength, includeArtifacts }: ListTasksRequest): boolean {
+function isShown(
+  task: IndexedTask,
+  { historyLength, includeArtifacts }: ListTasksRequest,
+): task is IndexedTask & { listed: ListedTask } {
+  const { listed, state } = task;
   if (listed === undefined || listed.cut === true || includeArtifacts || !isTerminal(state)) return false;
   const { history = [], messages } = listed;
   return historyLength === undefined || historyLength <= history.length || history.length === messages;
-}
-
-/** A task as its row has it. */
-function shownTask({ taskId, contextId, state, at, listed }: IndexedTask): Task {
-  const { message, history, metadata, timestamp = new Date(at).toISOString() } = listed!;
-  return {
-    id: taskId,
-    contextId,
-    status: { state, timestamp, ...(message && { message }) },
-    ...(history && { history }),
-    ...(metadata && { metadata }),
-  };
 }
 
 /** undefined when retention has removed the task. */
