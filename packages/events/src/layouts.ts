@@ -30,7 +30,7 @@ export function timeOfTaskId(taskId: string): number | undefined {
 export class Layouts {
   /** In the order in which they begin. */
   readonly list: readonly Layout[];
-  /** Of all layouts together. */
+  /** The shards and groups of all layouts together. */
   readonly shards: number;
   readonly groups: number;
   readonly #placed: readonly PlacedLayout[];

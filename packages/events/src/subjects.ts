@@ -1,4 +1,3 @@
-import type { Layouts } from './layouts.ts';
 import type { Owner } from './owner.ts';
 
 /**
@@ -41,8 +40,8 @@ export function isTaskId(taskId: string): boolean {
   return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
 }
 
-/** The layouts of a log, or the number of shards of a log that has one layout. */
-type Shards = number | Layouts;
+/** The layouts of a log (`Layouts`), or the number of shards of a log that has one layout. */
+type Shards = number | { shardOf(taskId: string): number };
 
 export function shardOf(taskId: string, shards: Shards): number {
   return typeof shards === 'number' ? fnv1a32(taskId) % shards : shards.shardOf(taskId);

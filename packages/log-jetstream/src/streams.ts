@@ -102,7 +102,7 @@ export async function ensureStreams(connection: Connection, options: StreamsOpti
   return true;
 }
 
-/** The stored layouts. The first one is as the settings say or, without a setting, as it is stored; a mismatch is reported by `requireMatch`. */
+/** The stored layouts. The first one has the numbers of the settings or, without a setting, those that are stored; a mismatch is reported by `requireMatch`. */
 async function layoutsOf(connection: Connection, { creates, ...set }: StreamsOptions, timeoutMs: number): Promise<Layouts> {
   const stored = await storedLayouts(connection, creates, timeoutMs);
   const [first, ...later] = stored?.list ?? [];
