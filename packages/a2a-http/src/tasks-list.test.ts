@@ -365,3 +365,25 @@ test('an unreadable index is UNAVAILABLE until it can be read', async t => {
     assert.equal(answer.status, 503);
   }
 });
+
+test('a list by text finds questions and answers, in upper and lower case, of the caller only', async t => {
+  const rig = await openRig(t);
+  const ids: string[] = [];
+  for (const question of ['Where is the STATION?', 'a joke', 'the next station']) {
+    rig.relay.onClient = taskId => rig.relay.answer(taskId, [question === 'a joke' ? 'a Platform jokes' : 'there']);
+    ids.push((await call(rig, 'send', sendParams(userMessage(question)))).result.task.id);
+    await sleep(2);
+  }
+  const [first, joke, next] = ids;
+  const found = await list(rig, { text: 'station' });
+  assert.deepEqual([idsOf(found), found.totalSize], [[next, first], undefined]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'PLATFORM' })), [joke]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'nowhere' })), []);
+  assert.equal((await list(rig, { text: '' })).totalSize, 3, 'as without it');
+  assert.deepEqual((await rest(rig, 'GET /tasks?text=joke')).body, await list(rig, { text: 'joke' }));
+  const { error } = await rpc(rig, { text: 'x'.repeat(257) });
+  assert.equal(error?.code, -32602);
+  const firstPage = await list(rig, { text: 'station', pageSize: 1 });
+  assert.deepEqual(idsOf(firstPage), [next]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'station', pageSize: 1, pageToken: firstPage.nextPageToken })), [first]);
+});

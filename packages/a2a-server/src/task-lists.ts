@@ -177,16 +177,17 @@ export class OwnedTasks {
     for (const [taskId, record] of read) this.records.set(taskId, record);
   }
 
-  addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0 }: TaskIndexEntry): void {
+  addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0, listed }: TaskIndexEntry): void {
     // The records of an open task are copied forward, so its entry may name one that is gone.
     if (!isTerminal(state) || !isRemoved(seq, this.#extent.of(taskId)))
-      this.note({ taskId, contextId, state, at, generation, owner });
+      this.note({ taskId, contextId, state, at, generation, owner, ...(listed && { listed }) });
   }
 
   addEnded(prefix: string, ended: readonly EndedTask[], pages: readonly EndedPageRange[]): void {
     const extent = this.#extent.ofShard(shardOfList(prefix));
-    for (const [taskId, contextId, state, at, generation, seq] of ended)
-      if (!isRemoved(seq, extent)) this.note({ taskId, contextId, state, at, generation, owner: this.#caller });
+    for (const [taskId, contextId, state, at, generation, seq, listed] of ended)
+      if (!isRemoved(seq, extent))
+        this.note({ taskId, contextId, state, at, generation, owner: this.#caller, ...(listed && { listed }) });
     // Pages are numbered from 1.
     if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
     for (const page of pages) {

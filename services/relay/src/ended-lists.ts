@@ -1,6 +1,7 @@
 import { shardOf } from '@hopline/events';
 import {
   addEnded,
+  ENDED_ADDED_MAX,
   type EndedTask,
   endedTaskOf,
   type Log,
@@ -69,10 +70,11 @@ export class EndedLists {
   async #moveList(prefix: string, tasks: readonly Waiting[]): Promise<void> {
     const { log, logger } = this.#options;
     try {
-      await this.store(
-        prefix,
-        tasks.map(({ task }) => task),
-      );
+      for (let at = 0; at < tasks.length; at += ENDED_ADDED_MAX)
+        await this.store(
+          prefix,
+          tasks.slice(at, at + ENDED_ADDED_MAX).map(({ task }) => task),
+        );
       for (let at = 0; at < tasks.length; at += PURGES_AT_ONCE_MAX) {
         const some = tasks.slice(at, at + PURGES_AT_ONCE_MAX);
         await Promise.all(some.map(({ key, revision }) => log.taskLists.purge(key, revision)));

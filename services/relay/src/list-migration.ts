@@ -2,6 +2,7 @@ import { isTerminal } from '@hopline/a2a';
 import { shardOf } from '@hopline/events';
 import {
   backoffMs,
+  ENDED_ADDED_MAX,
   type EndedTask,
   endedTaskOf,
   type Log,
@@ -15,8 +16,7 @@ import type { Logger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
 import type { ShardTasks } from './shard-tasks.ts';
 
-/** Maximum ended tasks of one list that are written together, and of all lists that are held in memory. */
-const LIST_TASKS_MAX = 192;
+/** Maximum ended tasks of all lists that are held in memory. */
 const TASKS_IN_MEMORY_MAX = 50_000;
 const WRITES_AT_ONCE_MAX = 64;
 const RETRY_MS_BASE = 500;
@@ -123,7 +123,7 @@ export class ListMigration {
         lists.set(prefix, tasks);
         tasks.push(endedTaskOf(taskId, entry));
         inMemory += 1;
-        if (tasks.length >= LIST_TASKS_MAX) await flush(prefix, tasks);
+        if (tasks.length >= ENDED_ADDED_MAX) await flush(prefix, tasks);
         else if (inMemory >= TASKS_IN_MEMORY_MAX) for (const [all, of] of [...lists]) await flush(all, of);
       }
     }

@@ -14,6 +14,7 @@ import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import type { ShardContext } from './shard.ts';
 import { ShardTasks } from './shard-tasks.ts';
+import { ShownTasks } from './shown-tasks.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -66,10 +67,11 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const migration = new ListMigration({ log, tasks, ended, logger });
   const index = new IndexWrites(log.tasks, tasks);
+  const shown = new ShownTasks(log);
   const owns = (shard: number) => owned.get(shard) !== undefined;
   const waits = new TurnWaits({ log, owns, metrics, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, index, waits),
+    context: shardContext(deps, identity, { index, shown }, waits),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -81,7 +83,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     now: Date.now,
     logger,
   });
-  const leases = shardLeases(deps, identity, { owned, tasks, migration });
+  const leases = shardLeases(deps, identity, { owned, tasks, migration, shown });
   metrics.shardLag.observe(() => owned.lags());
   await leases.start();
   owned.flushLines();
@@ -105,12 +107,12 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration };
+type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration; shown: ShownTasks };
 
 function shardLeases(
   { log, logger, heartbeatMs, leaseMs }: RelayDeps,
   identity: string,
-  { owned, tasks, migration }: ShardState,
+  { owned, tasks, migration, shown }: ShardState,
 ): ShardLeases {
   const withListed = (shard: number, progress: ShardProgress | undefined) =>
     progress && { ...progress, ...(migration.isListed(shard) && { listed: true as const }) };
@@ -133,6 +135,7 @@ function shardLeases(
       const progress = withListed(shard, await owned.stop(shard));
       tasks.end(shard);
       migration.end(shard);
+      shown.forget(shard);
       return progress;
     },
     progressOf: shard => withListed(shard, owned.get(shard)?.progress),
@@ -170,7 +173,7 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
 function shardContext(
   deps: RelayDeps,
   identity: string,
-  index: IndexWrites,
+  effects: { index: IndexWrites; shown: ShownTasks },
   waits: TurnWaits,
 ): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
@@ -192,7 +195,7 @@ function shardContext(
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace, isStopped) => {
       const queuedAt = Date.now();
-      const applied = applySideEffects(log, index, step, { trace, queuedAt, isStopped });
+      const applied = applySideEffects(log, effects, step, { trace, queuedAt, isStopped });
       measureFacts(step, metrics, queuedAt);
       if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
       waits.stored(step);

@@ -3,14 +3,17 @@ import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
 import { Layouts, type Owner } from '@hopline/events';
 import {
+  ENDED_ADDED_MAX,
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
+  ENDED_NEWEST_UNITS_MAX,
   type EndedTask,
   endedKey,
   endedPageKey,
   isEndedTasks,
   isTaskEntry,
   type LeaseValue,
+  LISTED_TASK_BYTES_MAX,
   listKeyOf,
   listPrefixOf,
   ownerFilters,
@@ -142,6 +145,33 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
     pages: [{ n: 1, tasks: cut, from: 1, to: cut, seqFrom: 1, seqTo: cut }],
   });
   assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
+});
+
+test('a list whose rows are large becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
+  const log = createMemoryLog();
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const listed = { messages: 1, question: 'x'.repeat(LISTED_TASK_BYTES_MAX) };
+  const task = (n: number): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n, listed];
+  const units = JSON.stringify([task(10)]).length;
+  const fits = Math.floor(ENDED_NEWEST_UNITS_MAX / units);
+  const head = async () => (await log.taskLists.get(endedKey('a.b.00')))!.value;
+  await ended.store(
+    'a.b.00',
+    Array.from({ length: fits }, (_, n) => task(n + 10)),
+  );
+  const before = await head();
+  assert.ok(isEndedTasks(before) && before.pages.length === 0 && before.ended.length === fits);
+  await ended.store(
+    'a.b.00',
+    Array.from({ length: ENDED_ADDED_MAX }, (_, n) => task(n + 10 + fits)),
+  );
+  const after = await head();
+  assert.ok(isEndedTasks(after) && after.pages.length === 1);
+  assert.equal(after.ended.length + after.pages[0]!.tasks, fits + ENDED_ADDED_MAX);
+  assert.ok(after.ended.length >= 1 && JSON.stringify(after.ended).length <= ENDED_NEWEST_UNITS_MAX / 4);
+  const page = await log.taskLists.get(endedPageKey('a.b.00', 1));
+  assert.ok(Buffer.byteLength(JSON.stringify(page!.value)) < 512 * 1024);
 });
 
 test('an entry whose message was never stored is removed, and one that missed the end of its task is written again', async () => {
