@@ -1,8 +1,8 @@
 export type { BackedUpStream } from './backup.ts';
 export { openJetStreamLog } from './jetstream-log.ts';
-export { LAYOUT_AHEAD_MS, LAYOUTS_FORM, type LayoutSize, layoutSizesOf } from './layouts.ts';
+export { LAYOUT_AHEAD_MS, LAYOUTS_FORM, layoutSizesOf } from './layouts.ts';
 export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';
-export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
+export type { Credentials, JetStreamLogOptions, LayoutSize, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
 export {
   ACK_WAIT_MS,
   DUPLICATE_WINDOW_MS,

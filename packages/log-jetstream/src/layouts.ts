@@ -3,7 +3,7 @@ import { LogMismatch } from '@hopline/log';
 import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import type { LogNames } from './names.ts';
-import { GROUP_BYTES_MIN } from './options.ts';
+import { GROUP_BYTES_MIN, type LayoutSize, type LayoutTimes } from './options.ts';
 import { retry } from './retry.ts';
 
 /**
@@ -23,12 +23,7 @@ export const LAYOUT_AHEAD_MS = 10 * 60_000;
  */
 const KNOWN_SHARE = 0.8;
 
-/** Shorter times, for tests. */
-export type LayoutTimes = { pollMs: number; aheadMs: number };
 export const LAYOUT_TIMES: LayoutTimes = { pollMs: LAYOUT_POLL_MS, aheadMs: LAYOUT_AHEAD_MS };
-
-/** The numbers of a layout that is to be added. */
-export type LayoutSize = Pick<Layout, 'shards' | 'groups'>;
 
 const DESCRIPTION = /^hopline format=\d+ shards=(\d+)(?: groups=(\d+))?(?: layouts=([\d/@,]+))?$/;
 

@@ -1,6 +1,5 @@
-import type { Role } from '@hopline/events';
+import type { Layout, Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
-import type { LayoutSize, LayoutTimes } from './layouts.ts';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -97,6 +96,12 @@ export type PlacementOptions = {
   /** Time between two checks, and so between two moves. Default LEADERS_CHECK_MS. */
   checkMs?: number;
 };
+
+/** The numbers of a layout that is to be added. */
+export type LayoutSize = Pick<Layout, 'shards' | 'groups'>;
+
+/** Time between two reads of the layouts, and between storing a layout and its beginning. Tests use shorter ones. */
+export type LayoutTimes = { pollMs: number; aheadMs: number };
 
 export type MaxAges = {
   inputsMs: number;

@@ -14,12 +14,13 @@ import { type BackedUpStream, backUp, restore } from './backup.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
-import { addLayout, type LayoutSize, readLayouts } from './layouts.ts';
+import { addLayout, readLayouts } from './layouts.ts';
 import { LogNames, PREFIX_FORM } from './names.ts';
 import {
   ACK_WAIT_MS,
   type Credentials,
   type JetStreamLogOptions,
+  type LayoutSize,
   type LogEvent,
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,

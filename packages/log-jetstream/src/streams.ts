@@ -19,7 +19,6 @@ import {
   firstLayoutIn,
   inputsSubjects,
   knownUntil,
-  type LayoutTimes,
   parseDescription,
   shareOf,
 } from './layouts.ts';
@@ -31,6 +30,7 @@ import {
   FACTS_DUPLICATE_WINDOW_MS,
   INPUTS_CONSUMERS_MAX,
   INPUTS_DUPLICATE_WINDOW_MS,
+  type LayoutTimes,
   LEASES_AGE_MS,
   type MaxAges,
   type MaxBytes,
