@@ -62,7 +62,11 @@ test('the queue of an agent for work without an owner has a consumer from its fi
   const { nats, openLog, work, request, consumers } = await open(t);
   const nc = await connectTo(t, nats.url);
   let looks = 0;
-  nc.subscribe(`$JS.API.STREAM.INFO.${WORK_STREAM}`, { callback: () => void (looks += 1) });
+  nc.subscribe(`$JS.API.STREAM.INFO.${WORK_STREAM}`, {
+    callback: () => {
+      looks += 1;
+    },
+  });
   await nc.flush();
   const log = await openLog();
   looks = 0;
@@ -92,7 +96,11 @@ test('an agent that has ever had work takes work without a message, as from a re
   proxy.lose = ({ subject, payload }) => subject === 'a2a.worker.agent.mine' && payload.length === 1;
   let pulls = 0;
   const nc = await connectTo(t, nats.url);
-  nc.subscribe('$JS.API.CONSUMER.MSG.NEXT.>', { callback: () => void (pulls += 1) });
+  nc.subscribe('$JS.API.CONSUMER.MSG.NEXT.>', {
+    callback: () => {
+      pulls += 1;
+    },
+  });
   await nc.flush();
   const taken = work(await openLog({ servers: proxy.url }));
   await until(() => pulls > 0);
