@@ -5,6 +5,7 @@ import { monotonicMs } from './measure/clock.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
 import { latencyOf } from './measure/spread.ts';
 import { figure } from './measure/table.ts';
+import type { Target } from './measure/targets.ts';
 import { type Peer, type Peers, type Remote, startPeers } from './peers.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { countRecords, type RecordCounts } from './stored-records.ts';
@@ -16,13 +17,22 @@ const STAGGER_MS = 7;
 /** Streams are sustained while 99 % of their tokens are younger than this at their clients. */
 const AGE_P99_MS_MAX = 500;
 
-/** `streams`: number of streams in each run. `seconds`: length of its measured window. `replicated`: the same with three replicas on three nodes. */
-type Plan = { streams: number[]; seconds: number; replicated: number[] };
+/**
+ * `streams`: number of streams in each run. `seconds`: length of its measured window. `directly`: numbers that only the agent is asked for.
+ * `replicated`: runs with three replicas on three nodes.
+ */
+type Plan = { streams: number[]; seconds: number; directly: number[]; replicated: number[] };
 const PLANS: Record<Size, Plan> = {
-  full: { streams: [30, 100, 300, 600, 1000], seconds: 15, replicated: [30, 100, 300] },
-  quick: { streams: [30, 100, 200], seconds: 8, replicated: [] },
-  tiny: { streams: [3], seconds: 0.2, replicated: [] },
+  full: { streams: [30, 100, 300, 500, 600, 1000], seconds: 15, directly: [2000, 3000], replicated: [30, 100, 300] },
+  quick: { streams: [30, 100, 200], seconds: 8, directly: [], replicated: [] },
+  tiny: { streams: [3], seconds: 0.2, directly: [3], replicated: [] },
 };
+
+/** Goals with one replica. Streams: of one run. Times: milliseconds. CPU: microseconds a token of Hopline and NATS. */
+const MANY = { streams: 1000, ageP50: 150, ageP99: AGE_P99_MS_MAX, appends: 0.4, bytes: 300 };
+const FEW = { streams: 100, ageP50: 55, appends: 0.7, cpu: 250 };
+/** CPU with three replicas over that with one, at the same number of streams. */
+const REPLICAS_CPU_FACTOR_MAX = 1.5;
 
 const REMOTE: Remote = {
   wire: 'a2a-0.3',
@@ -46,34 +56,31 @@ export type Run = {
 export const paced: Question = {
   name: 'paced',
   async ask(size) {
-    const plan = PLANS[size];
-    const findings = [await withReplicas(1, plan.streams, plan.seconds)];
-    if (plan.replicated.length > 0) findings.push(await withReplicas(3, plan.replicated, plan.seconds));
+    const { streams, seconds, directly, replicated } = PLANS[size];
+    const one = await pacedRuns({ replicas: 1, through: streams, directly: [...streams, ...directly], seconds });
+    const findings = [finding(1, seconds, one, targetsOf(one))];
+    if (replicated.length > 0) {
+      const three = await pacedRuns({ replicas: 3, through: replicated, directly: replicated, seconds });
+      findings.push(finding(3, seconds, three, replicaTargets(one, three)));
+    }
     return findings;
   },
 };
 
-async function withReplicas(replicas: 1 | 3, counts: readonly number[], seconds: number): Promise<Finding> {
-  const runs = await pacedRuns({ replicas, counts, seconds, asksDirectly: true });
-  return finding(
-    replicas,
-    seconds,
-    runs.map(({ direct, ours }) => ({ direct: direct!, ours })),
-  );
-}
+type Runs = { direct: Run[]; ours: Run[] };
 
-/** Runs of these numbers of streams through Hopline, and with `asksDirectly` of the agent, too. */
+/** Runs of these numbers of streams, through Hopline and of the agent asked directly; a number that stands in both is run one after the other. */
 export async function pacedRuns({
   replicas,
-  counts,
+  through,
+  directly,
   seconds,
-  asksDirectly,
 }: {
   replicas: 1 | 3;
-  counts: readonly number[];
+  through: readonly number[];
+  directly: readonly number[];
   seconds: number;
-  asksDirectly: boolean;
-}): Promise<{ direct: Run | undefined; ours: Run }[]> {
+}): Promise<Runs> {
   await using stack = new AsyncDisposableStack();
   const nodes = replicas === 1 ? undefined : await startNatsCluster(['n1', 'n2', 'n3']);
   if (nodes !== undefined) stack.defer(() => nodes.stop());
@@ -84,11 +91,11 @@ export async function pacedRuns({
   const { bench } = started;
   const peers = started.peers[0]!;
   const rig = { ...peers, client: bench.client, natsUrl: bench.cluster.nats.url };
-  await run(rig, peers.through, Math.min(20, counts[0]!), Math.min(2, seconds));
-  const found: { direct: Run | undefined; ours: Run }[] = [];
-  for (const streams of counts) {
-    const direct = asksDirectly ? await run(rig, peers.direct, streams, seconds) : undefined;
-    found.push({ direct, ours: await run(rig, peers.through, streams, seconds) });
+  await run(rig, peers.through, Math.min(20, through[0]!), Math.min(2, seconds));
+  const found: Runs = { direct: [], ours: [] };
+  for (const streams of new Set([...through, ...directly])) {
+    if (directly.includes(streams)) found.direct.push(await run(rig, peers.direct, streams, seconds));
+    if (through.includes(streams)) found.ours.push(await run(rig, peers.through, streams, seconds));
   }
   return found;
 }
@@ -144,14 +151,15 @@ function agesWithin(sent: number[][], reports: readonly AnswerReport[], fromMs: 
   return Float64Array.from(ages);
 }
 
-function finding(replicas: 1 | 3, seconds: number, runs: readonly { direct: Run; ours: Run }[]): Finding {
-  const rows = runs.flatMap(({ direct, ours }) => [rowOf('directly', direct), rowOf('through Hopline', ours)]);
-  const perToken = runs.map(({ ours: { streams, cpu, tokens } }) => {
+function finding(replicas: 1 | 3, seconds: number, { direct, ours }: Runs, targets: Target[]): Finding {
+  const byStreams = [...direct.map(one => rowOf('directly', one)), ...ours.map(one => rowOf('through Hopline', one))];
+  const rows = byStreams.toSorted(([one], [other]) => Number.parseInt(one!, 10) - Number.parseInt(other!, 10));
+  const perToken = ours.map(({ streams, cpu, tokens }) => {
     const each = Object.entries(cpu ?? {}).map(([name, used]) => `${name} ${figure((1e6 * used) / tokens)}`);
     return `CPU µs a token at ${streams} streams through Hopline: ${each.join(', ')}`;
   });
-  const sustained = (of: 'direct' | 'ours') =>
-    Math.max(0, ...runs.map(pair => pair[of]).flatMap(one => (latencyOf(one.agesMs).p99 < AGE_P99_MS_MAX ? [one.streams] : [])));
+  const sustained = (runs: readonly Run[]) =>
+    Math.max(0, ...runs.flatMap(one => (latencyOf(one.agesMs).p99 < AGE_P99_MS_MAX ? [one.streams] : [])));
   return {
     title: `paced: streams of ${PER_SECOND} tokens/s, window of ${seconds} s, ${replicas === 1 ? '1 replica' : '3 replicas on 3 nodes'}, ${REMOTE.title}`,
     table: {
@@ -169,23 +177,66 @@ function finding(replicas: 1 | 3, seconds: number, runs: readonly { direct: Run;
     },
     notes: [
       ...perToken,
-      `the most streams of these with a p99 of the age below ${AGE_P99_MS_MAX} ms: ${sustained('ours')} through Hopline, ${sustained('direct')} directly`,
+      `the most streams of these with a p99 of the age below ${AGE_P99_MS_MAX} ms: ${sustained(ours)} through Hopline, ${sustained(direct)} directly`,
     ],
-    data: runs.map(({ ours: { streams, cpu, tokens, stored } }) => ({ streams, cpu, tokens, stored })),
+    targets,
+    data: ours.map(({ streams, cpu, tokens, stored }) => ({ streams, cpu, tokens, stored })),
   };
 }
 
-function rowOf(way: string, { streams, tokens, cpu, stored, agesMs, seconds }: Run): string[] {
+/** Goals of the numbers of streams that were run. */
+function targetsOf({ ours }: Runs): Target[] {
+  return ours.flatMap(one => {
+    const { p50, p99 } = latencyOf(one.agesMs);
+    const appends = (one.stored.inputs + one.stored.facts) / one.tokens;
+    const atMost = (name: string, bound: number, found: number | undefined): Target => ({
+      name: `${one.streams} streams of ${PER_SECOND} tokens/s: ${name}`,
+      wanted: { atMost: bound },
+      found,
+    });
+    if (one.streams === MANY.streams)
+      return [
+        atMost('age p50, ms', MANY.ageP50, p50),
+        atMost('age p99, ms', MANY.ageP99, p99),
+        atMost('appends a token', MANY.appends, appends),
+        atMost('bytes stored a token', MANY.bytes, one.stored.bytes / one.tokens),
+      ];
+    if (one.streams === FEW.streams)
+      return [
+        atMost('age p50, ms', FEW.ageP50, p50),
+        atMost('appends a token', FEW.appends, appends),
+        atMost('CPU µs a token, Hopline and NATS', FEW.cpu, ownMicros(one)),
+      ];
+    return [];
+  });
+}
+
+function replicaTargets(one: Runs, three: Runs): Target[] {
+  return three.ours.flatMap(run => {
+    const alike = one.ours.find(({ streams }) => streams === run.streams);
+    const [ours, theirs] = [ownMicros(run), alike && ownMicros(alike)];
+    const name = `CPU of three replicas over one, ${run.streams} streams`;
+    return [{ name, wanted: { atMost: REPLICAS_CPU_FACTOR_MAX }, found: ours && theirs && ours / theirs }];
+  });
+}
+
+/** CPU of Hopline and NATS, microseconds a token; undefined where CPU cannot be measured. */
+function ownMicros({ cpu, tokens }: Run): number | undefined {
+  return cpu && (1e6 * (totalOf(cpu) - cpu['the agent']! - cpu.client!)) / tokens;
+}
+
+function rowOf(way: string, run: Run): string[] {
+  const { streams, tokens, cpu, stored, agesMs, seconds } = run;
   const { p50, p99 } = latencyOf(agesMs);
   const all = cpu && totalOf(cpu);
-  const own = all && all - cpu!['the agent']! - cpu!.client!;
   const isOurs = way !== 'directly';
-  const each = (value: number | undefined) => (value === undefined ? '–' : figure(value / tokens));
+  const figureOrNone = (value: number | undefined) => (value === undefined ? '–' : figure(value));
+  const each = (value: number | undefined) => figureOrNone(value && value / tokens);
   return [
     `${streams} ${way}`,
     all === undefined ? '–' : figure(all / seconds),
     each(all && 1e6 * all),
-    isOurs ? each(own && 1e6 * own) : '–',
+    isOurs ? figureOrNone(ownMicros(run)) : '–',
     figure(p50),
     figure(p99),
     isOurs ? each(stored.inputs + stored.facts) : '–',

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { BUCKETS, FACTS_STREAM, INPUTS_STREAM, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { startCountingAgent } from '../support/agents/counting-agent.ts';
+import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -22,14 +22,29 @@ const WORK = 2;
 const INDEX_WRITES_MAX = 4;
 const BYTES_MAX = 32_000;
 
+/** A stream at the pace of a model. */
+const TOKENS = 60;
+const TOKEN_MS = 50;
+/** A stream of this pace stores its text at most this often, milliseconds: chunks of two tokens, and sometimes of one. */
+const CHUNK_MS_MIN = 75;
+/** A record of a chunk, with its subject and headers. */
+const RECORD_BYTES_MAX = 1_200;
+
 let remote: RemoteAgent;
+let paced: RemoteAgent;
 let cluster: Cluster;
 let observer: NatsConnection;
 const calls: string[] = [];
 
 before(async () => {
   remote = await startCountingAgent(['one'], 0);
-  cluster = await Cluster.start({ agents: [{ name: 'one', adapter: 'a2a', url: remote.url }] });
+  paced = await startCountingAgent(countingTokens(TOKENS), TOKEN_MS);
+  cluster = await Cluster.start({
+    agents: [
+      { name: 'one', adapter: 'a2a', url: remote.url },
+      { name: 'paced', adapter: 'a2a', url: paced.url },
+    ],
+  });
   observer = await connect({ servers: cluster.nats.url });
   observer.subscribe('$JS.API.>', { callback: (_error, { subject }) => void calls.push(subject.slice('$JS.API.'.length)) });
   await observer.flush();
@@ -39,7 +54,15 @@ after(async () => {
   await observer?.close();
   await cluster?.[Symbol.asyncDispose]();
   await remote?.close();
+  await paced?.close();
 });
+
+const askAgent = (name: string) =>
+  collect(cluster.url, {
+    dialect: '1.0',
+    method: 'SendStreamingMessage',
+    params: { message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] }, metadata: { agent: name } },
+  });
 
 /** Messages that each stream has ever stored, and the bytes of inputs and facts. */
 async function stored(): Promise<{ messages: (stream: string) => number; bytes: number }> {
@@ -56,12 +79,7 @@ async function stored(): Promise<{ messages: (stream: string) => number; bytes: 
 test('a task of one token takes a bounded number of appends, bytes and index writes, and creates no consumer', {
   timeout: 120_000,
 }, async () => {
-  const ask = () =>
-    collect(cluster.url, {
-      dialect: '1.0',
-      method: 'SendStreamingMessage',
-      params: { message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] } },
-    });
+  const ask = () => askAgent('one');
   // The first task opens what all others share.
   await ask();
   const before = await stored();
@@ -77,4 +95,27 @@ test('a task of one token takes a bounded number of appends, bytes and index wri
   assert.ok(each(`KV_${BUCKETS.tasks}`) <= INDEX_WRITES_MAX, `${each(`KV_${BUCKETS.tasks}`)} index writes`);
   const bytes = (after.bytes - before.bytes) / TASKS;
   assert.ok(bytes <= BYTES_MAX, `${bytes} bytes`);
+});
+
+test('a token at the pace of a model takes a bounded number of appends and bytes, and creates no consumer', {
+  timeout: 120_000,
+}, async () => {
+  await askAgent('paced');
+  const before = await stored();
+  calls.length = 0;
+  const fromMs = performance.now();
+  await askAgent('paced');
+  // A machine that delays tokens may store each by itself, and then needs more time for them.
+  const chunksMax = (performance.now() - fromMs) / CHUNK_MS_MIN;
+  const created = calls.filter(call => call.startsWith('CONSUMER.CREATE.'));
+  const after = await stored();
+  const inputs = after.messages(INPUTS_STREAM) - before.messages(INPUTS_STREAM);
+  const facts = after.messages(FACTS_STREAM) - before.messages(FACTS_STREAM);
+  assert.ok(inputs <= chunksMax + INPUTS_MAX, `${inputs} inputs, at most ${chunksMax + INPUTS_MAX}`);
+  assert.ok(facts <= chunksMax + FACTS_MAX, `${facts} facts, at most ${chunksMax + FACTS_MAX}`);
+  const bytes = after.bytes - before.bytes;
+  const bytesMax = BYTES_MAX + RECORD_BYTES_MAX * (inputs + facts);
+  assert.ok(bytes <= bytesMax, `${bytes} bytes, at most ${bytesMax}`);
+  assert.deepEqual(created, [], 'consumers');
+  assert.ok(inputs + facts >= TOKENS / 10, 'text is stored while it arrives');
 });

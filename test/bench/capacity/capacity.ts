@@ -28,7 +28,7 @@ export const CAPACITY_QUESTIONS: Question[] = [
 async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<Finding> {
   // The load by which the lines are judged comes between the others, so that a machine that slows down does not favor either.
   const counts = [...streams, heldOut].sort((one, other) => one - other);
-  const found = (await pacedRuns({ replicas: 1, counts, seconds, asksDirectly: false })).map(({ ours }) => ours);
+  const { ours: found } = await pacedRuns({ replicas: 1, through: counts, directly: [], seconds });
   const judged = found.find(run => run.streams === heldOut)!;
   const fitted = found.filter(run => run !== judged);
   const names = Object.keys(judged.cpu ?? {}).filter(name => !NOT_OURS.includes(name));
