@@ -104,8 +104,8 @@ export const workFilter = (role: Role, queue?: number): string =>
 export const taskWorkFilters = (role: Role, taskId: string): string[] =>
   [taskId, `*.*.${taskId}`].map(rest => `${WORK_PREFIX}.${role}.${rest}`);
 
-/** The work of all tenants of a role. */
-export const tenantsWorkFilter = (role: Role): string => `${WORK_PREFIX}.${role}.*.*.*`;
+/** All work of a role, with and without an owner. */
+export const roleWorkFilter = (role: Role): string => `${WORK_PREFIX}.${role}.>`;
 /** The queue in the subject of a tenant's work. NaN for another subject. */
 export const tenantQueueOfSubject = (subject: string): number => Number(subject.split('.').at(-3));
 

@@ -16,13 +16,13 @@ import type { Connection } from './connection.ts';
 import { DeadWorkers } from './dead-workers.ts';
 import type { Delivery } from './delivery.ts';
 import type { Queue } from './names.ts';
+import { OpenQueues, QueueReports } from './open-queues.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import { QueuePlaces } from './queue-places.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import { RunningItems } from './running-items.ts';
-import { TenantQueueReports, TenantQueues } from './tenant-queues.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkRoom } from './work-room.ts';
 import type { WorkerEntry } from './worker-entry.ts';
@@ -51,7 +51,7 @@ export class JetStreamWork implements WorkQueue {
   readonly #publisher: Publisher;
   readonly #options: JetStreamWorkOptions;
   readonly #room: WorkRoom;
-  readonly #reports: TenantQueueReports;
+  readonly #reports: QueueReports;
   readonly #places: QueuePlaces;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamWorkOptions) {
@@ -59,7 +59,7 @@ export class JetStreamWork implements WorkQueue {
     this.#publisher = publisher;
     this.#options = options;
     this.#room = new WorkRoom(connection, options);
-    this.#reports = new TenantQueueReports(connection);
+    this.#reports = new QueueReports(connection);
     this.#places = new QueuePlaces(connection);
   }
 
@@ -71,8 +71,7 @@ export class JetStreamWork implements WorkQueue {
     for (;;) {
       try {
         await this.#publisher.publish(subject, encodePayload(work), options);
-        const queue = tenantQueueOf(work.owner);
-        if (queue !== undefined) this.#reports.report(role, queue);
+        this.#reports.report(role, tenantQueueOf(work.owner));
         return;
       } catch (error) {
         if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
@@ -129,9 +128,9 @@ export class JetStreamWork implements WorkQueue {
       ended,
     };
     const run = (queue: Queue) => new WorkConsumer(this.#connection, { ...worker, queue }, handler).run();
-    const tenants = new TenantQueues(this.#connection, role, run);
+    const queues = new OpenQueues(this.#connection, role, run);
     try {
-      await Promise.all([run(undefined), tenants.serve(ended)]);
+      await queues.serve(ended);
     } finally {
       await running.presence.leave();
       running.items.stop();

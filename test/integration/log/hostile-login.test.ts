@@ -156,10 +156,10 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
   test('items of an agent without workers stay, also in a full queue', async () => {
     const guide = await open('agent.guide');
     const stop = new AbortController();
-    const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => {});
-    await until(async () => (await consumersOf(WORK_STREAM)).includes('agent-guide'), 'the agent has no consumer');
-    stop.abort();
+    const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => stop.abort());
+    await relay.work.request('agent.guide', work('first'), { id: 'first' });
     await taking;
+    assert.ok((await consumersOf(WORK_STREAM)).includes('agent-guide'));
     const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
     for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
     // More than an eighth of the queue's bytes are used, so it is searched.

@@ -17,6 +17,14 @@ const OTHER: Owner = Array.from({ length: 50 }, (_, n) => ({ tenant: `${n}` })).
   owner => tenantQueueOf(owner) !== tenantQueueOf(OWNER),
 )!;
 
+const UNCLAIMED_WAIT_MS = 2_000;
+
+async function connectTo(t: TestContext, servers: string) {
+  const nc = await connect({ servers });
+  t.after(() => nc.close());
+  return nc;
+}
+
 async function open(t: TestContext) {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -41,9 +49,7 @@ async function open(t: TestContext) {
   };
   const request = (log: Log, taskId: string, owner?: Owner) =>
     log.work.request(ROLE, { ...workItem(taskId), ...(owner && { owner }) }, { id: taskId });
-  const nc = await connect({ servers: nats.url });
-  t.after(() => nc.close());
-  const jsm = await jetstreamManager(nc);
+  const jsm = await jetstreamManager(await connectTo(t, nats.url));
   const consumers = async () => {
     const names: string[] = [];
     for await (const { name } of jsm.consumers.list(WORK_STREAM)) names.push(name);
@@ -51,6 +57,56 @@ async function open(t: TestContext) {
   };
   return { nats, openLog, work, request, consumers };
 }
+
+test('the queue of an agent for work without an owner has a consumer from its first work on', { timeout: 60_000 }, async t => {
+  const { nats, openLog, work, request, consumers } = await open(t);
+  const nc = await connectTo(t, nats.url);
+  let looks = 0;
+  nc.subscribe(`$JS.API.STREAM.INFO.${WORK_STREAM}`, {
+    callback: () => {
+      looks += 1;
+    },
+  });
+  await nc.flush();
+  const log = await openLog();
+  looks = 0;
+  const taken = work(await openLog());
+  await until(() => looks > 0);
+  assert.deepEqual(await consumers(), []);
+  // Two requests within a second, the first of which may come before the worker listens.
+  await Promise.all([request(log, 'first'), request(log, 'second')]);
+  await until(() => taken.length === 2);
+  assert.deepEqual(await consumers(), ['agent-mine']);
+  const jsm = await jetstreamManager(nc);
+  const { config } = await jsm.consumers.info(WORK_STREAM, 'agent-mine');
+  assert.equal(config.ack_wait, UNCLAIMED_WAIT_MS * 1_000_000, 'an item that dies before an entry names it waits for this long');
+});
+
+test('an agent that has ever had work takes work without a message, as from a relay of an earlier version', {
+  timeout: 60_000,
+}, async t => {
+  const { nats, openLog, work, request } = await open(t);
+  const log = await openLog();
+  const stop = new AbortController();
+  const taking = log.work.take(ROLE, { slots: 1, signal: stop.signal }, async () => stop.abort());
+  await request(log, 'first');
+  await taking;
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  proxy.lose = ({ subject, payload }) => subject === 'a2a.worker.agent.mine' && payload.length === 1;
+  let pulls = 0;
+  const nc = await connectTo(t, nats.url);
+  nc.subscribe('$JS.API.CONSUMER.MSG.NEXT.>', {
+    callback: () => {
+      pulls += 1;
+    },
+  });
+  await nc.flush();
+  const taken = work(await openLog({ servers: proxy.url }));
+  await until(() => pulls > 0);
+  await request(log, 'second');
+  await until(() => taken.length === 1);
+});
 
 test('a queue of tenants has a consumer from its first work on', { timeout: 60_000 }, async t => {
   const { openLog, work, request, consumers } = await open(t);
@@ -67,7 +123,7 @@ test('a queue of tenants has a consumer from its first work on', { timeout: 60_0
   assert.equal((await consumers()).length, 3);
 });
 
-test('work of a tenant that came before its worker, or whose message is lost, is found', { timeout: 60_000 }, async t => {
+test('work that came before its worker, or whose message is lost, is found', { timeout: 60_000 }, async t => {
   const { nats, openLog, work, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
@@ -78,6 +134,8 @@ test('work of a tenant that came before its worker, or whose message is lost, is
   await until(() => taken.length === 1);
   await request(log, 'lost', OTHER);
   await until(() => taken.length === 2);
+  await request(log, 'lost-too');
+  await until(() => taken.length === 3);
 });
 
 test('the workers of a role together run at most as many items of one queue as the setting allows', {
