@@ -11,7 +11,7 @@ import {
   userName,
 } from '@hopline/log-jetstream';
 
-/** `groups`: the most stream groups that the log may have. */
+/** `groups`: the most stream groups that the log may have, in all layouts together. */
 export type ConfigurationOptions = { prefix?: string | undefined; agents?: readonly string[]; groups?: number };
 
 /** A configuration of nats-server with a user for each service. Passwords come from its environment. */
@@ -70,7 +70,7 @@ export function permissionsDocument(): string {
 Generated from \`packages/log-jetstream/src/users.ts\` by \`node test/repo/write-reference.ts\`; do not edit.
 [infra/nats](../../infra/nats/README.md) has the configuration of nats-server with these users, and what they do not prevent.
 
-With HOPLINE_PREFIX every name begins with the prefix. With HOPLINE_STREAM_GROUPS each subject that names \`A2A_RAW\` or \`A2A_LOG\` is
+With HOPLINE_PREFIX every name begins with the prefix. With several stream groups (HOPLINE_STREAM_GROUPS, HOPLINE_LAYOUTS) each subject that names \`A2A_RAW\` or \`A2A_LOG\` is
 needed for \`A2A_RAW_1\`, \`A2A_LOG_1\` and so on, too. \`agent.NAME\` is the user of one agent; \`agent.*\` can act as any agent. \`admin\`
 may do everything, and no service uses it.
 

@@ -6,7 +6,7 @@ const USAGE = `node infra/nats/main.ts [--prefix PREFIX] [--groups NUMBER] [--ag
 Prints a configuration of nats-server with one user for each service of Hopline.
 
   --prefix PREFIX  HOPLINE_PREFIX of the cluster
-  --groups NUMBER  HOPLINE_STREAM_GROUPS of the cluster; 1 without it
+  --groups NUMBER  stream groups of the cluster: HOPLINE_STREAM_GROUPS and those of HOPLINE_LAYOUTS together; 1 without it
   --agent NAME     a user for this agent only; without it one user can act as any agent
 `;
 

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { until } from '../kit/until.ts';
-import { programOf } from '../support/cluster/service-process.ts';
+import { commandProgram, programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
@@ -206,7 +206,7 @@ test('the unit tests of a large package run in several processes, and each file 
   );
 });
 
-test('services run from the bundle that a run has made, sub-agents from source', t => {
+test('services and commands run from the bundle that a run has made, those that load the module of an agent from source', t => {
   const before = process.env.TEST_SERVICES;
   t.after(() => {
     if (before === undefined) delete process.env.TEST_SERVICES;
@@ -214,7 +214,12 @@ test('services run from the bundle that a run has made, sub-agents from source',
   });
   process.env.TEST_SERVICES = '/bundle';
   assert.equal(programOf('relay'), '/bundle/relay.mjs');
-  assert.match(programOf('sub-agent'), /\/services\/sub-agent\/src\/main\.ts$/);
+  const subAgent = (entry: object) => programOf('sub-agent', { HOPLINE_AGENT: JSON.stringify(entry) });
+  assert.equal(subAgent({ adapter: 'a2a' }), '/bundle/sub-agent.mjs');
+  assert.match(subAgent({ adapter: 'module' }), /\/services\/sub-agent\/src\/main\.ts$/);
+  assert.match(subAgent({ adapter: 'langgraph', module: 'graph.ts' }), /\/services\/sub-agent\/src\/main\.ts$/);
+  assert.equal(commandProgram(['ask', 'one']), '/bundle/cli.mjs');
+  assert.match(commandProgram(['agent', 'one.ts']), /\/packages\/cli\/src\/main\.ts$/);
   delete process.env.TEST_SERVICES;
   assert.match(programOf('relay'), /\/services\/relay\/src\/main\.ts$/);
 });

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../support/agents/model-server.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../support/cluster/hopline-command.ts';
+import { COMMAND_SOURCE } from '../support/cluster/service-process.ts';
 
 /** Tests the command against real clusters: its standard output is exactly the bytes of the answer, whatever else an agent sends. */
 
@@ -163,7 +164,7 @@ test('agents: names, state, skills and the default; if none fits, the hint names
       .map(({ name }) => name)
       .sort(),
   );
-  const asked = await hopline(lower, ['ask', '--agent', 'absent', 'hello']);
+  const asked = await new HoplineCommand(lower.url, ['ask', '--agent', 'absent', 'hello'], '', {}, COMMAND_SOURCE).finished;
   assert.equal(asked.code, 1);
   assert.match(
     asked.err,

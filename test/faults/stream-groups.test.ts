@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
-import { groupOf, shardOf } from '@hopline/events';
+import { Layouts } from '@hopline/events';
 import { LogNames } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -11,7 +11,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = countingTokens(200);
 const GROUPS = 4;
-const SHARDS = 16;
+const LAYOUTS = Layouts.one(16, GROUPS);
 /** Enough that each group has streams when the relay dies. */
 const STREAMS = 24;
 /** Frames of the first stream before the relay is killed. */
@@ -48,7 +48,7 @@ test('with four stream groups, four relays and three ingresses, the kill of a re
     assert.deepEqual(fold.violations, []);
     assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
   }
-  const groups = new Set(watched.map(({ taskId }) => groupOf(shardOf(taskId, SHARDS), GROUPS)));
+  const groups = new Set(watched.map(({ taskId }) => LAYOUTS.groupOf(LAYOUTS.shardOf(taskId))));
   const nc = await connect({ servers: cluster.nats.url, user: 'admin', pass: 'admin' });
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);

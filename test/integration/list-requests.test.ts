@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { DIALECTS, type Task } from '@hopline/a2a';
+import { DIALECTS, type Message, type Task } from '@hopline/a2a';
 import { createA2AServer, runOperation, type ServerRequest } from '@hopline/a2a-server';
 import type { FactRecord } from '@hopline/events';
-import { addEnded, type EndedTask, type Log, listKeyOf, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
+import { addEnded, type EndedTask, type ListedTask, type Log, listKeyOf, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
@@ -13,8 +13,10 @@ import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 const TASKS = 3_000;
 const OPEN = 5;
 const OWNER = { tenant: 't', subject: 'anna' };
-/** A caller whose tasks have several records, as those of agents do. Each of them is read for its messages. */
+/** A caller whose tasks have several records, and rows of the version before, without what a page shows: each of these tasks is read. */
 const SECOND_OWNER = { tenant: 't', subject: 'ben' };
+/** The same with rows of this version. */
+const THIRD_OWNER = { tenant: 't', subject: 'cleo' };
 const SECOND_TASKS = 60;
 const RECORDS = 5;
 const ROLE = 'supervisor';
@@ -23,13 +25,13 @@ const REQUESTS_MAX = 3;
 
 const START_MS = 1_790_000_000_000;
 const COMPLETED = 'TASK_STATE_COMPLETED';
+const question = (n: number): Message => ({ messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] });
 const taskIdOf = (n: number) => `task-${`${n}`.padStart(6, '0')}`;
 
 function record(n: number, state: Task['status']['state'], owner = OWNER): FactRecord {
   const [taskId, at] = [taskIdOf(n), START_MS + n];
   const status = { state, timestamp: new Date(at).toISOString() };
-  const message = { messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] } as const;
-  const task: Task = { id: taskId, contextId: `c${n % 10}`, status, history: [{ ...message, parts: [...message.parts] }] };
+  const task: Task = { id: taskId, contextId: `c${n % 10}`, status, history: [question(n)] };
   const empty = { messageIds: [], lanes: {}, calls: {}, producers: {} };
   const aggregate = {
     taskId,
@@ -61,10 +63,10 @@ async function fill(log: Log): Promise<void> {
     writes.push(log.facts.append(stored, { expected: 0, id: `${taskId}:fill:1` }));
     const entry: TaskIndexEntry = { contextId, role: ROLE, owner: OWNER, state, startSeq: 1, generation: 1, at: START_MS + n };
     if (state !== COMPLETED) {
-      writes.push(log.taskLists.put(listKeyOf(taskId, entry, log.shards), entry));
+      writes.push(log.taskLists.put(listKeyOf(taskId, entry, log.layouts), entry));
       continue;
     }
-    const prefix = listPrefixOf(taskId, entry, log.shards);
+    const prefix = listPrefixOf(taskId, entry, log.layouts);
     lists.set(prefix, [...(lists.get(prefix) ?? []), [taskId, contextId, state, START_MS + n, 1, 0]]);
   }
   for (const [prefix, tasks] of lists)
@@ -72,10 +74,10 @@ async function fill(log: Log): Promise<void> {
   await Promise.all(writes);
 }
 
-/** Ended tasks of several records. */
-async function fillLong(log: Log): Promise<void> {
-  for (let n = TASKS; n < TASKS + SECOND_TASKS; n += 1) {
-    const first = record(n, COMPLETED, SECOND_OWNER);
+/** Ended tasks of several records, and of a caller. */
+async function fillLong(log: Log, owner: typeof OWNER, from: number, listed?: (n: number) => ListedTask): Promise<void> {
+  for (let n = from; n < from + SECOND_TASKS; n += 1) {
+    const first = record(n, COMPLETED, owner);
     const [taskId, { contextId }] = [taskIdOf(n), first.aggregate];
     let { seq } = await log.facts.append(first, { expected: 0, id: `${taskId}:fill:1` });
     const startSeq = seq;
@@ -86,8 +88,9 @@ async function fillLong(log: Log): Promise<void> {
       const next = { ...first, facts: [fact], aggregate: { ...first.aggregate, generation }, startSeq };
       ({ seq } = await log.facts.append(next, { expected: seq, id: `${taskId}:fill:${generation}` }));
     }
-    const prefix = listPrefixOf(taskId, { role: ROLE, owner: SECOND_OWNER }, log.shards);
-    await addEnded(log.taskLists, prefix, [[taskId, contextId, COMPLETED, START_MS + n, RECORDS, seq]]);
+    const prefix = listPrefixOf(taskId, { role: ROLE, owner }, log.layouts);
+    const row = [taskId, contextId, COMPLETED, START_MS + n, RECORDS, seq] as const;
+    await addEnded(log.taskLists, prefix, [[...row, ...(listed ? ([listed(n)] as const) : ([] as const))]]);
   }
 }
 
@@ -101,7 +104,8 @@ describe('the requests to NATS that a list of tasks causes', () => {
     nats = await startNats();
     log = await openJetStreamLog({ servers: nats.url, name: 'fill', shards: 4 });
     await fill(log);
-    await fillLong(log);
+    await fillLong(log, SECOND_OWNER, TASKS);
+    await fillLong(log, THIRD_OWNER, TASKS + SECOND_TASKS, n => ({ messages: 1, history: [question(n)], answer: `answer ${n}` }));
     observer = await connect({ servers: nats.url });
     observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
     await observer.flush();
@@ -170,7 +174,32 @@ describe('the requests to NATS that a list of tasks causes', () => {
       );
     });
 
-  test('a page of tasks with several records takes one more request for each of them, and no consumer', async () => {
+  for (const [name, params] of [
+    ['a page', {}],
+    ['a page of one state', { status: COMPLETED }],
+    ['a page of one text', { text: 'ANSWER' }],
+    ['a page with one message of each task', { historyLength: 1 }],
+  ] as const)
+    test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {
+      const { page, seen } = await counted(params, THIRD_OWNER);
+      assert.equal(page.tasks.length, 50);
+      const newest = TASKS + 2 * SECOND_TASKS - 1;
+      const status = { state: COMPLETED, timestamp: new Date(START_MS + newest).toISOString() };
+      const shown = { id: taskIdOf(newest), contextId: `c${newest % 10}`, status };
+      assert.deepEqual(page.tasks[0], { ...shown, history: [question(newest)] });
+      assert.deepEqual(
+        seen.filter(call => !BESIDES.includes(call)),
+        ['DIRECT.GET.KV_hopline_task_lists'],
+      );
+    });
+
+  test('a page with artifacts reads each of its tasks', async () => {
+    const { page, seen } = await counted({ includeArtifacts: true }, THIRD_OWNER);
+    assert.ok(page.tasks.every(({ artifacts, history }) => artifacts?.length === 0 && history?.length === 1));
+    assert.ok(seen.filter(call => call === 'DIRECT.GET.A2A_LOG').length > page.tasks.length, seen.join());
+  });
+
+  test('a page of rows of the version before takes one more request for each task of several records, and no consumer', async () => {
     const { page, seen } = await counted({}, SECOND_OWNER);
     assert.equal(page.tasks.length, 50);
     assert.ok(page.tasks.every(({ history }) => history?.length === 1));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { FORMAT } from '../../packages/log-jetstream/src/streams.ts';
+import { FORMAT } from '../../packages/log-jetstream/src/layouts.ts';
 import { CHART, type Manifest, renderChart, skip } from './rendered-chart.ts';
 import { upgradeOver } from './upgrade-over.ts';
 
@@ -41,6 +41,21 @@ test('an upgrade over a log of another format or with other shards is refused be
     /streamGroups: the log of this release has 1 stream groups.*Nothing was changed/,
   );
   assert.match(await upgradeOver(record({ ...recorded, streamGroups: '4' }), 'streamGroups=4'), /kind: Deployment/);
+  const withLayout = ['layouts[0].shards=64', 'layouts[0].streamGroups=4'];
+  assert.match(
+    await upgradeOver(record(recorded), ...withLayout),
+    /layouts: the release has a version that knows only one layout: upgrade it .* without layouts first. Nothing was changed/,
+  );
+  assert.match(
+    await upgradeOver(record({ ...recorded, layouts: '' }), ...withLayout),
+    /name: HOPLINE_LAYOUTS\n\s+value: "64\/4"/,
+  );
+  assert.match(await upgradeOver(record({ ...recorded, layouts: '64/4' }), ...withLayout), /layouts: "64\/4"/);
+  for (const changed of ['32/4', '64/40', '64/4,8/1'])
+    assert.match(
+      await upgradeOver(record({ ...recorded, layouts: changed }), ...withLayout),
+      /layouts: the log of this release has the layouts .*, which are never changed or removed.*Nothing was changed/,
+    );
   // Another prefix or server means another log.
   const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
   assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);

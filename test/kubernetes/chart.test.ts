@@ -598,6 +598,7 @@ const NATS_USERS = {
   prefix: ['settings.HOPLINE_PREFIX=blue'],
   'a user for each agent': ['nats.userPerAgent=true'],
   'stream groups': ['streamGroups=4'],
+  layouts: ['streamGroups=2', 'layouts[0].shards=64', 'layouts[0].streamGroups=2'],
 };
 for (const [name, values] of Object.entries(NATS_USERS)) {
   test(`chart, ${name}: nats-server accepts the configuration, and its users have the permissions of the code`, { skip }, () => {
@@ -623,7 +624,7 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     });
     rmSync(folder, { recursive: true });
     assert.equal(status, 0, stderr);
-    const names = new LogNames(name === 'prefix' ? 'blue' : '', name === 'stream groups' ? 4 : 1);
+    const names = new LogNames(name === 'prefix' ? 'blue' : '', name === 'stream groups' || name === 'layouts' ? 4 : 1);
     const users: LogUser[] = [...SERVICE_USERS, values[0] === 'nats.userPerAgent=true' ? 'agent.guide' : ANY_AGENT];
     for (const user of users) {
       const block =

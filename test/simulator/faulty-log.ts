@@ -53,8 +53,8 @@ export function faultyLog(deps: FaultyLogDeps): Log {
   const wire = new Wire(deps);
   const bucket = <V>(name: string, inner: KeyValue<V>) => new FaultyKeyValue(wire, name, inner);
   return {
+    layouts: store.layouts,
     shards: store.shards,
-    groups: store.groups,
     recordBytesMax: store.recordBytesMax,
     inputs: new FaultyInputs(wire, store.inputs),
     facts: new FaultyFacts(wire, store.facts),

@@ -30,7 +30,7 @@ export class TaskTable {
   }
 
   /** Applies the records stored since the last run. Resolves with the number of records and tokens. */
-  async update(log: Pick<Log, 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
+  async update(log: Pick<Log, 'layouts' | 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
     const replay = replayFacts(log, { ...this.#after(), shardsAtOnce: log.shards });
     const done = { records: 0, tokens: 0 };
     let open = false;

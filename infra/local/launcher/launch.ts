@@ -127,9 +127,11 @@ function boundLogs(cluster: Cluster, home: Home): void {
 
 /** Loaded on demand, because the operator's own NATS server has its own users. */
 async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUsers> {
-  const { NatsUsers } = await import('./nats-users.ts');
+  const [{ NatsUsers }, { layoutSizesOf }] = await Promise.all([import('./nats-users.ts'), import('@hopline/log-jetstream')]);
   const names = agents.map(({ name }) => name);
-  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
+  const later = layoutSizesOf(process.env.HOPLINE_LAYOUTS || '');
+  const groups = later.reduce((sum, layout) => sum + layout.groups, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
+  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, groups);
   users.writeCommandLogins(home.natsUsers);
   return users;
 }

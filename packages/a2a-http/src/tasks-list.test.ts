@@ -150,7 +150,7 @@ test('a task that the log has removed is not listed, counted or read', async t =
   const rig = await openRig(t, { limits: { feedLingerMs: 0 } });
   const gone = { contextId: 'c', role: 'supervisor', startSeq: 1, generation: 3, at: 1, seq: 1 } as const;
   await putTask(rig.log, 'gone', { ...gone, state: 'TASK_STATE_COMPLETED' });
-  await addEnded(rig.log.taskLists, listPrefixOf('gone', gone, rig.log.shards), [
+  await addEnded(rig.log.taskLists, listPrefixOf('gone', gone, rig.log.layouts), [
     ['long-gone', 'c', 'TASK_STATE_FAILED', 1, 2, 1],
   ]);
   const [only] = await fill(rig, 1);
@@ -364,4 +364,26 @@ test('an unreadable index is UNAVAILABLE until it can be read', async t => {
     if (answer.status === 200) break;
     assert.equal(answer.status, 503);
   }
+});
+
+test('a list by text finds questions and answers, in upper and lower case, of the caller only', async t => {
+  const rig = await openRig(t);
+  const ids: string[] = [];
+  for (const question of ['Where is the STATION?', 'a joke', 'the next station']) {
+    rig.relay.onClient = taskId => rig.relay.answer(taskId, [question === 'a joke' ? 'a Platform jokes' : 'there']);
+    ids.push((await call(rig, 'send', sendParams(userMessage(question)))).result.task.id);
+    await sleep(2);
+  }
+  const [first, joke, next] = ids;
+  const found = await list(rig, { text: 'station' });
+  assert.deepEqual([idsOf(found), found.totalSize], [[next, first], undefined]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'PLATFORM' })), [joke]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'nowhere' })), []);
+  assert.equal((await list(rig, { text: '' })).totalSize, 3, 'as without it');
+  assert.deepEqual((await rest(rig, 'GET /tasks?text=joke')).body, await list(rig, { text: 'joke' }));
+  const { error } = await rpc(rig, { text: 'x'.repeat(257) });
+  assert.equal(error?.code, -32602);
+  const firstPage = await list(rig, { text: 'station', pageSize: 1 });
+  assert.deepEqual(idsOf(firstPage), [next]);
+  assert.deepEqual(idsOf(await list(rig, { text: 'station', pageSize: 1, pageToken: firstPage.nextPageToken })), [first]);
 });

@@ -75,7 +75,7 @@ export type Limits = {
    */
   viewsBytesMax: number;
   /**
-   * Ended tasks of a caller that one page of ListTasks looks at beyond the newest 64 to 256 of each shard, about 110 bytes each. A page whose
+   * Ended tasks of a caller that one page of ListTasks looks at beyond the newest of each shard, 300 to 500 bytes each. A page whose
    * filter matches fewer ends there, with a token that continues. */
   listedTasksPerPageMax: number;
   /**

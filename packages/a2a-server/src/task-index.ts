@@ -8,7 +8,7 @@ import { fromLog } from './log-faults.ts';
 export type IndexPosition = { taskId: string; at: number };
 
 export type IndexedTask = IndexPosition &
-  Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation'> & { owner: Owner | undefined };
+  Pick<TaskIndexEntry, 'contextId' | 'state' | 'generation' | 'listed'> & { owner: Owner | undefined };
 
 /** Negative when `a` is older than `b`. */
 export function comparePositions(a: IndexPosition, b: IndexPosition): number {

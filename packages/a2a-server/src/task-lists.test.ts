@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TaskState } from '@hopline/a2a';
+import { Layouts } from '@hopline/events';
 import {
   addEnded,
   ENDED_NEWEST_MAX,
@@ -42,7 +43,7 @@ const ended = (n: number, at = n): EndedTask => [`t${n}`, `c${n % 3}`, STATES[n 
 /** Ended tasks in the lists of as many shards, in the order given. */
 async function store(log: MemoryLog, shards: number, tasks: readonly EndedTask[]): Promise<void> {
   for (let shard = 0; shard < shards; shard += 1) {
-    const prefix = listPrefixOf('x', entry(), 1).replace(/00$/, `0${shard}`);
+    const prefix = listPrefixOf('x', entry(), Layouts.one(1)).replace(/00$/, `0${shard}`);
     const own = tasks.filter((_, n) => n % shards === shard);
     for (let at = 0; at < own.length; at += 100) await addEnded(log.taskLists, prefix, own.slice(at, at + 100));
   }
@@ -73,7 +74,7 @@ test('tasks come newest end first over lists, pages and entries, each once, what
   await store(log, 3, tasks);
   const pagesStored = await log.taskLists.match(['*.*.*.ended.*']);
   assert.ok(pagesStored.length >= 3, `${pagesStored.length} pages`);
-  await log.taskLists.put(listKeyOf('open', entry(), log.shards), entry({ at: 10_500 }));
+  await log.taskLists.put(listKeyOf('open', entry(), log.layouts), entry({ at: 10_500 }));
   const lists = listsOf(log);
   const model: IndexedTask[] = tasks.map(([taskId, contextId, state, at, generation]) => ({
     ...{ taskId, contextId, state, at, generation },
@@ -133,9 +134,9 @@ test('the total counts tasks in pages that were not read, and is absent once the
     { length: ENDED_NEWEST_MAX + 1 },
     (_, n): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n + 1],
   );
-  await addEnded(log.taskLists, listPrefixOf('x', entry(), log.shards), tasks);
+  await addEnded(log.taskLists, listPrefixOf('x', entry(), log.layouts), tasks);
   const totalWith = async (firstSeq: number) => {
-    log.facts.extent = async () => toLogExtent([{ firstSeq, lastSeq: 1_000, fill: 0 }], log.shards);
+    log.facts.extent = async () => toLogExtent([{ firstSeq, lastSeq: 1_000, fill: 0 }], log.layouts);
     const owned: OwnedTasks = await listsOf(log).of(ANNA);
     return owned.total(all);
   };
@@ -146,7 +147,7 @@ test('the total counts tasks in pages that were not read, and is absent once the
 
 test('the total is absent once a list has left out its oldest page', async () => {
   const log = createMemoryLog();
-  const prefix = listPrefixOf('x', entry(), log.shards);
+  const prefix = listPrefixOf('x', entry(), log.layouts);
   const page = (n: number): EndedPageRange => ({ n, tasks: 192, from: n, to: n, seqFrom: 0, seqTo: 0 });
   const totalWith = async (firstPage: number) => {
     const pages = Array.from({ length: 3 }, (_, at) => page(firstPage + at));
@@ -177,7 +178,7 @@ test('without a lease, or with leases of this version, nothing is read by task i
   const watch = () => assert.fail('the index by task id was read');
   log.tasks.watch = watch;
   log.tasks.revision = watch;
-  await log.taskLists.put(listKeyOf('open', entry(), 2), entry());
+  await log.taskLists.put(listKeyOf('open', entry(), Layouts.one(2)), entry());
   assert.deepEqual(idsOf((await listsOf(log).of(ANNA)).newestFirst(all)), ['open']);
   for (const shard of [0, 1]) await log.leases.put(`shard.${shard}`, { owner: 'new', checkpoint: 1, listed: true });
   assert.deepEqual(idsOf((await listsOf(log).of(ANNA)).newestFirst(all)), ['open']);

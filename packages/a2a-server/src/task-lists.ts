@@ -5,6 +5,7 @@ import {
   type EndedTask,
   endedPageKey,
   isEndedTasks,
+  isInFirstLayout,
   isTaskEntry,
   type Log,
   type LogExtent,
@@ -29,7 +30,7 @@ const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
 
 export type TaskListsOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases' | 'layouts'>;
   role: Role;
   /** How long a list waits for the index by task id, where it is needed. */
   readyMsMax: number;
@@ -98,12 +99,14 @@ export class TaskLists {
     this.#byId?.close();
   }
 
-  /** Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet. */
+  /** Whether each shard has an owner that writes the lists. A shard without a lease has no tasks yet, and all owners of later layouts write them. */
   async #checkListed(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#areListed !== undefined && nowMs - this.#areListed.readAtMs < LEASES_MS) return this.#areListed.value;
     const leases = await this.#options.log.leases.match(['shard.*']);
-    const value = leases.every(lease => lease.value.listed === true);
+    const { layouts } = this.#options.log;
+    const isListed = (key: string, listed: boolean) => listed || !isInFirstLayout(Number(key.slice('shard.'.length)), layouts);
+    const value = leases.every(lease => isListed(lease.key, lease.value.listed === true));
     this.#areListed = { value, readAtMs: nowMs };
     if (value) {
       this.#byId?.close();
@@ -174,16 +177,17 @@ export class OwnedTasks {
     for (const [taskId, record] of read) this.records.set(taskId, record);
   }
 
-  addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0 }: TaskIndexEntry): void {
+  addEntry(taskId: string, { contextId, state, at, generation, owner, seq = 0, listed }: TaskIndexEntry): void {
     // The records of an open task are copied forward, so its entry may name one that is gone.
     if (!isTerminal(state) || !isRemoved(seq, this.#extent.of(taskId)))
-      this.note({ taskId, contextId, state, at, generation, owner });
+      this.note({ taskId, contextId, state, at, generation, owner, ...(listed && { listed }) });
   }
 
   addEnded(prefix: string, ended: readonly EndedTask[], pages: readonly EndedPageRange[]): void {
     const extent = this.#extent.ofShard(shardOfList(prefix));
-    for (const [taskId, contextId, state, at, generation, seq] of ended)
-      if (!isRemoved(seq, extent)) this.note({ taskId, contextId, state, at, generation, owner: this.#caller });
+    for (const [taskId, contextId, state, at, generation, seq, listed] of ended)
+      if (!isRemoved(seq, extent))
+        this.note({ taskId, contextId, state, at, generation, owner: this.#caller, ...(listed && { listed }) });
     // Pages are numbered from 1.
     if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
     for (const page of pages) {

@@ -67,4 +67,9 @@ export type ListTasksRequest = {
   /** Epoch milliseconds: only tasks whose status is of this time or later. */
   statusSinceMs?: number;
   includeArtifacts: boolean;
+  /**
+   * Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure, in upper or lower case. A2A has
+   * no such member.
+   */
+  text?: string;
 };

@@ -1,5 +1,4 @@
 export type { AgentSkill } from '@hopline/a2a';
-export { AbortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, Turn } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
@@ -17,6 +16,7 @@ export {
   TURN_TEXT_BYTES_MAX,
 } from './limits.ts';
 export { AgentMisuse } from './misuse.ts';
+export { AbortableEvents } from './pump-events.ts';
 export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
 export type { CancelRequest } from './remote-run-cancels.ts';
 export { RemoteRunCancels } from './remote-run-cancels.ts';

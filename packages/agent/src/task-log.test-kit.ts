@@ -94,7 +94,7 @@ export class TaskLog extends StoredScenario {
     const stop = new AbortController();
     const records: AgentRecord[] = [];
     const reading = (async () => {
-      for await (const { record } of this.log.inputs.readShard(shardOf(this.taskId, this.log.shards), 1, stop.signal)) {
+      for await (const { record } of this.log.inputs.readShard(shardOf(this.taskId, this.log.layouts), 1, stop.signal)) {
         if (record.from !== 'client') records.push(record as AgentRecord);
       }
     })();

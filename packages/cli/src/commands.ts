@@ -11,6 +11,7 @@ import { newAgent } from './author/new-agent.ts';
 import type { Command } from './command/command.ts';
 import { completion } from './command/completion.ts';
 import { backup } from './operate/backup.ts';
+import { layout } from './operate/layout.ts';
 import { logs } from './operate/logs.ts';
 import { restore } from './operate/restore.ts';
 import { status } from './operate/status.ts';
@@ -54,6 +55,7 @@ export const COMMANDS: readonly Command[] = [
   logs,
   backup,
   restore,
+  layout,
   agent,
   newAgent,
   completion,

@@ -60,6 +60,8 @@ export type ListOptions = GetOptions & {
   /** Only tasks whose status has this time or a later one. */
   statusSince?: Date;
   includeArtifacts?: boolean;
+  /** Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure. Servers other than Hopline ignore it. */
+  text?: string;
 };
 
 /** Options of `subscribe`. */
@@ -161,6 +163,7 @@ function listParams({
   historyLength,
   statusSince,
   includeArtifacts,
+  text,
 }: ListOptions): JsonObject {
   return {
     ...(contextId !== undefined && { contextId }),
@@ -170,5 +173,6 @@ function listParams({
     ...(historyLength !== undefined && { historyLength }),
     ...(statusSince !== undefined && { statusTimestampAfter: statusSince.toISOString() }),
     ...(includeArtifacts !== undefined && { includeArtifacts }),
+    ...(text !== undefined && { text }),
   };
 }

@@ -60,6 +60,7 @@ export type {
   WorkGoneInput,
 } from './inputs.ts';
 export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
+export { GROUPS_TOTAL_MAX, LAYOUTS_MAX, type Layout, Layouts, SHARDS_TOTAL_MAX, timeOfTaskId } from './layouts.ts';
 export { isSameOwner, type Owner } from './owner.ts';
 export type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplate, NoticeTemplates } from './presentation.ts';
 export { isQueueNotice, queueNotice, queueText } from './queue-notice.ts';
@@ -68,7 +69,6 @@ export {
   fnv1a32,
   GROUPS_DEFAULT,
   GROUPS_MAX,
-  groupOf,
   isAgentName,
   isRole,
   isTaskId,

@@ -12,7 +12,7 @@ const WAKE_PREFIX = 'a2a.wake';
 const PRESENT_PREFIX = 'a2a.present';
 const WORKER_PREFIX = 'a2a.worker';
 
-/** Shards of a new log. Fixed when the streams are created, and checked at every start. */
+/** Shards of a new log. Its first layout has them forever, and they are checked at every start. */
 export const SHARDS_DEFAULT = 16;
 export const SHARDS_MAX = 256;
 /** Stream groups of a new log. */
@@ -40,30 +40,28 @@ export function isTaskId(taskId: string): boolean {
   return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
 }
 
-export function shardOf(taskId: string, shards: number): number {
-  return fnv1a32(taskId) % shards;
+/** The layouts of a log (`Layouts`), or the number of shards of a log that has one layout. */
+type Shards = number | { shardOf(taskId: string): number };
+
+export function shardOf(taskId: string, shards: Shards): number {
+  return typeof shards === 'number' ? fnv1a32(taskId) % shards : shards.shardOf(taskId);
 }
 
-/** The stream group of a shard: the streams of group g have the shards g, g + S, g + 2S and so on. */
-export function groupOf(shard: number, groups: number): number {
-  return shard % groups;
-}
-
-/** `00` to `ff`: of fixed width, so that subjects sort. */
+/** `00` to `ff`, and from `100` for the shards of later layouts. */
 export function shardToken(shard: number): string {
   return shard.toString(16).padStart(2, '0');
 }
 
-function taskSubject(prefix: string, taskId: string, shards: number): string {
+function taskSubject(prefix: string, taskId: string, shards: Shards): string {
   return `${prefix}.${shardToken(shardOf(taskId, shards))}.${taskId}`;
 }
 
-export const rawSubject = (taskId: string, shards: number, writer: Writer): string =>
+export const rawSubject = (taskId: string, shards: Shards, writer: Writer): string =>
   `${taskSubject(RAW_PREFIX, taskId, shards)}.${writer}`;
 /** The inputs of one task, of every writer. */
-export const rawTaskFilter = (taskId: string, shards: number): string => `${taskSubject(RAW_PREFIX, taskId, shards)}.>`;
-export const logSubject = (taskId: string, shards: number): string => taskSubject(LOG_PREFIX, taskId, shards);
-export const liveSubject = (taskId: string, shards: number): string => taskSubject(LIVE_PREFIX, taskId, shards);
+export const rawTaskFilter = (taskId: string, shards: Shards): string => `${taskSubject(RAW_PREFIX, taskId, shards)}.>`;
+export const logSubject = (taskId: string, shards: Shards): string => taskSubject(LOG_PREFIX, taskId, shards);
+export const liveSubject = (taskId: string, shards: Shards): string => taskSubject(LIVE_PREFIX, taskId, shards);
 /** The facts of all tasks of one shard. */
 export const logShardFilter = (shard: number): string => `${LOG_PREFIX}.${shardToken(shard)}.*`;
 export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;

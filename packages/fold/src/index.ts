@@ -1,9 +1,17 @@
-export { AppendQueue, type CommandQueue, type QueuedCommand } from './append-queue.ts';
-export { CoalescedText } from './coalesced-text.ts';
-export { type BatchDecision, decideBatch, NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE, withMark } from './decide-batch.ts';
+export {
+  AppendQueue,
+  type BatchDecision,
+  type CommandQueue,
+  decideBatch,
+  NOT_ENCODABLE,
+  type QueuedCommand,
+  TASK_TOO_LARGE,
+  TOO_LARGE,
+  withMark,
+} from './append-queue.ts';
+export { attemptLaneKey, CoalescedText, isEarlierAttempt } from './coalesced-text.ts';
 export type { InputKind, InputOutcome } from './input-ledger.ts';
 export { InputLedger } from './input-ledger.ts';
 export { type FoldedText, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
-export { attemptLaneKey, isEarlierAttempt } from './pending-tokens.ts';
 export { TaskInputs } from './task-inputs.ts';
 export type { TextCutter } from './text-cutter.ts';

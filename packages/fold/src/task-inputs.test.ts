@@ -5,9 +5,8 @@ import type { AgentInput, Fact, InputRecord, Producer, TaskAggregate, Writer } f
 import type { StoredInput } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import fc from 'fast-check';
-import { AppendQueue } from './append-queue.ts';
+import { AppendQueue, decideBatch } from './append-queue.ts';
 import { CoalescedText } from './coalesced-text.ts';
-import { decideBatch } from './decide-batch.ts';
 import { type InputKind, InputLedger, type InputOutcome } from './input-ledger.ts';
 import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';

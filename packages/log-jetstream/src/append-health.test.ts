@@ -7,7 +7,10 @@ import { LogNames } from './names.ts';
 for (const prefix of ['', 'blue']) {
   test(`a stream that stores nothing is unhealthy until it stores something, prefix "${prefix}"`, () => {
     const names = new LogNames(prefix);
-    const health = new AppendHealth(names, () => 0);
+    const health = new AppendHealth(
+      () => names,
+      () => 0,
+    );
     const facts = (shard: number) => names.subject(`a2a.log.${shard}.task`);
     const others = [names.subject('a2a.raw.task'), names.subject('a2a.work.agent.a'), `$KV.${names.bucket('hopline_leases')}.x`];
     health.check();
@@ -28,7 +31,10 @@ for (const prefix of ['', 'blue']) {
 }
 
 test('with several stream groups, one that stores nothing is unhealthy whatever the others store', () => {
-  const health = new AppendHealth(new LogNames('blue', 4), () => 0);
+  const health = new AppendHealth(
+    () => new LogNames('blue', 4),
+    () => 0,
+  );
   health.failed('blue.a2a.log.0a.task');
   for (const subject of ['blue.a2a.log.0b.task', 'blue.a2a.raw.0a.task.client']) health.stored(subject);
   assert.throws(() => health.check(), /log of group 2 stores no records/);
@@ -38,7 +44,10 @@ test('with several stream groups, one that stores nothing is unhealthy whatever 
 
 test('a failure is forgotten when nothing was published for FAILURE_KEPT_MS', () => {
   let now = 0;
-  const health = new AppendHealth(new LogNames(), () => now);
+  const health = new AppendHealth(
+    () => new LogNames(),
+    () => now,
+  );
   health.failed('a2a.log.1.task');
   now = FAILURE_KEPT_MS - 1;
   assert.throws(() => health.check(), LogUnavailable);

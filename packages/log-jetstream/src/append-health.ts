@@ -1,4 +1,3 @@
-import { groupOf } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
@@ -10,12 +9,12 @@ export const FAILURE_KEPT_MS = 60_000;
  * detects it, and a probe that writes would fill the disk further. Therefore the results of the publishes themselves are used.
  */
 export class AppendHealth {
-  readonly #names: LogNames;
+  readonly #names: () => LogNames;
   readonly #now: () => number;
   /** Time of the newest failure by stream. Removed once the stream has stored something. */
   readonly #failures = new Map<string, number>();
 
-  constructor(names: LogNames, now: () => number = () => performance.now()) {
+  constructor(names: () => LogNames, now: () => number = () => performance.now()) {
     this.#names = names;
     this.#now = now;
   }
@@ -41,11 +40,11 @@ export class AppendHealth {
    * of the stream group, if there are several.
    */
   #streamOf(subject: string): string {
-    const { prefix, groups } = this.#names;
+    const { prefix, layouts } = this.#names();
     const tokens = subject.split('.', 4);
     const at = tokens[0] === '$KV' || prefix === '' ? 1 : 2;
     const kind = tokens[at]!;
-    if (groups === 1 || (kind !== 'raw' && kind !== 'log')) return kind;
-    return `${kind} of group ${groupOf(Number.parseInt(tokens[at + 1]!, 16), groups)}`;
+    if (layouts.groups === 1 || (kind !== 'raw' && kind !== 'log')) return kind;
+    return `${kind} of group ${layouts.groupOf(Number.parseInt(tokens[at + 1]!, 16))}`;
   }
 }

@@ -7,7 +7,7 @@ import { JetStreamApiError, jetstream, type StreamConfig, type StreamInfo, type 
 import type { Msg, Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { BUCKETS, type LogNames } from './names.ts';
-import { useStoredGroups } from './streams.ts';
+import { useStoredLayouts } from './streams.ts';
 
 /**
  * Backup of the log in a folder. For each stream it has the files of `nats stream backup` (`backup.json`, `stream.tar.s2`), made by the
@@ -53,7 +53,7 @@ export async function backUp(
 ): Promise<BackedUpStream[]> {
   const streams: BackedUpStream[] = [];
   await requireEmpty(folder);
-  await useStoredGroups(connection);
+  await useStoredLayouts(connection);
   for (const name of streamsInOrder(connection.names)) {
     const stream = await backUpStream(connection, name, join(folder, name));
     streams.push(stream);

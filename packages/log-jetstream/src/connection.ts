@@ -1,3 +1,4 @@
+import { type Layouts, timeOfTaskId } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
 import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import {
@@ -66,6 +67,7 @@ export class Connection {
   readonly #inboxPrefix: string;
   readonly #userName: string;
   #connected = true;
+  #knownUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(nc: NatsConnection, jsm: JetStreamManager, options: ConnectOptions) {
     const { names, onEvent, name, servers, credentials } = options;
@@ -85,8 +87,20 @@ export class Connection {
     return this.#connected && !this.nc.isClosed();
   }
 
-  useGroups(groups: number): void {
-    this.names = this.names.withGroups(groups);
+  get layouts(): Layouts {
+    return this.names.layouts;
+  }
+
+  /** `knownUntilMs`: the layouts of tasks that are made before this time, in epoch milliseconds, cannot change. */
+  useLayouts(layouts: Layouts, knownUntilMs = Number.POSITIVE_INFINITY): void {
+    this.names = this.names.with(layouts);
+    this.#knownUntilMs = knownUntilMs;
+  }
+
+  /** Throws LogUnavailable if a task may be in a layout that this process has not seen: it could not read the layouts for minutes. */
+  requireKnownLayout(taskId: string): void {
+    if (Date.now() <= this.#knownUntilMs || (timeOfTaskId(taskId) ?? 0) <= this.#knownUntilMs) return;
+    throw new LogUnavailable('the layouts of the log could not be read for minutes, so the streams of new tasks are not known');
   }
 
   requireOpen(): void {

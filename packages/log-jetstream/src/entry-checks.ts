@@ -22,6 +22,18 @@ const isOwner = optional(value => isObject(value) && isOptionalText(value.tenant
 const isAuthentication = optional(value => isObject(value) && isText(value.scheme) && isOptionalText(value.credentials));
 const isRequest = optional(value => isObject(value) && isNumber(value.n) && isTime(value.at));
 
+const isMessages = (value: unknown) => Array.isArray(value) && value.every(one => isObject(one) && Array.isArray(one.parts));
+const isListed = optional(
+  value =>
+    isObject(value) &&
+    isNumber(value.messages) &&
+    optional(isMessages)(value.history) &&
+    (value.message === undefined || isMessages([value.message])) &&
+    (value.metadata === undefined || isObject(value.metadata)) &&
+    isOptionalText(value.question) &&
+    isOptionalText(value.answer),
+);
+
 const isTaskEntry: EntryCheck = (entry, taskId) =>
   isTaskId(taskId) &&
   isText(entry.contextId) &&
@@ -35,12 +47,14 @@ const isTaskEntry: EntryCheck = (entry, taskId) =>
   isOptionalTime(entry.startStoredAt) &&
   [entry.foldedSeq, entry.seq, entry.storedBytes].every(isOptionalNumber) &&
   isRequest(entry.inputRequest) &&
-  isRequest(entry.authRequest);
+  isRequest(entry.authRequest) &&
+  isListed(entry.listed);
 
 const isEndedTask = (row: unknown) => {
   if (!Array.isArray(row)) return false;
-  const [taskId, contextId, state, at, generation, seq] = row;
-  return isTask(taskId) && isText(contextId) && isText(state) && isTime(at) && isNumber(generation) && isNumber(seq);
+  const [taskId, contextId, state, at, generation, seq, listed] = row;
+  const isRow = isTask(taskId) && isText(contextId) && isText(state) && isTime(at) && isNumber(generation) && isNumber(seq);
+  return isRow && isListed(listed);
 };
 /** A page of ended tasks has no ranges. */
 const areRanges = optional(

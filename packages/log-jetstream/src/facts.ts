@@ -1,14 +1,5 @@
 import { takesFastPaths } from '@hopline/a2a';
-import {
-  type FactRecord,
-  isTaskId,
-  LOG_PREFIX,
-  liveSubject,
-  logShardFilter,
-  type Owner,
-  shardOf,
-  tenantTokenOf,
-} from '@hopline/events';
+import { type FactRecord, isTaskId, LOG_PREFIX, liveSubject, logShardFilter, type Owner, tenantTokenOf } from '@hopline/events';
 import {
   type AppendOptions,
   type FactLog,
@@ -59,7 +50,6 @@ const TRACE_BYTES = 148;
 
 /** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
 export type JetStreamFactsOptions = {
-  shards: number;
   isCompact: boolean;
   readBytesMax: number;
   batchGets: BatchGets;
@@ -72,37 +62,29 @@ const READS_AT_ONCE_MAX = 8;
 export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
-  readonly #shards: number;
   readonly #isCompact: boolean;
   readonly #batchGets: BatchGets;
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #follow: FollowOptions;
-  /** One for each stream. */
-  readonly #tails: ReadonlyMap<string, TailWatch>;
+  /** One for each stream that was followed. */
+  readonly #tails = new Map<string, TailWatch>();
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamFactsOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
-    this.#shards = options.shards;
     this.#isCompact = options.isCompact;
     this.#batchGets = options.batchGets;
-    this.#subjects = new TaskSubjects(connection.names, options.shards);
+    this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, batchGets: options.batchGets });
     this.#follow = options.follow;
-    const tailsOf = (stream: string) => {
-      const sweepMs = (options.follow.tailCheckMs ?? TAIL_CHECK_MS) / 2;
-      const newest = async (subject: string) =>
-        tailOf(await this.#newest(stream, subject), subject.slice(subject.lastIndexOf('.') + 1));
-      return [stream, new TailWatch(connection, { stream, sweepMs, newest })] as const;
-    };
-    this.#tails = new Map(connection.names.factsStreams.map(tailsOf));
   }
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
+    this.#connection.requireKnownLayout(taskId);
     const subject = this.#subjects.ofFacts(taskId);
     const payload = encodeFacts(record, this.#isCompact);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
@@ -203,7 +185,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   extent(): Promise<LogExtent> {
-    return readExtents(this.#connection, this.#connection.names.factsStreams, this.#shards);
+    return readExtents(this.#connection, this.#connection.names.factsStreams, this.#connection.layouts);
   }
 
   isLost({ seq, id }: RecordMark): Promise<boolean> {
@@ -266,10 +248,10 @@ export class JetStreamFacts implements FactLog {
       tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
       isLost: seq => this.#isLost(stream, seq, stored => stored.subject === subject),
       ...(takesFastPaths() && {
-        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tails.get(stream)!.watch(subject, onTail, onLost),
+        pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tailsOf(stream).watch(subject, onTail, onLost),
       }),
       subscribe: async (onLive, onReconnect) => {
-        const live = names.subject(liveSubject(taskId, this.#shards));
+        const live = names.subject(liveSubject(taskId, this.#connection.layouts));
         let isDenied = false;
         const onMsg = (msg: Msg) => {
           const record = this.#toLive(msg, taskId);
@@ -315,7 +297,19 @@ export class JetStreamFacts implements FactLog {
   }
 
   #streamOf(taskId: string): string {
-    return this.#connection.names.factsStreamOf(shardOf(taskId, this.#shards));
+    this.#connection.requireKnownLayout(taskId);
+    return this.#connection.names.factsStreamOf(this.#connection.layouts.shardOf(taskId));
+  }
+
+  #tailsOf(stream: string): TailWatch {
+    const found = this.#tails.get(stream);
+    if (found !== undefined) return found;
+    const sweepMs = (this.#follow.tailCheckMs ?? TAIL_CHECK_MS) / 2;
+    const newest = async (subject: string) =>
+      tailOf(await this.#newest(stream, subject), subject.slice(subject.lastIndexOf('.') + 1));
+    const tails = new TailWatch(this.#connection, { stream, sweepMs, newest });
+    this.#tails.set(stream, tails);
+    return tails;
   }
 
   #decode(msg: Msg, taskId: string): FactRecord | undefined {

@@ -1,5 +1,6 @@
 export type { BackedUpStream } from './backup.ts';
 export { openJetStreamLog } from './jetstream-log.ts';
+export { LAYOUT_AHEAD_MS, LAYOUTS_FORM, type LayoutSize, layoutSizesOf } from './layouts.ts';
 export { BUCKETS, FACTS_STREAM, INPUTS_STREAM, LogNames, WORK_STREAM } from './names.ts';
 export type { Credentials, JetStreamLogOptions, LogEvent, MaxAges, MaxBytes, NatsTls } from './options.ts';
 export {
@@ -22,6 +23,7 @@ export {
   userName,
 } from './server-configuration.ts';
 export {
+  addLayoutFromSettings,
   backUpFromSettings,
   checkNats,
   LOG_SETTINGS,

@@ -1,4 +1,4 @@
-import { type InputRecord, mayAppend, rawShardFilter, rawTaskFilter, shardOf, type Writer, writerOf } from '@hopline/events';
+import { type InputRecord, mayAppend, rawShardFilter, rawTaskFilter, type Writer, writerOf } from '@hopline/events';
 import {
   type InputAppendOptions,
   type InputLog,
@@ -19,12 +19,11 @@ import { type RetryOptions, retry } from './retry.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
 /** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
-export type JetStreamInputsOptions = { shards: number; readBytesMax: number; writer?: Writer | undefined };
+export type JetStreamInputsOptions = { readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
-  readonly #shards: number;
   readonly #subjects: TaskSubjects;
   readonly #writer: Writer | undefined;
   readonly #readBytesMax: number;
@@ -33,14 +32,14 @@ export class JetStreamInputs implements InputLog {
   constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {
     this.#connection = connection;
     this.#publisher = publisher;
-    this.#shards = options.shards;
-    this.#subjects = new TaskSubjects(connection.names, options.shards);
+    this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#writer = options.writer;
     this.#readBytesMax = options.readBytesMax;
     this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax });
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
+    this.#connection.requireKnownLayout(taskId);
     const subject = this.#subjects.ofInputs(taskId, this.#writer ?? writerOf(record));
     return this.#publisher.publish(subject, encodePayload(record), { ...options, copiesTrace: record.from === 'client' });
   }
@@ -48,7 +47,7 @@ export class JetStreamInputs implements InputLog {
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
     const { jsm, names } = this.#connection;
-    const subject = names.subject(rawTaskFilter(taskId, this.#shards));
+    const subject = names.subject(rawTaskFilter(taskId, this.#connection.layouts));
     const stream = this.#streamOf(taskId);
     const newest = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
@@ -82,14 +81,14 @@ export class JetStreamInputs implements InputLog {
     const { jsm, names } = this.#connection;
     const get = () => jsm.streams.getMessage(this.#streamOf(taskId), { seq });
     const found = await retry(this.#connection, 'an input of a task', get);
-    if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#shards)).slice(0, -1)))
+    if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#connection.layouts)).slice(0, -1)))
       return undefined;
     const record = decodeInput(found.data);
     return typeof record === 'string' ? undefined : record;
   }
 
   extent(): Promise<LogExtent> {
-    return readExtents(this.#connection, this.#connection.names.inputsStreams, this.#shards);
+    return readExtents(this.#connection, this.#connection.names.inputsStreams, this.#connection.layouts);
   }
 
   async *readShard(
@@ -137,7 +136,8 @@ export class JetStreamInputs implements InputLog {
   }
 
   #streamOf(taskId: string): string {
-    return this.#connection.names.inputsStreamOf(shardOf(taskId, this.#shards));
+    this.#connection.requireKnownLayout(taskId);
+    return this.#connection.names.inputsStreamOf(this.#connection.layouts.shardOf(taskId));
   }
 
   #report(_rejected: RejectedInput): void {

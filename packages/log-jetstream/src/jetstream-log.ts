@@ -17,6 +17,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
+import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
@@ -34,7 +35,7 @@ import { Publisher } from './publisher.ts';
 import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
-import { checkStreams, ensureStreams, type LogLayout } from './streams.ts';
+import { checkStreams, ensureStreams } from './streams.ts';
 import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
@@ -74,13 +75,16 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     const creates = user === undefined || user === STREAM_CREATOR;
     const payloadBytesMax = connection.nc.info?.max_payload ?? 0;
-    const streams = { creates, shards, groups, compactsRecords, replicas, maxAges, maxBytes, payloadBytesMax };
-    const layout = await ensureStreams(connection, streams, openTimeoutMs);
+    const { layoutTimes = LAYOUT_TIMES, addsLayouts } = options;
+    const streams = { creates, shards, groups, compactsRecords, layoutTimes, replicas, maxAges, maxBytes, payloadBytesMax };
+    const isCompact = await ensureStreams(connection, streams, openTimeoutMs);
+    if (addsLayouts) requireWanted(connection.layouts, addsLayouts.wanted);
     options.onNames?.(connection.names);
-    if (options.watchesRetention) watchRetention(connection, connection.names.allStreams());
+    watchLayouts(connection, { times: layoutTimes, onAdded: () => options.onNames?.(connection.names), ...addsLayouts });
+    if (options.watchesRetention) watchRetention(connection);
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
     if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
-    return assemble(connection, layout, options);
+    return assemble(connection, isCompact, options);
   } catch (error) {
     await connection.close();
     throw error instanceof LogDenied ? new LogMismatch(error.message, { cause: error }) : error;
@@ -97,7 +101,7 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
   }
 }
 
-function assemble(connection: Connection, { shards, groups, isCompact }: LogLayout, options: JetStreamLogOptions): Log {
+function assemble(connection: Connection, isCompact: boolean, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
@@ -107,15 +111,18 @@ function assemble(connection: Connection, { shards, groups, isCompact }: LogLayo
     new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, batchGets, isValid });
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
-    shards,
-    groups,
+    get layouts() {
+      return connection.layouts;
+    },
+    get shards() {
+      return connection.layouts.shards;
+    },
     recordBytesMax,
     inputs: new JetStreamInputs(connection, publisher, {
-      shards,
       readBytesMax,
       writer: options.user && writerOfUser(options.user),
     }),
-    facts: new JetStreamFacts(connection, publisher, { shards, isCompact, readBytesMax, batchGets, follow }),
+    facts: new JetStreamFacts(connection, publisher, { isCompact, readBytesMax, batchGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       workers: bucket(BUCKETS.requeues),

@@ -8,7 +8,7 @@ test('without a prefix the names are those of the protocol; with one every name 
   const plain = new LogNames();
   assert.deepEqual([plain.inputsStreams, plain.bucket('hopline_tasks')], [['A2A_RAW'], 'hopline_tasks']);
   assert.equal(plain.subject('a2a.raw.00.t'), 'a2a.raw.00.t');
-  const { inputsStreams, factsStreams, workStream, ...names } = new LogNames('team-1');
+  const { inputsStreams, factsStreams, workStream, layouts: _, ...names } = new LogNames('team-1');
   assert.deepEqual([...inputsStreams, ...factsStreams, workStream], ['team-1_A2A_RAW', 'team-1_A2A_LOG', 'team-1_A2A_WORK']);
   const own = new LogNames('team-1');
   assert.deepEqual([own.bucket('hopline_tasks'), own.subject('a2a.wake.x')], ['team-1_hopline_tasks', 'team-1.a2a.wake.x']);
@@ -16,7 +16,7 @@ test('without a prefix the names are those of the protocol; with one every name 
 });
 
 test('with several stream groups the first keeps the plain names, and each shard is in the streams of one group', () => {
-  const names = new LogNames('blue').withGroups(3);
+  const names = new LogNames('blue').with(3);
   assert.deepEqual(names.inputsStreams, ['blue_A2A_RAW', 'blue_A2A_RAW_1', 'blue_A2A_RAW_2']);
   assert.deepEqual(
     [0, 1, 2, 3, 17].map(shard => names.factsStreamOf(shard).slice('blue_A2A_LOG'.length)),

@@ -1,4 +1,4 @@
-import { GROUPS_MAX, groupOf, type Role, TENANT_QUEUES } from '@hopline/events';
+import { GROUPS_MAX, GROUPS_TOTAL_MAX, Layouts, type Role, SHARDS_MAX, TENANT_QUEUES } from '@hopline/events';
 import { LogMismatch } from '@hopline/log';
 
 /** Names without a prefix. */
@@ -31,34 +31,35 @@ export class LogNames {
   readonly workStream: string;
   readonly #prefix: string;
 
-  /** Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. */
-  constructor(prefix = '', groups = 1) {
+  /** The layouts whose streams are named; one with all shards for names that were made for a number of groups. */
+  readonly layouts: Layouts;
+
+  /** Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. `layouts`: or the number of groups. */
+  constructor(prefix = '', layouts: Layouts | number = 1) {
+    const groups = typeof layouts === 'number' ? layouts : layouts.groups;
     if (prefix !== '' && !PREFIX_FORM.test(prefix)) throw new LogMismatch('the prefix must be 1 to 32 of A-Z, a-z, 0-9, _ and -');
-    if (!Number.isInteger(groups) || groups < 1 || groups > GROUPS_MAX)
-      throw new LogMismatch(`stream groups must be a whole number from 1 to ${GROUPS_MAX}`);
+    if (!Number.isInteger(groups) || groups < 1 || groups > GROUPS_TOTAL_MAX)
+      throw new LogMismatch(`stream groups must be a whole number from 1 to ${GROUPS_TOTAL_MAX}`);
     this.#prefix = prefix;
+    this.layouts = typeof layouts === 'number' ? ofGroups(layouts) : layouts;
     this.inputsStreams = this.#grouped(INPUTS_STREAM, groups);
     this.factsStreams = this.#grouped(FACTS_STREAM, groups);
     this.workStream = this.#named(WORK_STREAM);
   }
 
-  /** The names of the same cluster with another number of stream groups. */
-  withGroups(groups: number): LogNames {
-    return new LogNames(this.#prefix, groups);
-  }
-
-  get groups(): number {
-    return this.factsStreams.length;
+  /** The names of the same cluster with other layouts, or another number of stream groups. */
+  with(layouts: Layouts | number): LogNames {
+    return new LogNames(this.#prefix, layouts);
   }
 
   /** The stream with the inputs of a shard. */
   inputsStreamOf(shard: number): string {
-    return this.inputsStreams[groupOf(shard, this.groups)]!;
+    return this.inputsStreams[this.layouts.groupOf(shard)]!;
   }
 
   /** The stream with the facts of a shard. */
   factsStreamOf(shard: number): string {
-    return this.factsStreams[groupOf(shard, this.groups)]!;
+    return this.factsStreams[this.layouts.groupOf(shard)]!;
   }
 
   /** HOPLINE_PREFIX; empty if it is not set. */
@@ -90,6 +91,15 @@ export class LogNames {
   #named(name: string): string {
     return this.#prefix === '' ? name : `${this.#prefix}_${name}`;
   }
+}
+
+/** Layouts with the names of that many groups. Which shards they have does not matter to a name. */
+function ofGroups(groups: number): Layouts {
+  const first = { begins: 0, shards: SHARDS_MAX, groups: Math.min(groups, GROUPS_MAX) };
+  const list = [first];
+  for (let left = groups - first.groups; left > 0; left -= GROUPS_MAX)
+    list.push({ begins: list.length, shards: SHARDS_MAX, groups: Math.min(left, GROUPS_MAX) });
+  return new Layouts(list);
 }
 
 /** A queue of a role: the one for work without an owner (undefined), or one of the tenants' queues. Each has its own consumer. */

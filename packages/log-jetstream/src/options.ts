@@ -1,5 +1,6 @@
 import type { Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { LayoutSize, LayoutTimes } from './layouts.ts';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -13,15 +14,19 @@ export type JetStreamLogOptions = {
   name: string;
   /** Prefix of the names of streams, subjects and buckets, so that several clusters share an account: 1 to 32 of A-Z, a-z, 0-9, _ and -. */
   prefix?: string | undefined;
-  /** Expected number of shards, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
+  /** Expected number of shards of the first layout, fixed when the streams are created. Default: that of the streams, SHARDS_DEFAULT for new ones. */
   shards?: number;
-  /** Expected number of stream groups, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
+  /** Expected number of stream groups of the first layout, fixed when the streams are created. Default: that of the streams, GROUPS_DEFAULT for new ones. */
   groups?: number;
   /**
    * Stores records of facts without the members that they repeat. Versions from before 2026-11-24 cannot read such records. Needed once, for streams
    * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
    */
   compactsRecords?: boolean;
+  /** Layouts behind the first one, which the process adds in order while `isAdder` returns true. Absent: it only takes those that others add. */
+  addsLayouts?: { wanted: readonly LayoutSize[]; isAdder: () => boolean };
+  /** Default LAYOUT_TIMES. */
+  layoutTimes?: LayoutTimes;
   /** Replicas of each stream, 1, 3 or 5. Default 1. More than one requires nats-server 2.11. */
   replicas?: number;
   /**
@@ -118,6 +123,10 @@ export type LogEvent =
   | { type: 'full' | 'nearly-full'; stream: string }
   /** This process has asked the leader of a stream to hand over to another node, because leaders were spread unevenly. */
   | { type: 'leader-moved'; stream: string; from: string; to: string }
+  /** A layout was added to the log. New tasks are in it from `begins` on, epoch milliseconds. */
+  | { type: 'layout-added'; shards: number; groups: number; begins: number }
+  /** HOPLINE_LAYOUTS names a layout that cannot be added yet. */
+  | { type: 'layout-refused'; message: string }
   /** An existing stream lacks a limit, and the server or its permissions do not allow adding it. */
   | { type: 'bounds-refused'; stream: string }
   /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */

@@ -1,9 +1,10 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
-import { nanos, nuid } from '@nats-io/nats-core';
+import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { type Delivery, parseDelivery } from './delivery.ts';
 import { PullInbox } from './pull-inbox.ts';
+import { readerName } from './reader-name.ts';
 import { pause, type RetryOptions, retry } from './retry.ts';
 
 /**
@@ -52,7 +53,7 @@ export async function openConsumer(connection: Connection, reading: Omit<Reading
   };
   // Uses a new name for each try: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
   // on another server.
-  const create = () => connection.jsm.consumers.add(stream, { ...config, name: `hopline-${nuid.next()}` });
+  const create = () => connection.jsm.consumers.add(stream, { ...config, name: readerName() });
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
   return { name: info.name, pending: info.num_pending };
 }

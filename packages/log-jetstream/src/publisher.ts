@@ -64,7 +64,7 @@ export class Publisher {
 
   constructor(connection: Connection, options: { recordBytesMax: number; ackTimeoutMs?: number | undefined }) {
     this.#connection = connection;
-    this.health = new AppendHealth(connection.names);
+    this.health = new AppendHealth(() => connection.names);
     this.#inbox = `${connection.createInbox()}.`;
     this.#bytesMax = options.recordBytesMax;
     this.#ackTimeoutMs = options.ackTimeoutMs ?? ACK_TIMEOUT_MS;

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { workFilter } from '@hopline/events';
 import { consumerName, LogNames } from './names.ts';
+import { readerName } from './reader-name.ts';
 import { GUEST_CONSUMERS_MAX, isWorkersConsumer, unknownConsumers, workPlaceOf } from './remove-unknown.ts';
 
 const NANOS_PER_S = 1_000_000_000;
 const names = new LogNames('blue');
-const READER = `hopline-${'A1'.repeat(11)}`;
+const READER = readerName();
 const shortLived = (name: string, seconds = 30) => ({ name, config: { inactive_threshold: seconds * NANOS_PER_S } });
 const durable = (name: string, filter?: string) => ({
   name,
@@ -16,7 +17,7 @@ const unknown = (listed: Parameters<typeof unknownConsumers>[0], kept: string[] 
   unknownConsumers(listed, consumer => isWorkersConsumer(consumer, names), kept);
 
 test('readers of Hopline stay, however many there are', () => {
-  const readers = Array.from({ length: 3 * GUEST_CONSUMERS_MAX }, () => shortLived(READER));
+  const readers = Array.from({ length: 3 * GUEST_CONSUMERS_MAX }, () => shortLived(readerName()));
   assert.deepEqual(unknown(readers), []);
 });
 

@@ -3,6 +3,7 @@ import type { ConsumerInfo } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 import type { JetStreamLogOptions } from './options.ts';
+import { isReaderName } from './reader-name.ts';
 
 /**
  * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
@@ -24,7 +25,6 @@ const DENIED_MS = 10 * 60_000;
 /** Most subjects of a known role outside all its queues that one check removes. */
 const SUBJECTS_PER_CHECK_MAX = 1_000;
 const NANOS_PER_MS = 1_000_000;
-const READER_NAME = /^hopline-[0-9A-Z]{22}$/;
 
 /** Checks the streams until the log is closed. */
 export function removeUnknown(
@@ -61,7 +61,7 @@ export function unknownConsumers(
 ): string[] {
   const others = listed.filter(consumer => !isWorkers(consumer) && !isKept(consumer.name, keptConsumers));
   const lasting = others.filter(consumer => !isShortLived(consumer));
-  const guests = others.filter(consumer => isShortLived(consumer) && !READER_NAME.test(consumer.name));
+  const guests = others.filter(consumer => isShortLived(consumer) && !isReaderName(consumer.name));
   return [...lasting, ...(guests.length > GUEST_CONSUMERS_MAX ? guests : [])].map(({ name }) => name);
 }
 

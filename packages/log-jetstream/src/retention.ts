@@ -1,3 +1,4 @@
+import type { Layouts } from '@hopline/events';
 import { type LogExtent, type StreamExtent, toLogExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
@@ -37,14 +38,14 @@ export async function readExtent(connection: Connection, stream: string): Promis
 }
 
 /** Reads the extents of the streams of all groups. */
-export async function readExtents(connection: Connection, streams: readonly string[], shards: number): Promise<LogExtent> {
-  return toLogExtent(await Promise.all(streams.map(stream => readExtent(connection, stream))), shards);
+export async function readExtents(connection: Connection, streams: readonly string[], layouts: Layouts): Promise<LogExtent> {
+  return toLogExtent(await Promise.all(streams.map(stream => readExtent(connection, stream))), layouts);
 }
 
 /** Checks the streams until the log is closed. */
-export function watchRetention(connection: Connection, streams: readonly string[]): void {
+export function watchRetention(connection: Connection): void {
   const check = async () => {
-    for (const stream of streams) {
+    for (const stream of connection.names.allStreams()) {
       const info = await connection.jsm.streams.info(stream).catch(() => undefined);
       const shortage = info && shortageOf(info, Date.now());
       if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);

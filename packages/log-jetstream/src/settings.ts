@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { GROUPS_DEFAULT, GROUPS_MAX, SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
+import { GROUPS_DEFAULT, GROUPS_MAX, type Layout, SHARDS_DEFAULT, SHARDS_MAX } from '@hopline/events';
 import { ConfigError, type Setting, type Settings } from '@hopline/lifecycle';
 import {
   type Log,
@@ -14,6 +14,7 @@ import { type BackedUpStream, backUp, restore } from './backup.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
+import { addLayout, type LayoutSize, readLayouts } from './layouts.ts';
 import { LogNames, PREFIX_FORM } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -71,14 +72,14 @@ export const LOG_SETTINGS = {
     optional: true,
     min: 1,
     max: SHARDS_MAX,
-    doc: `Shards of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service uses the number of existing streams, and refuses to start if this setting has another.`,
+    doc: `Shards of the first layout of the log, fixed when its streams are created: ${SHARDS_DEFAULT} without this setting. A service uses the number of existing streams, and refuses to start if this setting has another. HOPLINE_LAYOUTS adds layouts with other numbers.`,
   },
   HOPLINE_STREAM_GROUPS: {
     type: 'integer',
     optional: true,
     min: 1,
     max: GROUPS_MAX,
-    doc: `Groups of streams over which the shards are split, fixed when the streams are created: ${GROUPS_DEFAULT} without this setting. Each group has one stream of inputs and one of events, with leaders of their own. A service takes the number of existing streams, and refuses to start if this setting has another.`,
+    doc: `Groups of streams over which the shards of the first layout are split, fixed when the streams are created: ${GROUPS_DEFAULT} without this setting. Each group has one stream of inputs and one of events, with leaders of their own. A service takes the number of existing streams, and refuses to start if this setting has another.`,
   },
   HOPLINE_REPLICAS: {
     type: 'integer',
@@ -183,6 +184,7 @@ export type OpenOptions = {
   removesUnknown?: JetStreamLogOptions['removesUnknown'];
   /** Absent: the leaders of the streams stay where they are. */
   placesLeaders?: JetStreamLogOptions['placesLeaders'];
+  addsLayouts?: JetStreamLogOptions['addsLayouts'];
 };
 
 /**
@@ -200,6 +202,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     compactsRecords = false,
     removesUnknown,
     placesLeaders,
+    addsLayouts,
   } = openOptions;
   const startAtZero = (names: LogNames) => {
     if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
@@ -233,6 +236,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     watchesRetention,
     ...(removesUnknown && { removesUnknown }),
     ...(placesLeaders && { placesLeaders }),
+    ...(addsLayouts && { addsLayouts }),
     onNames: startAtZero,
     onEvent: (event: LogEvent) => {
       if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
@@ -275,6 +279,19 @@ export async function checkNats(settings: LogSettings): Promise<void> {
   const connection = connectionOf(settings);
   const options = { ...connection, replicas: settings.HOPLINE_REPLICAS, name: 'hopline-check', timeoutMs: CHECK_MS_MAX };
   await checkServer(options).catch(asConfigError);
+}
+
+export type AddLayoutOptions = { size: LayoutSize | undefined; onLayout: (layout: Layout) => void };
+
+/**
+ * Adds a layout to the log while the cluster runs; without a size it changes nothing. Reports each layout. Needs the user `admin`. Rejects like
+ * openFromSettings.
+ */
+export async function addLayoutFromSettings(settings: LogSettings, { size, onLayout }: AddLayoutOptions): Promise<void> {
+  await connected(settings, async connection => {
+    const layouts = size === undefined ? await readLayouts(connection) : await addLayout(connection, size);
+    for (const layout of layouts.list) onLayout(layout);
+  });
 }
 
 export type BackupOptions = { folder: string; onStream: (stream: BackedUpStream) => void };
@@ -360,6 +377,7 @@ const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
   republished: 'debug',
   reconnected: 'info',
   'leader-moved': 'info',
+  'layout-added': 'info',
 };
 
 function report(logger: Logger, event: LogEvent): void {
@@ -367,11 +385,25 @@ function report(logger: Logger, event: LogEvent): void {
     logger.error(`log: ${event.message}`);
     return;
   }
-  const reason = 'why' in event ? event.why : 'where' in event ? event.where : 'what' in event ? event.what : undefined;
+  const reason =
+    event.type === 'layout-refused'
+      ? event.message
+      : 'why' in event
+        ? event.why
+        : 'where' in event
+          ? event.where
+          : 'what' in event
+            ? event.what
+            : undefined;
   const fields = {
     ...(reason !== undefined && { reason }),
     ...('server' in event && { server: event.server }),
     ...('stream' in event && { stream: event.stream }),
+    ...('begins' in event && {
+      shards: event.shards,
+      stream_groups: event.groups,
+      begins: new Date(event.begins).toISOString(),
+    }),
     ...('to' in event && { from: event.from, to: event.to }),
     ...('role' in event && { role: event.role }),
     ...('items' in event && { items: event.items }),

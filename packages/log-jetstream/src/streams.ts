@@ -1,16 +1,4 @@
-import {
-  GROUPS_DEFAULT,
-  GROUPS_MAX,
-  groupOf,
-  LIVE_PREFIX,
-  LOG_PREFIX,
-  logShardFilter,
-  RAW_PREFIX,
-  rawShardFilter,
-  SHARDS_DEFAULT,
-  SHARDS_MAX,
-  WORK_PREFIX,
-} from '@hopline/events';
+import { GROUPS_DEFAULT, Layouts, LIVE_PREFIX, LOG_PREFIX, SHARDS_DEFAULT, WORK_PREFIX } from '@hopline/events';
 import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   DiscardPolicy,
@@ -24,13 +12,23 @@ import { nanos } from '@nats-io/nats-core';
 import { hasFirstSeq, hasStreamMetadata } from './capabilities.ts';
 import { COMPACT_VERSION } from './compact-record.ts';
 import type { Connection } from './connection.ts';
+import {
+  descriptionOf,
+  FORMAT,
+  factsSubjects,
+  firstLayoutIn,
+  inputsSubjects,
+  knownUntil,
+  type LayoutTimes,
+  parseDescription,
+  shareOf,
+} from './layouts.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import {
   BUCKET_CONSUMERS_MAX,
   DUPLICATE_WINDOW_MS,
   FACTS_CONSUMERS_MAX,
   FACTS_DUPLICATE_WINDOW_MS,
-  GROUP_BYTES_MIN,
   INPUTS_CONSUMERS_MAX,
   INPUTS_DUPLICATE_WINDOW_MS,
   LEASES_AGE_MS,
@@ -46,22 +44,20 @@ import { isTransient, pause, retry } from './retry.ts';
  * section 7.
  */
 
-/** Version of subjects and payloads. Different versions are incompatible. The charts have it as an annotation. */
-export const FORMAT = 1;
-
 /** Name and value in the metadata of the stream of facts if relays store compact records in it. PROTOCOL.md section 4.5. */
 const RECORDS_KEY = 'hopline.records';
 const COMPACT_RECORDS = `${COMPACT_VERSION}`;
 
 /**
- * `creates`: whether missing streams are created; otherwise they are awaited. `shards` and `groups`: absent for the numbers of the existing streams, the
- * defaults if there are none. `compactsRecords`: records of an existing stream become compact.
+ * `creates`: whether missing streams are created; otherwise they are awaited. `shards` and `groups`: those of the first layout; absent for
+ * the numbers of the existing streams, the defaults if there are none. `compactsRecords`: records of an existing stream become compact.
  */
 export type StreamsOptions = {
   creates: boolean;
   shards: number | undefined;
   groups: number | undefined;
   compactsRecords: boolean;
+  layoutTimes: LayoutTimes;
   replicas: number;
   maxAges: MaxAges;
   maxBytes: MaxBytes;
@@ -69,24 +65,20 @@ export type StreamsOptions = {
   payloadBytesMax: number;
 };
 
-/** The settings with which the streams were created, and which services therefore use. */
-export type LogLayout = Shape & { isCompact: boolean };
-
-/** Numbers that are fixed when the streams are created. */
-type Shape = { shards: number; groups: number };
-
 type Spec = Partial<StreamConfig> & { name: string; subjects: string[] };
 
 /**
  * Creates missing streams, which several processes may do at the same time, or waits until another process has created them. The
- * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match.
+ * creator also adds missing limits to existing streams. Throws LogMismatch when an existing stream does not match. Resolves with whether relays store
+ * compact records.
  */
-export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<LogLayout> {
-  const shape = await shapeOf(connection, options, timeoutMs);
-  connection.useGroups(shape.groups);
+export async function ensureStreams(connection: Connection, options: StreamsOptions, timeoutMs: number): Promise<boolean> {
+  const readAtMs = Date.now();
+  const layouts = await layoutsOf(connection, options, timeoutMs);
+  connection.useLayouts(layouts, knownUntil(readAtMs, options.layoutTimes));
   const { names } = connection;
   const hasMetadata = hasStreamMetadata(connection.nc.info?.version ?? '');
-  const specs = streamSpecs(names, { ...options, ...shape, hasMetadata });
+  const specs = streamSpecs(names, { ...options, hasMetadata });
   if (!options.creates) {
     for (const spec of specs) requireMatch(spec, (await awaitStream(connection, spec.name, timeoutMs)).config);
   } else {
@@ -96,60 +88,62 @@ export async function ensureStreams(connection: Connection, options: StreamsOpti
       connection.onEvent({ type: 'inputs-rebuilt', stream });
     }
     for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
+    if (layouts.list.length > 1) await copyLayouts(connection, layouts, timeoutMs);
   }
   const facts = await Promise.all(names.factsStreams.map(name => awaitStream(connection, name, timeoutMs)));
   const plain = facts.filter(({ config }) => config.metadata?.[RECORDS_KEY] !== COMPACT_RECORDS);
-  if (plain.length === 0) return { ...shape, isCompact: true };
-  if (!options.creates || !options.compactsRecords) return { ...shape, isCompact: false };
+  if (plain.length === 0) return true;
+  if (!options.creates || !options.compactsRecords) return false;
   if (!hasMetadata) throw new LogMismatch('compact records need nats-server 2.10 or newer');
   for (const { config } of plain) {
     const metadata = { ...config.metadata, [RECORDS_KEY]: COMPACT_RECORDS };
     await retry(connection, config.name, () => connection.jsm.streams.update(config.name, { metadata }), { timeoutMs });
   }
-  return { ...shape, isCompact: true };
+  return true;
 }
 
-async function shapeOf(connection: Connection, { creates, ...set }: StreamsOptions, timeoutMs: number): Promise<Shape> {
-  const stored = set.shards !== undefined && set.groups !== undefined ? {} : await storedShape(connection, creates, timeoutMs);
-  const shards = set.shards ?? stored.shards ?? SHARDS_DEFAULT;
-  const groups = set.groups ?? stored.groups ?? GROUPS_DEFAULT;
-  if (groups > shards) throw new LogMismatch(`${groups} stream groups need at least as many shards, and the log has ${shards}`);
-  return { shards, groups };
+/** The stored layouts. The first one has the numbers of the settings or, without a setting, those that are stored; a mismatch is reported by `requireMatch`. */
+async function layoutsOf(connection: Connection, { creates, ...set }: StreamsOptions, timeoutMs: number): Promise<Layouts> {
+  const stored = await storedLayouts(connection, creates, timeoutMs);
+  const [first, ...later] = stored?.list ?? [];
+  const shards = set.shards ?? first?.shards ?? SHARDS_DEFAULT;
+  const groups = set.groups ?? first?.groups ?? GROUPS_DEFAULT;
+  try {
+    return new Layouts([{ begins: 0, shards, groups }, ...later]);
+  } catch (error) {
+    throw new LogMismatch((error as Error).message, { cause: error });
+  }
 }
 
-/** The numbers in the description of an existing stream; one of another format is reported by `requireMatch`. */
-async function storedShape(connection: Connection, creates: boolean, timeoutMs: number): Promise<Partial<Shape>> {
+/** The layouts in the description of an existing stream; one of another format is reported by `requireMatch`. */
+async function storedLayouts(connection: Connection, creates: boolean, timeoutMs: number): Promise<Layouts | undefined> {
   const { inputsStreams, factsStreams, workStream } = connection.names;
+  // The first one decides. The others have copies, in case that it is missing.
   const firsts = [inputsStreams[0]!, factsStreams[0]!, workStream];
   const found = creates
     ? await Promise.all(firsts.map(name => findStream(connection, name, timeoutMs)))
     : [await awaitStream(connection, inputsStreams[0]!, timeoutMs)];
   for (const stream of found) {
-    const shape = parseDescription(stream?.config.description ?? '');
-    if (shape !== undefined) return shape;
+    const layouts = parseDescription(stream?.config.description ?? '');
+    if (layouts !== undefined) return layouts;
   }
-  return {};
+  return undefined;
 }
 
 /** Makes the names of the connection those of the existing streams, for tools that need no other setting of the log. */
-export async function useStoredGroups(connection: Connection): Promise<void> {
+export async function useStoredLayouts(connection: Connection): Promise<void> {
   const found = await findStream(connection, connection.names.inputsStreams[0]!, FIND_MS_MAX);
-  connection.useGroups(parseDescription(found?.config.description ?? '')?.groups ?? 1);
+  connection.useLayouts(parseDescription(found?.config.description ?? '') ?? Layouts.one(SHARDS_DEFAULT));
 }
 
-const DESCRIPTION = /^hopline format=\d+ shards=(\d+)(?: groups=(\d+))?$/;
-
-/** An earlier version expects exactly this of a log with one group, and refuses one with several, of which it would read only the first. */
-function descriptionOf({ shards, groups }: Shape): string {
-  return `hopline format=${FORMAT} shards=${shards}${groups === 1 ? '' : ` groups=${groups}`}`;
-}
-
-/** Undefined for a stream that is not Hopline's. */
-function parseDescription(description: string): Shape | undefined {
-  const found = DESCRIPTION.exec(description);
-  const [shards, groups] = [Number(found?.[1]), Number(found?.[2] ?? 1)];
-  const isPossible = shards >= 1 && shards <= SHARDS_MAX && groups >= 1 && groups <= GROUPS_MAX;
-  return isPossible ? { shards, groups } : undefined;
+/** An earlier call may have stored the layouts only in the first stream. */
+async function copyLayouts(connection: Connection, layouts: Layouts, timeoutMs: number): Promise<void> {
+  const description = descriptionOf(layouts);
+  for (const name of [connection.names.factsStreams[0]!, connection.names.workStream]) {
+    const found = await findStream(connection, name, timeoutMs);
+    if (found === undefined || found.config.description === description) continue;
+    await retry(connection, name, () => connection.jsm.streams.update(name, { description }), { timeoutMs });
+  }
 }
 
 /**
@@ -179,13 +173,15 @@ export async function checkStreams(connection: Connection, timeoutMs: number): P
   await Promise.all(ofTasks.map(name => retry(connection, name, () => check(name), { timeoutMs })));
 }
 
-type SpecOptions = StreamsOptions & Shape & { hasMetadata: boolean };
+type SpecOptions = StreamsOptions & { hasMetadata: boolean };
 
 function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
-  const { shards, groups, hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
+  const { hasMetadata, replicas, maxAges, maxBytes, payloadBytesMax } = options;
+  const { layouts } = names;
+  // Stream metadata would fit better, but earlier versions of Hopline expect exactly this.
+  const description = descriptionOf(layouts);
   const common = {
-    // Stream metadata would fit better, but earlier versions of Hopline expect exactly this.
-    description: descriptionOf({ shards, groups }),
+    description: firstLayoutIn(description),
     storage: StorageType.File,
     num_replicas: replicas,
     allow_direct: true,
@@ -204,39 +200,39 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
     allow_rollup_hdrs: false,
     ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
   });
-  // The streams of one group bind all shards by one subject, as they always did.
-  const subjectsOf = (group: number, all: string, filterOf: (shard: number) => string) =>
-    (groups === 1 ? [all] : shardsOf(group, { shards, groups }).map(filterOf)).map(subject => names.subject(subject));
-  const share = (bytes: number) =>
-    groups === 1 ? bytes : Math.max(Math.min(bytes, GROUP_BYTES_MIN), Math.floor(bytes / groups));
+  const shareOfGroup = (bytes: number, group: number) => shareOf(bytes, layouts.layoutOfGroup(group).groups);
+  const first = { description };
   return [
     ...names.inputsStreams.map((name, group) => ({
       ...common,
+      ...(group === 0 && first),
       duplicate_window: nanos(INPUTS_DUPLICATE_WINDOW_MS),
       name,
-      subjects: subjectsOf(group, `${RAW_PREFIX}.>`, rawShardFilter),
+      subjects: inputsSubjects(names, layouts, group),
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.inputsMs),
-      max_bytes: share(maxBytes.inputs),
+      max_bytes: shareOfGroup(maxBytes.inputs, group),
       max_consumers: INPUTS_CONSUMERS_MAX,
     })),
     ...names.factsStreams.map((name, group) => ({
       ...common,
+      ...(group === 0 && first),
       ...(hasMetadata && { metadata: { [RECORDS_KEY]: COMPACT_RECORDS } }),
       duplicate_window: nanos(FACTS_DUPLICATE_WINDOW_MS),
       name,
-      subjects: subjectsOf(group, `${LOG_PREFIX}.>`, logShardFilter),
+      subjects: factsSubjects(names, layouts, group),
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.Old,
       max_age: nanos(maxAges.factsMs),
-      max_bytes: share(maxBytes.facts),
+      max_bytes: shareOfGroup(maxBytes.facts, group),
       max_consumers: FACTS_CONSUMERS_MAX,
       // Must be set at creation: 2.9 cannot add it later.
       republish: { src: names.subject(`${LOG_PREFIX}.>`), dest: names.subject(`${LIVE_PREFIX}.>`) },
     })),
     {
       ...common,
+      ...first,
       duplicate_window: nanos(DUPLICATE_WINDOW_MS),
       name: names.workStream,
       subjects: [names.subject(`${WORK_PREFIX}.>`)],
@@ -263,11 +259,6 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
     bucket(BUCKETS.pushProgress, DiscardPolicy.New, maxAges.factsMs),
     bucket(BUCKETS.requeues, DiscardPolicy.Old, maxAges.factsMs),
   ];
-}
-
-/** The shards of a stream group, in order. */
-function shardsOf(group: number, { shards, groups }: Shape): number[] {
-  return Array.from({ length: shards }, (_, shard) => shard).filter(shard => groupOf(shard, groups) === group);
 }
 
 const STREAM_NOT_FOUND = 10059;
@@ -407,13 +398,22 @@ const FIXED = ['subjects', 'retention', 'republish', 'num_replicas', 'storage', 
 function requireMatch(spec: Spec, found: StreamConfig): void {
   // Other numbers of shards or groups explain all other differences of a stream of Hopline.
   const isOurs = parseDescription(found.description ?? '') !== undefined;
-  if (isOurs && spec.description !== found.description) throw mismatch(spec, 'description', found.description);
+  const isSame = firstLayoutIn(spec.description ?? '') === firstLayoutIn(found.description ?? '');
+  if (isOurs && !isSame) throw mismatch(spec, 'description', found.description);
   for (const field of FIXED) {
-    if (field in spec && !same(spec[field], found[field])) throw mismatch(spec, field, found[field]);
+    const isAccepted = (field === 'description' && isSame) || (field === 'subjects' && isNarrowed(spec, found));
+    if (field in spec && !same(spec[field], found[field]) && !isAccepted) throw mismatch(spec, field, found[field]);
   }
   // A bucket has one value for each key. In the work stream the number is a limit, which may be tuned.
   const { max_msgs_per_subject: values } = spec;
   if (values === 1 && found.max_msgs_per_subject !== 1) throw mismatch(spec, 'max_msgs_per_subject', found.max_msgs_per_subject);
+}
+
+/** Whether the stream binds the subjects of its shards one by one, which is the first step of adding a layout. */
+function isNarrowed({ subjects: [all = '', ...others], description }: Spec, { subjects }: StreamConfig): boolean {
+  const prefix = all.slice(0, -1);
+  const { shards } = parseDescription(description ?? '')?.list[0] ?? {};
+  return others.length === 0 && subjects?.length === shards && subjects?.every(subject => subject.startsWith(prefix)) === true;
 }
 
 /** Throws if the server has dropped a field, which servers do silently with fields that they do not know. */

@@ -1,10 +1,11 @@
 import { backoffMs, type Tail } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
-import { type Msg, nanos, nuid, type Subscription } from '@nats-io/nats-core';
+import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import { hasFilterLists } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { parseDelivery } from './delivery.ts';
 import { deleteConsumer } from './ordered-reader.ts';
+import { readerName } from './reader-name.ts';
 
 /**
  * Subjects of one consumer. When the list changes, the server compares all subjects with each other, which takes 1 ms for 256. Ten thousand
@@ -218,7 +219,7 @@ class WatchConsumer {
   subjects: ReadonlySet<string> = new Set();
   readonly #connection: Connection;
   readonly #stream: string;
-  readonly #name = `hopline-${nuid.next()}`;
+  readonly #name = readerName();
   readonly #inbox: string;
   readonly #subscription: Subscription;
   #consumerSeq = 0;

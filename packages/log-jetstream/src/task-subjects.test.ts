@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { logSubject, rawSubject } from '@hopline/events';
+import { Layouts, logSubject, rawSubject } from '@hopline/events';
 import { LogNames } from './names.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
 const SHARDS = 16;
+const LAYOUTS = Layouts.one(SHARDS);
 
 for (const prefix of ['', 'blue']) {
   test(`subjects name a task and its writer, and an input's subject leads back to both, prefix "${prefix}"`, () => {
     const names = new LogNames(prefix);
     // Two of each kind are remembered: the others are made again.
-    const subjects = new TaskSubjects(names, SHARDS, 2);
+    const subjects = new TaskSubjects(names, () => LAYOUTS, 2);
     for (let round = 0; round < 2; round += 1) {
       for (const taskId of ['a', 'b', 'c', 'a2a', 'raw']) {
         assert.equal(subjects.ofFacts(taskId), names.subject(logSubject(taskId, SHARDS)));
@@ -25,7 +26,7 @@ for (const prefix of ['', 'blue']) {
 }
 
 test('a subject in the shard of another task, or with names that no task or writer has, has no origin', () => {
-  const subjects = new TaskSubjects(new LogNames(), SHARDS);
+  const subjects = new TaskSubjects(new LogNames(), () => LAYOUTS);
   const valid = subjects.ofInputs('task', 'agent.argocd');
   const shard = valid.split('.')[2]!;
   const otherShard = shard === '00' ? '01' : '00';
@@ -47,7 +48,7 @@ test('a subject in the shard of another task, or with names that no task or writ
 });
 
 test('an id or a writer that cannot be tokens of a subject is refused', () => {
-  const subjects = new TaskSubjects(new LogNames(), SHARDS);
+  const subjects = new TaskSubjects(new LogNames(), () => LAYOUTS);
   assert.throws(() => subjects.ofFacts('a.b'), TypeError);
   assert.throws(() => subjects.ofInputs('a.b', 'client'), TypeError);
   assert.throws(() => subjects.ofInputs('a', 'agent.A' as 'agent.a'), TypeError);

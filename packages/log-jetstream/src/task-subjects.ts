@@ -1,4 +1,4 @@
-import { isTaskId, isWriter, logSubject, RAW_PREFIX, rawSubject, type Writer } from '@hopline/events';
+import { isTaskId, isWriter, type Layouts, logSubject, RAW_PREFIX, rawSubject, type Writer } from '@hopline/events';
 import { requireTaskId, requireWriter } from '@hopline/log';
 import type { LogNames } from './names.ts';
 
@@ -14,34 +14,39 @@ export type InputOrigin = { taskId: string; writer: Writer };
  */
 export class TaskSubjects {
   readonly #names: LogNames;
-  readonly #shards: number;
+  readonly #layouts: () => Layouts;
+  /** The layouts of the remembered subjects. */
+  #known: Layouts;
   readonly #subjectsMax: number;
   readonly #facts = new Map<string, string>();
   readonly #inputs = new Map<string, string>();
   readonly #origins = new Map<string, InputOrigin>();
 
-  constructor(names: LogNames, shards: number, subjectsMax = SUBJECTS_MAX) {
+  constructor(names: LogNames, layouts: () => Layouts, subjectsMax = SUBJECTS_MAX) {
     this.#names = names;
-    this.#shards = shards;
+    this.#layouts = layouts;
+    this.#known = layouts();
     this.#subjectsMax = subjectsMax;
   }
 
   /** The subject of a task's facts. Throws TypeError for an id that cannot be a token. */
   ofFacts(taskId: string): string {
+    this.#forgetOthers();
     const known = this.#facts.get(taskId);
     if (known !== undefined) return known;
     requireTaskId(taskId);
-    return this.#remember(this.#facts, taskId, this.#names.subject(logSubject(taskId, this.#shards)));
+    return this.#remember(this.#facts, taskId, this.#names.subject(logSubject(taskId, this.#known)));
   }
 
   /** The subject of a task's inputs from one writer. Throws TypeError for an id or a writer that cannot be tokens. */
   ofInputs(taskId: string, writer: Writer): string {
     const key = `${taskId}.${writer}`;
+    this.#forgetOthers();
     const known = this.#inputs.get(key);
     if (known !== undefined) return known;
     requireTaskId(taskId);
     requireWriter(writer);
-    return this.#remember(this.#inputs, key, this.#names.subject(rawSubject(taskId, this.#shards, writer)));
+    return this.#remember(this.#inputs, key, this.#names.subject(rawSubject(taskId, this.#known, writer)));
   }
 
   /**
@@ -49,6 +54,7 @@ export class TaskSubjects {
    * and an input in the shard of another task would make two relays write that task.
    */
   originOf(subject: string): InputOrigin | undefined {
+    this.#forgetOthers();
     const known = this.#origins.get(subject);
     if (known !== undefined) return known;
     const [taskId = '', ...rest] = this.#tokensOf(subject);
@@ -68,6 +74,14 @@ export class TaskSubjects {
       .slice(this.#names.subject(RAW_PREFIX).length + 1)
       .split('.')
       .slice(1);
+  }
+
+  /** An id with a time ahead of ours is in another layout once one that begins before it was added. */
+  #forgetOthers(): void {
+    const layouts = this.#layouts();
+    if (layouts === this.#known) return;
+    this.#known = layouts;
+    for (const subjects of [this.#facts, this.#inputs, this.#origins]) subjects.clear();
   }
 
   #remember<T>(subjects: Map<string, T>, key: string, value: T): T {

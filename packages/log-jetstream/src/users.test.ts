@@ -62,7 +62,7 @@ test('the permissions for several stream groups are those for one, repeated with
       ? ['', '_1', '_2'].map(suffix => subject.replace(/A2A_(RAW|LOG)/, name => `${name}${suffix}`))
       : [subject];
   for (const user of USERS) {
-    const { publish, ...others } = permissionsOf(user, names.withGroups(3));
+    const { publish, ...others } = permissionsOf(user, names.with(3));
     const one = permissionsOf(user, names);
     assert.deepEqual(publish.sort(), one.publish.flatMap(repeated).sort(), user);
     assert.deepEqual(others, { publishDenied: one.publishDenied, subscribe: one.subscribe });

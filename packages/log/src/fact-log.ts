@@ -1,4 +1,4 @@
-import { type Fact, type FactRecord, groupOf, type Owner, shardOf, type TraceCarrier } from '@hopline/events';
+import type { Fact, FactRecord, Layouts, Owner, TraceCarrier } from '@hopline/events';
 
 /** The facts of all tasks: the only source of what clients see. Only the owner of a shard writes them. PROTOCOL.md section 4. */
 export interface FactLog {
@@ -88,17 +88,17 @@ export type LogExtent = StreamExtent & {
 };
 
 /** Combines the extents of the stream groups, in their order. */
-export function toLogExtent(groups: readonly StreamExtent[], shards: number): LogExtent {
+export function toLogExtent(groups: readonly StreamExtent[], layouts: Layouts): LogExtent {
   const stored = groups.filter(({ firstSeq, lastSeq }) => firstSeq <= lastSeq);
   const lastSeq = Math.max(...groups.map(extent => extent.lastSeq));
   const bounds = groups.map(({ bytesMax }) => bytesMax).filter(bytesMax => bytesMax !== undefined);
-  const ofShard = (shard: number) => groups[groupOf(shard, groups.length)]!;
+  const ofShard = (shard: number) => groups[layouts.groupOf(shard)]!;
   return {
     firstSeq: stored.length === 0 ? lastSeq + 1 : Math.min(...stored.map(({ firstSeq }) => firstSeq)),
     lastSeq,
     fill: Math.max(...groups.map(({ fill }) => fill)),
     ...(bounds.length > 0 && { bytesMax: bounds.reduce((sum, bytesMax) => sum + bytesMax, 0) }),
-    of: taskId => ofShard(shardOf(taskId, shards)),
+    of: taskId => ofShard(layouts.shardOf(taskId)),
     ofShard,
   };
 }

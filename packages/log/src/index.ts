@@ -37,6 +37,14 @@ export type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '.
 export type { InputWriter } from './input-writer.ts';
 export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
 export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
+export {
+  hasText,
+  LISTED_TASK_BYTES_MAX,
+  LISTED_TEXT_BYTES_MAX,
+  type ListedTask,
+  listedTaskOf,
+  taskOfRow,
+} from './listed-task.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentEntry,
@@ -69,8 +77,10 @@ export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,
+  ENDED_ADDED_MAX,
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
+  ENDED_NEWEST_UNITS_MAX,
   ENDED_PAGES_MAX,
   type EndedPage,
   type EndedPageRange,
@@ -80,6 +90,7 @@ export {
   endedPageKey,
   endedTaskOf,
   isEndedTasks,
+  isInFirstLayout,
   isTaskEntry,
   listKeyOf,
   listPrefixOf,

@@ -1,5 +1,5 @@
 import type { AgentSkill, DialectName } from '@hopline/a2a';
-import type { Owner } from '@hopline/events';
+import type { Layouts, Owner } from '@hopline/events';
 import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
 import type { KeyValue } from './key-value.ts';
@@ -14,10 +14,10 @@ import type { WorkQueue } from './work-queue.ts';
  * for tests. One contract suite runs on both.
  */
 export interface Log {
-  /** Fixed when the log was created. */
+  /** Shards and stream groups over time. Another value takes its place when a layout is added, long before that layout begins. */
+  readonly layouts: Layouts;
+  /** Shards of all layouts together, so the number may grow. */
   readonly shards: number;
-  /** Stream groups, each with its own streams of inputs and facts for some of the shards. Fixed when the log was created. */
-  readonly groups: number;
   /** Largest record that the log accepts. */
   readonly recordBytesMax: number;
   readonly inputs: InputLog;

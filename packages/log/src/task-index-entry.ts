@@ -1,5 +1,6 @@
 import type { TaskState } from '@hopline/a2a';
 import type { Owner, PendingRequest, Role } from '@hopline/events';
+import type { ListedTask } from './listed-task.ts';
 
 /**
  * Key: the task id. The relay writes it on state changes and once per MiB of records, never per chunk. The server writes it with
@@ -27,4 +28,6 @@ export type TaskIndexEntry = {
   inputRequest?: PendingRequest;
   /** The request for credentials that is waiting, if any. */
   authRequest?: PendingRequest;
+  /** What lists show of an ended task; only in the task lists. Absent in entries of earlier versions, and if it could not be read. */
+  listed?: ListedTask;
 };

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import type { TaskState } from '@hopline/a2a';
-import { type Owner, type Role, shardOf, shardToken } from '@hopline/events';
+import { type Layouts, type Owner, type Role, shardToken } from '@hopline/events';
 import type { KeyValue } from './key-value.ts';
+import type { ListedTask } from './listed-task.ts';
 import type { TaskIndexEntry } from './task-index-entry.ts';
 
 /**
@@ -17,8 +18,17 @@ export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
 
 /**
  * The members of an ended task that a list needs. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown.
+ * Rows of earlier versions lack `listed`; a list reads their tasks.
  */
-export type EndedTask = [taskId: string, contextId: string, state: TaskState, at: number, generation: number, seq: number];
+export type EndedTask = [
+  taskId: string,
+  contextId: string,
+  state: TaskState,
+  at: number,
+  generation: number,
+  seq: number,
+  listed?: ListedTask,
+];
 
 /** Oldest end first. */
 export type EndedTasks = { v: 1; ended: EndedTask[]; pages: EndedPageRange[] };
@@ -27,12 +37,17 @@ export type EndedPage = { v: 1; ended: EndedTask[] };
 /** A page with its number, the number of its tasks, and the first and last times and sequences of them. */
 export type EndedPageRange = { n: number; tasks: number; from: number; to: number; seqFrom: number; seqTo: number };
 
-/** Tasks that the newest part of a list holds before its oldest ones become a page: 30 KB at most. */
+/** Tasks that the newest part of a list holds before its oldest ones become a page. */
 export const ENDED_NEWEST_MAX = 256;
-/** Tasks that stay in it. */
+/** UTF-16 units of their JSON, because each list reads this part of each shard and each move writes it. */
+export const ENDED_NEWEST_UNITS_MAX = 64 * 1024;
+/** Tasks that stay in it, and UTF-16 units of their JSON. */
 export const ENDED_NEWEST_KEPT = 64;
+const ENDED_KEPT_UNITS_MAX = 16 * 1024;
+/** Tasks that may be added at once, so that a page stays well below the largest message of NATS (1 MiB). */
+export const ENDED_ADDED_MAX = 192;
 /**
- * Pages of an owner in one shard: with 16 shards 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists, and the number of the
+ * Pages of an owner in one shard: with 16 shards 0.8 (rows of 500 bytes) to 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists, and the number of the
  * owner's tasks is no longer known.
  */
 export const ENDED_PAGES_MAX = 512;
@@ -52,14 +67,17 @@ function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: s
 }
 
 /** Prefix of the keys of an owner in a shard, without the last dot. */
-export function listPrefixOf(taskId: string, { role, owner }: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
+export function listPrefixOf(taskId: string, { role, owner }: Pick<TaskIndexEntry, 'role' | 'owner'>, layouts: Layouts): string {
   const tokens = listTokensOf(role, owner);
-  return `${tokens.tenant}.${tokens.owner}.${shardToken(shardOf(taskId, shards))}`;
+  return `${tokens.tenant}.${tokens.owner}.${shardToken(layouts.shardOf(taskId))}`;
 }
 
-export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | 'owner'>, shards: number): string {
-  return `${listPrefixOf(taskId, entry, shards)}.t.${taskId}`;
+export function listKeyOf(taskId: string, entry: Pick<TaskIndexEntry, 'role' | 'owner'>, layouts: Layouts): string {
+  return `${listPrefixOf(taskId, entry, layouts)}.t.${taskId}`;
 }
+
+/** Whether relays from before the lists may have written tasks of a shard: they know only one layout. */
+export const isInFirstLayout = (shard: number, { list }: Layouts): boolean => shard < list[0]!.shards;
 
 /** All entries of tasks of a shard. */
 export const shardEntriesFilter = (shard: number): string => `*.*.${shardToken(shard)}.t.*`;
@@ -88,23 +106,23 @@ export const shardOfList = (prefix: string): number => Number.parseInt(prefix.sl
 export const isTaskEntry = (value: TaskListValue): value is TaskIndexEntry => 'contextId' in value;
 export const isEndedTasks = (value: TaskListValue): value is EndedTasks => 'pages' in value;
 
-export function endedTaskOf(taskId: string, { contextId, state, at, generation, seq = 0 }: TaskIndexEntry): EndedTask {
-  return [taskId, contextId, state, at, generation, seq];
+export function endedTaskOf(taskId: string, { contextId, state, at, generation, seq = 0, listed }: TaskIndexEntry): EndedTask {
+  return [taskId, contextId, state, at, generation, seq, ...(listed === undefined ? ([] as const) : ([listed] as const))];
 }
 
 /** Writes the entry of a task unconditionally, by its id and for the lists of its owner: for writers that no relay competes with. */
 export async function putTask(
-  { tasks, taskLists, shards }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; shards: number },
+  { tasks, taskLists, layouts }: { tasks: KeyValue<TaskIndexEntry>; taskLists: KeyValue<TaskListValue>; layouts: Layouts },
   taskId: string,
   entry: TaskIndexEntry,
 ): Promise<void> {
-  await taskLists.put(listKeyOf(taskId, entry, shards), entry);
+  await taskLists.put(listKeyOf(taskId, entry, layouts), entry);
   await tasks.put(taskId, entry);
 }
 
 /**
- * Adds ended tasks to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX. If a task occurs
- * twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
+ * Adds ended tasks, at most ENDED_ADDED_MAX, to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX or
+ * ENDED_NEWEST_UNITS_MAX. If a task occurs twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
  */
 export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, added: readonly EndedTask[]): Promise<void> {
   const found = await lists.get(endedKey(prefix));
@@ -113,9 +131,10 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
   for (const task of [...known.ended, ...added]) if ((byId.get(task[0])?.[4] ?? -1) < task[4]) byId.set(task[0], task);
   let ended = [...byId.values()].sort(compareEnds);
   let pages = known.pages;
-  if (ended.length > ENDED_NEWEST_MAX) {
-    const page = ended.slice(0, -ENDED_NEWEST_KEPT);
-    ended = ended.slice(-ENDED_NEWEST_KEPT);
+  if (ended.length > ENDED_NEWEST_MAX || JSON.stringify(ended).length > ENDED_NEWEST_UNITS_MAX) {
+    const kept = keptOf(ended);
+    const page = ended.slice(0, -kept);
+    ended = ended.slice(-kept);
     const range = rangeOf((pages.at(-1)?.n ?? 0) + 1, page);
     // Written before the list names it. A number that a process wrote and did not name is written again.
     await lists.put(endedPageKey(prefix, range.n), { v: 1, ended: page });
@@ -124,6 +143,18 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
   const value: EndedTasks = { v: 1, ended, pages };
   if (found === undefined) await lists.create(endedKey(prefix), value);
   else await lists.update(endedKey(prefix), value, found.revision);
+}
+
+/** Number of the newest tasks that stay in the newest part, at least one. */
+function keptOf(ended: readonly EndedTask[]): number {
+  let units = 0;
+  const fits = (task: EndedTask) => {
+    units += JSON.stringify(task).length;
+    return units <= ENDED_KEPT_UNITS_MAX;
+  };
+  const newest = ended.slice(-ENDED_NEWEST_KEPT).reverse();
+  const end = newest.findIndex(task => !fits(task));
+  return Math.max(1, end === -1 ? newest.length : end);
 }
 
 function compareEnds(one: EndedTask, other: EndedTask): number {

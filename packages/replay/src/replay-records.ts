@@ -1,4 +1,4 @@
-import { shardOf } from '@hopline/events';
+import type { Layouts } from '@hopline/events';
 import {
   type Log,
   type ReadStart,
@@ -52,7 +52,7 @@ export class CheckpointMismatch extends Error {
  * facts, and repetitions of copied facts. If retention has removed the beginning of a task, a replay of all tasks yields the remaining
  * facts; a replay of only that task also yields its copied facts.
  */
-export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): RecordReplay<RecordFacts> {
+export function replayFacts(log: Pick<Log, 'layouts' | 'facts'>, range: ReplayRange = {}): RecordReplay<RecordFacts> {
   const { taskId } = range;
   const recordsOf = async function* (start: ReadStart): AsyncGenerator<StoredFacts, void> {
     // Copies after a checkpoint only repeat facts that were already yielded.
@@ -65,19 +65,19 @@ export function replayFacts(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRan
   };
   const source = (shard: number, start: ReadStart) =>
     taskId === undefined ? log.facts.readStoredShard(shard, start) : ofTask(start);
-  return new ShardReplay(log.shards, range, source, ({ facts }) => facts.length > 0);
+  return new ShardReplay(log.layouts, range, source, ({ facts }) => facts.length > 0);
 }
 
 /** Yields the input records of a range, like `replayFacts`. @public */
-export function replayInputs(log: Pick<Log, 'shards' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
+export function replayInputs(log: Pick<Log, 'layouts' | 'inputs'>, range: ReplayRange = {}): RecordReplay<StoredInput> {
   const { taskId } = range;
   const source = (shard: number, start: ReadStart) =>
     taskId === undefined ? log.inputs.readStoredShard(shard, start) : oneByOne(log.inputs.read(taskId));
-  return new ShardReplay(log.shards, range, source, () => true);
+  return new ShardReplay(log.layouts, range, source, () => true);
 }
 
 /** Ids of the tasks that have facts in the range, each once. Reads all facts of the range. */
-export async function taskIdsOf(log: Pick<Log, 'shards' | 'facts'>, range: ReplayRange = {}): Promise<string[]> {
+export async function taskIdsOf(log: Pick<Log, 'layouts' | 'facts'>, range: ReplayRange = {}): Promise<string[]> {
   const ids = new Set<string>();
   for await (const records of replayFacts(log, range).batches()) for (const { taskId } of records) ids.add(taskId);
   return [...ids];
@@ -91,17 +91,19 @@ type Stored = { seq: number; storedAt?: number };
 type Source<T> = (shard: number, start: ReadStart) => AsyncIterable<readonly T[]>;
 
 class ShardReplay<T extends Stored> implements RecordReplay<T> {
-  readonly #shards: number;
+  readonly #layouts: Layouts;
   readonly #range: ReplayRange;
   readonly #source: Source<T>;
   readonly #isYielded: (stored: T) => boolean;
   readonly #seqs: Record<number, number>;
 
-  constructor(shards: number, range: ReplayRange, source: Source<T>, isYielded: (stored: T) => boolean) {
+  constructor(layouts: Layouts, range: ReplayRange, source: Source<T>, isYielded: (stored: T) => boolean) {
     const { after } = range;
-    if (after !== undefined && (after.v !== 1 || after.shards !== shards))
-      throw new CheckpointMismatch(`the checkpoint is of version ${after.v} and ${after.shards} shards, the log has ${shards}`);
-    this.#shards = shards;
+    if (after !== undefined && (after.v !== 1 || !layouts.hadShards(after.shards)))
+      throw new CheckpointMismatch(
+        `the checkpoint is of version ${after.v} and ${after.shards} shards, the log has ${layouts.shards}`,
+      );
+    this.#layouts = layouts;
     this.#range = range;
     this.#source = source;
     this.#isYielded = isYielded;
@@ -109,7 +111,7 @@ class ShardReplay<T extends Stored> implements RecordReplay<T> {
   }
 
   get checkpoint(): Checkpoint {
-    return { v: 1, shards: this.#shards, seqs: { ...this.#seqs } };
+    return { v: 1, shards: this.#layouts.shards, seqs: { ...this.#seqs } };
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
@@ -135,8 +137,8 @@ class ShardReplay<T extends Stored> implements RecordReplay<T> {
 
   async *#read(): AsyncGenerator<{ shard: number; items: readonly T[] }, void> {
     const { taskId, signal, shardsAtOnce = SHARDS_AT_ONCE_DEFAULT } = this.#range;
-    const all = Array.from({ length: this.#shards }, (_, shard) => shard);
-    const shards = taskId === undefined ? (this.#range.shards ?? all) : [shardOf(taskId, this.#shards)];
+    const all = Array.from({ length: this.#layouts.shards }, (_, shard) => shard);
+    const shards = taskId === undefined ? (this.#range.shards ?? all) : [this.#layouts.shardOf(taskId)];
     const sources = shards.map(shard => () => this.#ofShard(shard));
     for await (const { source, items } of mergeSources(sources, shardsAtOnce, signal)) yield { shard: shards[source]!, items };
   }

@@ -93,7 +93,7 @@ function fold(task: TaskViewBuilder, record: FactRecord, taskId: string): void {
  * name a task only then; until then no client knows its new id. Inputs are not stored, because a relay would run them.
  */
 export async function* importTasks(
-  log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>,
+  log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'layouts' | 'contexts'>,
   entries: AsyncIterable<TaskEntry>,
   options: ImportOptions,
 ): AsyncGenerator<ImportedTask, void> {
@@ -120,7 +120,7 @@ type BoundTask = Binding & { origin: string };
 /** A task while it is stored record by record. */
 class TaskInLog {
   readonly #origin: string;
-  readonly #log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>;
+  readonly #log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'layouts' | 'contexts'>;
   readonly #binding: Binding;
   readonly #now: number;
   #newest: FactRecord | undefined;
@@ -129,7 +129,7 @@ class TaskInLog {
   #records = 0;
 
   constructor(
-    log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'shards' | 'contexts'>,
+    log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'layouts' | 'contexts'>,
     { origin, ...binding }: BoundTask,
     now: number,
   ) {

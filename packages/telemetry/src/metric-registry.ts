@@ -498,6 +498,8 @@ export const METRICS = {
         'dead_letter',
         'worker_dead',
         'denied',
+        'layout_added',
+        'layout_refused',
         'bounds_refused',
         'leader_moved',
         'facts_lost',

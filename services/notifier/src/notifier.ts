@@ -106,7 +106,7 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     store: log.leases,
     presence: log.presence,
     keys: { member: 'notifier', shard: 'notifier-shard' },
-    shards: log.shards,
+    shards: () => log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,
     heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,

@@ -1,17 +1,17 @@
-import { isTaskId, shardOf } from '@hopline/events';
+import { isTaskId, type Layouts } from '@hopline/events';
 import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
 
 /** Pause after a failed scan. */
 const RESCAN_MS = 500;
 
 /** Shard of the configuration's task; undefined for a malformed key. */
-function shardOfConfig(key: string, shards: number): number | undefined {
+function shardOfConfig(key: string, layouts: Layouts): number | undefined {
   const [taskId = '', id, more] = key.split('.');
-  return id !== undefined && more === undefined && isTaskId(taskId) ? shardOf(taskId, shards) : undefined;
+  return id !== undefined && more === undefined && isTaskId(taskId) ? layouts.shardOf(taskId) : undefined;
 }
 
 export type OwnedConfigsOptions = {
-  log: Pick<Log, 'pushConfigs' | 'pushProgress' | 'shards'>;
+  log: Pick<Log, 'pushConfigs' | 'pushProgress' | 'layouts'>;
   signal: AbortSignal;
   start: (key: string, shard: number, revision: number) => void;
   cancel: (key: string) => void;
@@ -72,7 +72,7 @@ export class OwnedConfigs {
   }
 
   #start({ key, revision }: { key: string; revision: number }, shards: ReadonlySet<number>): void {
-    const shard = shardOfConfig(key, this.#options.log.shards);
+    const shard = shardOfConfig(key, this.#options.log.layouts);
     if (shard !== undefined && shards.has(shard) && this.#owned.has(shard)) this.#options.start(key, shard, revision);
   }
 
@@ -106,7 +106,7 @@ export class OwnedConfigs {
     const { log, signal } = this.#options;
     const finished = new Map<string, number>();
     for await (const { key, value } of entries(log.pushProgress, signal)) {
-      if (value.over !== undefined && shards.has(shardOfConfig(key, log.shards) ?? -1)) finished.set(key, value.config);
+      if (value.over !== undefined && shards.has(shardOfConfig(key, log.layouts) ?? -1)) finished.set(key, value.config);
     }
     for await (const entry of entries(log.pushConfigs, signal)) {
       if (finished.get(entry.key) !== entry.revision) this.#start(entry, shards);

@@ -1,7 +1,7 @@
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
-import { LOG_SETTINGS } from '@hopline/log-jetstream';
+import { LAYOUTS_FORM, LOG_SETTINGS } from '@hopline/log-jetstream';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 
 /**
@@ -21,6 +21,12 @@ const declared = defineServiceConfig({
     max: 1024 ** 4,
     unit: 'bytes',
     doc: 'Bytes of records that one task may have in `A2A_LOG`, so that no single agent can fill it. A task that has reached the limit fails at its next event.',
+  },
+  HOPLINE_LAYOUTS: {
+    type: 'string',
+    optional: true,
+    form: { pattern: LAYOUTS_FORM, words: 'layouts of the form <shards>/<stream groups>, separated by commas' },
+    doc: 'Layouts of the log behind its first one, for example `64/4`. A relay adds those that the log lacks; new tasks are in the newest one 10 minutes later, others stay where they are. Only add new ones at the end, and only when every service has a version that knows this setting.',
   },
   HOPLINE_COMPACT_RECORDS: {
     type: 'boolean',

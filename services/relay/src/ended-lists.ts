@@ -1,6 +1,7 @@
 import { shardOf } from '@hopline/events';
 import {
   addEnded,
+  ENDED_ADDED_MAX,
   type EndedTask,
   endedTaskOf,
   type Log,
@@ -21,7 +22,7 @@ const MOVE_TRIES_MAX = 4;
 
 type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number };
 
-export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'shards'>; logger: Logger; moveMs?: number };
+export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'layouts'>; logger: Logger; moveMs?: number };
 
 /**
  * Moves the entries of tasks that have ended into the lists of their owners: many tasks in one message, so that a list reads few messages
@@ -44,10 +45,10 @@ export class EndedLists {
   }
 
   add(taskId: string, { entry, revision }: { entry: TaskIndexEntry; revision: number }): void {
-    const { shards } = this.#options.log;
-    const key = listKeyOf(taskId, entry, shards);
-    const prefix = listPrefixOf(taskId, entry, shards);
-    this.#waiting.set(taskId, { prefix, key, shard: shardOf(taskId, shards), task: endedTaskOf(taskId, entry), revision });
+    const { layouts } = this.#options.log;
+    const key = listKeyOf(taskId, entry, layouts);
+    const prefix = listPrefixOf(taskId, entry, layouts);
+    this.#waiting.set(taskId, { prefix, key, shard: shardOf(taskId, layouts), task: endedTaskOf(taskId, entry), revision });
   }
 
   /** The shard has another owner, which finds the entries. */
@@ -69,10 +70,11 @@ export class EndedLists {
   async #moveList(prefix: string, tasks: readonly Waiting[]): Promise<void> {
     const { log, logger } = this.#options;
     try {
-      await this.store(
-        prefix,
-        tasks.map(({ task }) => task),
-      );
+      for (let at = 0; at < tasks.length; at += ENDED_ADDED_MAX)
+        await this.store(
+          prefix,
+          tasks.slice(at, at + ENDED_ADDED_MAX).map(({ task }) => task),
+        );
       for (let at = 0; at < tasks.length; at += PURGES_AT_ONCE_MAX) {
         const some = tasks.slice(at, at + PURGES_AT_ONCE_MAX);
         await Promise.all(some.map(({ key, revision }) => log.taskLists.purge(key, revision)));

@@ -98,7 +98,9 @@ export class IndexWrites {
 
   async #put(taskId: string, write: IndexWrite): Promise<void> {
     await this.#lists?.store(taskId, write);
-    await storeEntry(this.#tasks, taskId, write);
+    // Only lists show tasks, so the entry by id stays small.
+    const { listed: _listed, ...byId } = write;
+    await storeEntry(this.#tasks, taskId, byId);
   }
 }
 

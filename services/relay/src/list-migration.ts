@@ -2,6 +2,7 @@ import { isTerminal } from '@hopline/a2a';
 import { shardOf } from '@hopline/events';
 import {
   backoffMs,
+  ENDED_ADDED_MAX,
   type EndedTask,
   endedTaskOf,
   type Log,
@@ -15,15 +16,14 @@ import type { Logger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
 import type { ShardTasks } from './shard-tasks.ts';
 
-/** Maximum ended tasks of one list that are written together, and of all lists that are held in memory. */
-const LIST_TASKS_MAX = 192;
+/** Maximum ended tasks of all lists that are held in memory. */
 const TASKS_IN_MEMORY_MAX = 50_000;
 const WRITES_AT_ONCE_MAX = 64;
 const RETRY_MS_BASE = 500;
 const RETRY_MS_MAX = 30_000;
 
 export type ListMigrationOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>;
   tasks: ShardTasks;
   ended: EndedLists;
   logger: Logger;
@@ -112,18 +112,18 @@ export class ListMigration {
     for await (const change of log.tasks.watch(AbortSignal.any([reading.signal, this.#stop.signal]))) {
       if (change.type === 'ready') break;
       const { key: taskId, value: entry } = change;
-      if (entry === undefined || !shards.has(shardOf(taskId, log.shards))) continue;
+      if (entry === undefined || !shards.has(shardOf(taskId, log.layouts))) continue;
       if (!isTerminal(entry.state)) {
         entered += 1;
         await start(this.#create(taskId, entry));
       } else if (entry.seq === undefined || entry.seq >= extent.of(taskId).firstSeq) {
         entered += 1;
-        const prefix = listPrefixOf(taskId, entry, log.shards);
+        const prefix = listPrefixOf(taskId, entry, log.layouts);
         const tasks = lists.get(prefix) ?? [];
         lists.set(prefix, tasks);
         tasks.push(endedTaskOf(taskId, entry));
         inMemory += 1;
-        if (tasks.length >= LIST_TASKS_MAX) await flush(prefix, tasks);
+        if (tasks.length >= ENDED_ADDED_MAX) await flush(prefix, tasks);
         else if (inMemory >= TASKS_IN_MEMORY_MAX) for (const [all, of] of [...lists]) await flush(all, of);
       }
     }
@@ -137,7 +137,7 @@ export class ListMigration {
   async #create(taskId: string, entry: TaskIndexEntry): Promise<void> {
     const { log, tasks } = this.#options;
     try {
-      const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry);
+      const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry);
       tasks.apply(taskId, { entry, revision });
     } catch (error) {
       // This relay has written the entry meanwhile.

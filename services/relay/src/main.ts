@@ -1,6 +1,6 @@
 import { runService } from '@hopline/lifecycle';
 import { coalesceSettingsOf } from '@hopline/log';
-import { openFromSettings } from '@hopline/log-jetstream';
+import { layoutSizesOf, openFromSettings } from '@hopline/log-jetstream';
 import { copyForwardAfterMs, keptConsumers, relayConfig } from './config.ts';
 import { createRelay, type Relay } from './relay.ts';
 
@@ -19,6 +19,10 @@ await runService({
       watchesRetention: true,
       compactsRecords: settings.HOPLINE_COMPACT_RECORDS,
       // One relay at a time has this shard.
+      addsLayouts: {
+        wanted: layoutSizesOf(settings.HOPLINE_LAYOUTS ?? ''),
+        isAdder: () => relay?.shards.has(0) === true,
+      },
       placesLeaders: { isPlacer: () => relay?.shards.has(0) === true },
       removesUnknown: { keptConsumers: keptConsumers(settings) },
     });

@@ -1,5 +1,5 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { CallInput, Fact, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CallInput, Fact, Layouts, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
@@ -44,7 +44,7 @@ export type PipelineContext = {
   taskBytesMax: number;
   /** UTF-16 units of the facts of one part of a copy as JSON; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;
-  shards: number;
+  layouts: () => Layouts;
   /** When and why this process became the owner of the shard. Another owner stored older facts. */
   owned: Takeover;
   /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */

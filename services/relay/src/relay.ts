@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { factsId, type Log, type ShardProgress } from '@hopline/log';
+import { factsId, isInFirstLayout, type Log, type ShardProgress } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
@@ -14,6 +14,7 @@ import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import type { ShardContext } from './shard.ts';
 import { ShardTasks } from './shard-tasks.ts';
+import { ShownTasks } from './shown-tasks.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
@@ -66,10 +67,11 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const migration = new ListMigration({ log, tasks, ended, logger });
   const index = new IndexWrites(log.tasks, tasks);
+  const shown = new ShownTasks(log);
   const owns = (shard: number) => owned.get(shard) !== undefined;
   const waits = new TurnWaits({ log, owns, metrics, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, index, waits),
+    context: shardContext(deps, identity, { index, shown }, waits),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -81,7 +83,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     now: Date.now,
     logger,
   });
-  const leases = shardLeases(deps, identity, { owned, tasks, migration });
+  const leases = shardLeases(deps, identity, { owned, tasks, migration, shown });
   metrics.shardLag.observe(() => owned.lags());
   await leases.start();
   owned.flushLines();
@@ -105,12 +107,12 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
-type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration };
+type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration; shown: ShownTasks };
 
 function shardLeases(
   { log, logger, heartbeatMs, leaseMs }: RelayDeps,
   identity: string,
-  { owned, tasks, migration }: ShardState,
+  { owned, tasks, migration, shown }: ShardState,
 ): ShardLeases {
   const withListed = (shard: number, progress: ShardProgress | undefined) =>
     progress && { ...progress, ...(migration.isListed(shard) && { listed: true as const }) };
@@ -118,7 +120,7 @@ function shardLeases(
     store: log.leases,
     presence: log.presence,
     keys: { member: 'relay', shard: 'shard' },
-    shards: log.shards,
+    shards: () => log.shards,
     instance: identity,
     heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
     leaseMs: leaseMs ?? LEASE_MS,
@@ -126,12 +128,14 @@ function shardLeases(
     startShard: (shard, progress, cause) => {
       owned.start(shard, progress, cause);
       tasks.begin(shard);
-      migration.begin(shard, progress.listed === true);
+      // Tasks of later layouts were never written by a relay from before the lists.
+      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts));
     },
     stopShard: async shard => {
       const progress = withListed(shard, await owned.stop(shard));
       tasks.end(shard);
       migration.end(shard);
+      shown.forget(shard);
       return progress;
     },
     progressOf: shard => withListed(shard, owned.get(shard)?.progress),
@@ -143,7 +147,7 @@ type SweptState = { index: IndexWrites; tasks: ShardTasks; owned: OwnedShards };
 
 function retentionSweep(deps: RelayDeps, { index, tasks, owned }: SweptState): RetentionSweep {
   const { log, logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
-  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.shards));
+  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.layouts));
   return new RetentionSweep({
     log,
     index,
@@ -169,7 +173,7 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
 function shardContext(
   deps: RelayDeps,
   identity: string,
-  index: IndexWrites,
+  effects: { index: IndexWrites; shown: ShownTasks },
   waits: TurnWaits,
 ): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
@@ -179,7 +183,7 @@ function shardContext(
     inputs: log.inputs,
     facts: log.facts,
     coalesce: deps.coalesce,
-    shards: log.shards,
+    layouts: () => log.layouts,
     indexedSeq: async taskId => {
       const { generation, seq = 0 } = (await log.tasks.get(taskId))?.value ?? { generation: 0 };
       return generation > 0 ? seq : undefined;
@@ -191,7 +195,7 @@ function shardContext(
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: (step, trace, isStopped) => {
       const queuedAt = Date.now();
-      const applied = applySideEffects(log, index, step, { trace, queuedAt, isStopped });
+      const applied = applySideEffects(log, effects, step, { trace, queuedAt, isStopped });
       measureFacts(step, metrics, queuedAt);
       if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
       waits.stored(step);

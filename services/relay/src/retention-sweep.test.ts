@@ -111,7 +111,7 @@ test('the index keeps open tasks while others fill it three times, so that their
   const relay = await relayOn(log.another());
   await sendMessage(log, 'waiting');
   await appendAgent(log, 'waiting', [WAITS]);
-  const key = listKeyOf('waiting', { role: 'agent.echo' }, log.shards);
+  const key = listKeyOf('waiting', { role: 'agent.echo' }, log.layouts);
   const entryOf = async () => (await log.taskLists.get(key))!;
   await until(async () => (await log.tasks.get('waiting'))?.value.state === WAITS.state);
   const { value } = await entryOf();
@@ -229,7 +229,7 @@ async function sweepOver(
   let examined = 0;
   let sweeps = 0;
   const swept = Promise.withResolvers<void>();
-  const ofLog = (extent: StreamExtent) => toLogExtent([extent], log.shards);
+  const ofLog = (extent: StreamExtent) => toLogExtent([extent], log.layouts);
   const extents = { facts: ofLog(FULL), tasks: FULL, inputs: ofLog({ ...FULL, firstSeq: 9_000 }) };
   const sweep = new RetentionSweep({
     log: {

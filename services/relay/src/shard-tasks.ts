@@ -24,7 +24,7 @@ const RECHECK_MS = 10 * 60_000;
 const UNSTORED_MS_MAX = 60 * 60_000;
 
 export type ShardTasksOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'shards'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>;
   ended: EndedLists;
   /** Epoch milliseconds. */
   now: () => number;
@@ -72,8 +72,8 @@ export class ShardTasks {
 
   /** Writes the entry for the lists of its owner, unless a later one is stored. */
   async store(taskId: string, write: IndexWrite): Promise<void> {
-    const { taskLists, tasks, shards } = this.#options.log;
-    const key = listKeyOf(taskId, write, shards);
+    const { taskLists, tasks, layouts } = this.#options.log;
+    const key = listKeyOf(taskId, write, layouts);
     const isSettled = async () => {
       // The entry by id is written after this one, so this one was stored and has since moved to the ended tasks.
       const byId = isTerminal(write.state) ? (await tasks.get(taskId))?.value : undefined;
@@ -85,9 +85,9 @@ export class ShardTasks {
 
   /** Writes an entry again, unchanged, because the bucket is about to remove it. A conflict is a newer entry. */
   async rewrite(taskId: string, { entry, revision }: OpenTask): Promise<void> {
-    const { taskLists, shards } = this.#options.log;
+    const { taskLists, layouts } = this.#options.log;
     try {
-      const written = await taskLists.update(listKeyOf(taskId, entry, shards), entry, revision);
+      const written = await taskLists.update(listKeyOf(taskId, entry, layouts), entry, revision);
       this.apply(taskId, { entry, revision: written });
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
@@ -111,7 +111,7 @@ export class ShardTasks {
   }
 
   #shardOf(taskId: string): number {
-    return shardOf(taskId, this.#options.log.shards);
+    return shardOf(taskId, this.#options.log.layouts);
   }
 
   async #follow(shard: number, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Layouts } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import type { ShardContext } from './shard.ts';
 
@@ -8,7 +9,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
   return {
     inputs,
     facts,
-    shards: 1,
+    layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },
     coalesce: { eventCostMs: 0, holdMsMax: 100, chunkBytesMax: 32_768 },

@@ -13,6 +13,7 @@ import {
   workOfCall,
 } from '@hopline/events';
 import {
+  type ListedTask,
   type Log,
   LogFull,
   newestForWork,
@@ -24,6 +25,7 @@ import {
 import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { StoredStep } from './pipeline-context.ts';
+import type { ShownTasks } from './shown-tasks.ts';
 
 /** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
@@ -49,12 +51,13 @@ type Item = {
  */
 export function applySideEffects(
   log: Pick<Log, 'work'>,
-  index: IndexWrites,
+  { index, shown }: { index: IndexWrites; shown: ShownTasks },
   step: StoredStep,
   options: RequestOptions,
 ): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
+  shown.stored(step);
   const items = facts.flatMap(fact => itemOf(fact, aggregate) ?? []);
   const newest = items.length === 0 ? {} : newestOf(step);
   for (const item of items)
@@ -62,7 +65,9 @@ export function applySideEffects(
   for (const item of itemsReadAgain(step)) effects.push(requestAgain(log.work, item, replay?.storedAt, options));
   const status = facts.findLast(fact => fact.kind === 'task.created' || fact.kind === 'status.changed');
   if (replay !== undefined || status !== undefined) {
-    effects.push(index.put(aggregate.taskId, indexEntry(step, status?.at ?? aggregate.at)));
+    const entry = indexEntry(step, status?.at ?? aggregate.at);
+    const put = (listed?: ListedTask) => index.put(aggregate.taskId, { ...entry, ...(listed && { listed }) });
+    effects.push(isTerminal(aggregate.state) ? shown.ended(step, entry.at).then(put) : put());
   } else if (hasGrown(step)) {
     effects.push(index.put(aggregate.taskId, indexEntry(step, undefined)));
   }

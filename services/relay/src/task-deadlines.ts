@@ -56,7 +56,7 @@ export function copyForwardInput(startStoredAt: number): { name: string; input: 
 }
 
 export type TaskDeadlinesOptions = {
-  log: Pick<Log, 'inputs' | 'shards'>;
+  log: Pick<Log, 'inputs' | 'layouts'>;
   rules: readonly DeadlineRule[];
   /** Whether this relay owns the shard now. A hint only: the input's id keeps two relays from storing it twice. */
   owns: (shard: number) => boolean;
@@ -118,7 +118,7 @@ export class TaskDeadlines {
     const due: [string, Deadline][] = [];
     for (const [taskId, deadlines] of this.#deadlines) {
       for (const deadline of deadlines)
-        if (deadline.at <= nowMs && owns(shardOf(taskId, log.shards))) due.push([taskId, deadline]);
+        if (deadline.at <= nowMs && owns(shardOf(taskId, log.layouts))) due.push([taskId, deadline]);
     }
     return due;
   }

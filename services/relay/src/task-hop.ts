@@ -1,5 +1,5 @@
 import { codePoints, isInProgress, isTerminal, stateWord } from '@hopline/a2a';
-import { isVisible, rawSubject, shardOf, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import { isVisible, type Layouts, rawSubject, shardOf, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import {
   ATTR,
@@ -16,7 +16,7 @@ import type { StoredStep } from './pipeline-context.ts';
 
 type TaskHopOptions = {
   taskId: string;
-  shards: number;
+  layouts: Layouts;
   newest: StoredFacts | undefined;
   /** True if the task is open and was begun by another relay. */
   isTakeover: boolean;
@@ -137,12 +137,12 @@ export class TaskHop {
   }
 
   #start(input: StoredInput, aggregate: TaskAggregate | undefined, isMessage: boolean): Hop {
-    const { taskId, shards } = this.#options;
+    const { taskId, layouts } = this.#options;
     const previous = this.#previous;
     const cause = previous === undefined ? undefined : isMessage ? 'continuation' : this.#cause;
     const message = input.record.from === 'client' && input.record.input.kind === 'message' ? input.record.input : undefined;
-    const shard = shardOf(taskId, shards);
-    const subject = { destination: rawSubject(taskId, shards, input.writer), consumer: `relay-shard-${shard}` };
+    const shard = shardOf(taskId, layouts);
+    const subject = { destination: rawSubject(taskId, layouts, input.writer), consumer: `relay-shard-${shard}` };
     const hop = startHop(SPAN.processInput, {
       kind: 'consumer',
       parent: (isMessage ? input.trace : previous) ?? input.trace ?? {},

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { Owner } from '@hopline/events';
+import { Layouts, type Owner } from '@hopline/events';
 import {
+  ENDED_ADDED_MAX,
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
+  ENDED_NEWEST_UNITS_MAX,
   type EndedTask,
   endedKey,
   endedPageKey,
   isEndedTasks,
   isTaskEntry,
   type LeaseValue,
+  LISTED_TASK_BYTES_MAX,
   listKeyOf,
   listPrefixOf,
   ownerFilters,
@@ -50,7 +53,7 @@ test('a task that has ended moves into the list of its owner, and its entry leav
     const { entries, ended } = await listed(log);
     return entries.join() === 'waits' && ended.join() === 'done';
   });
-  const { value } = (await log.taskLists.get(endedKey(listPrefixOf('done', { role: ROLE }, log.shards))))!;
+  const { value } = (await log.taskLists.get(endedKey(listPrefixOf('done', { role: ROLE }, log.layouts))))!;
   assert.ok(isEndedTasks(value));
   const { record, seq } = (await log.facts.last('done'))!;
   const { state, generation } = record.aggregate;
@@ -144,6 +147,33 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
   assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
 });
 
+test('a list whose rows are large becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
+  const log = createMemoryLog();
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const listed = { messages: 1, question: 'x'.repeat(LISTED_TASK_BYTES_MAX) };
+  const task = (n: number): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n, listed];
+  const units = JSON.stringify([task(10)]).length;
+  const fits = Math.floor(ENDED_NEWEST_UNITS_MAX / units);
+  const head = async () => (await log.taskLists.get(endedKey('a.b.00')))!.value;
+  await ended.store(
+    'a.b.00',
+    Array.from({ length: fits }, (_, n) => task(n + 10)),
+  );
+  const before = await head();
+  assert.ok(isEndedTasks(before) && before.pages.length === 0 && before.ended.length === fits);
+  await ended.store(
+    'a.b.00',
+    Array.from({ length: ENDED_ADDED_MAX }, (_, n) => task(n + 10 + fits)),
+  );
+  const after = await head();
+  assert.ok(isEndedTasks(after) && after.pages.length === 1);
+  assert.equal(after.ended.length + after.pages[0]!.tasks, fits + ENDED_ADDED_MAX);
+  assert.ok(after.ended.length >= 1 && JSON.stringify(after.ended).length <= ENDED_NEWEST_UNITS_MAX / 4);
+  const page = await log.taskLists.get(endedPageKey('a.b.00', 1));
+  assert.ok(Buffer.byteLength(JSON.stringify(page!.value)) < 512 * 1024);
+});
+
 test('an entry whose message was never stored is removed, and one that missed the end of its task is written again', async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another(), { moveMs: 20 });
@@ -151,7 +181,7 @@ test('an entry whose message was never stored is removed, and one that missed th
   await until(async () => (await listed(log)).ended.join() === 'done');
   await first.stop();
   const submitted = entry({ state: 'TASK_STATE_SUBMITTED', generation: 0, startSeq: 0, at: 1 });
-  for (const taskId of ['done', 'never']) await log.taskLists.put(listKeyOf(taskId, submitted, 1), submitted);
+  for (const taskId of ['done', 'never']) await log.taskLists.put(listKeyOf(taskId, submitted, Layouts.one(1)), submitted);
   const second = await relayOn(log.another(), { moveMs: 20 });
   await until(async () => (await listed(log)).entries.length === 0);
   assert.deepEqual((await listed(log)).ended, ['done']);

@@ -43,7 +43,7 @@ export class TaskPipeline {
     const { aggregate } = newest?.record ?? {};
     const isOpen = aggregate !== undefined && !isTerminal(aggregate.state);
     const takeover = isOpen && aggregate.at < context.owned.at ? context.owned : undefined;
-    const hop = new TaskHop({ taskId, shards: context.shards, newest, isTakeover: takeover !== undefined });
+    const hop = new TaskHop({ taskId, layouts: context.layouts(), newest, isTakeover: takeover !== undefined });
     const ledger = new InputLedger({
       onOutcome: context.onOutcome,
       onRejected: (reason, count) => {

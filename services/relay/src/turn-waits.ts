@@ -6,7 +6,7 @@ import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
 import type { StoredStep } from './pipeline-context.ts';
 
 export type TurnWaitsOptions = {
-  log: Pick<Log, 'work' | 'inputs' | 'shards'>;
+  log: Pick<Log, 'work' | 'inputs' | 'layouts'>;
   owns: (shard: number) => boolean;
   metrics: Pick<HopMetrics, 'queueWaiting'>;
   logger: Logger;
@@ -52,7 +52,7 @@ export class TurnWaits {
 
   async #show({ taskId, role, turn }: { taskId: string; role: Role; turn: number }, ahead: number): Promise<void> {
     const { log, owns, logger } = this.#options;
-    if (!owns(shardOf(taskId, log.shards))) {
+    if (!owns(shardOf(taskId, log.layouts))) {
       this.#waits.drop(taskId);
       return;
     }

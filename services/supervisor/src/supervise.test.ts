@@ -34,7 +34,7 @@ class Relayed implements Disposable {
   /** Relays inputs of supervisors from now on. */
   relay(): void {
     (async () => {
-      for await (const { record } of this.log.inputs.readShard(shardOf('t', this.log.shards), 1, this.#stop.signal)) {
+      for await (const { record } of this.log.inputs.readShard(shardOf('t', this.log.layouts), 1, this.#stop.signal)) {
         if (record.from === 'client' || record.from === 'relay') continue;
         const { from, inputs } = record;
         for (const input of inputs) {

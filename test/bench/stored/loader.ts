@@ -39,14 +39,14 @@ async function fill({ servers, stored, total, untilMs }: FillParams): Promise<{ 
       header.set('Nats-Msg-Id', copied.factsId(copy, index + 1));
       header.set('Nats-Expected-Last-Subject-Sequence', String(index === 0 ? 0 : seq));
       seq += 1;
-      const subject = logSubject(copy.taskId, log.shards);
+      const subject = logSubject(copy.taskId, log.layouts);
       if (isAcknowledged && index === copied.records - 1) track(acks, stores(nc, subject, payload, seq, header));
       else nc.publish(subject, payload, { headers: header });
     }
     const key = `$KV.${BUCKETS.tasks}.${copy.taskId}`;
     if (isAcknowledged) track(acks, stores(nc, key, JSON.stringify(entry)));
     else nc.publish(key, JSON.stringify(entry));
-    const prefix = listPrefixOf(copy.taskId, entry, log.shards);
+    const prefix = listPrefixOf(copy.taskId, entry, log.layouts);
     const rows = lists.get(prefix) ?? [];
     lists.set(prefix, rows);
     rows.push(copied.row(copy, startSeq));
@@ -108,7 +108,7 @@ async function read({ servers, taskId, subject }: { servers: string; taskId: str
     let relay = '';
     for (let seq = entry.startSeq; seq <= (entry.seq ?? 0); seq += 1) {
       const stored = await streams.getMessage(FACTS_STREAM, { seq });
-      if (stored?.subject !== logSubject(taskId, log.shards)) continue;
+      if (stored?.subject !== logSubject(taskId, log.layouts)) continue;
       facts.push(new TextDecoder().decode(stored.data));
       relay = /^[^:]+:(.+):\d+$/.exec(stored.header.get('Nats-Msg-Id'))![1]!;
     }

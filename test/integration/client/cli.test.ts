@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { type Finished, HoplineCommand } from '../../support/cluster/hopline-command.ts';
+import { COMMAND_SOURCE } from '../../support/cluster/service-process.ts';
 
 const WORDS = [
   'Here',
@@ -58,6 +59,8 @@ after(async () => {
 });
 
 const start = (argv: readonly string[], input?: string) => new HoplineCommand(cluster.url, argv, input);
+/** A command whose hint the test reads. */
+const startFromSource = (argv: readonly string[]) => new HoplineCommand(cluster.url, argv, '', {}, COMMAND_SOURCE);
 const hopline = (argv: readonly string[], input?: string): Promise<Finished> => start(argv, input).finished;
 const lines = (out: string) =>
   out
@@ -87,7 +90,7 @@ test('ask streams the answer, and continues after a kill of the ingress', { time
 test('Ctrl-C leaves the task running; the printed command continues at its cursor, after a kill of the ingress', {
   timeout: 60_000,
 }, async () => {
-  const command = start(['ask', 'slow']);
+  const command = startFromSource(['ask', 'slow']);
   await command.printed(20);
   command.kill('SIGINT');
   const { code, out, err } = await command.finished;
@@ -133,7 +136,7 @@ test('a failure and a question have distinct exit codes, and the question can be
   const failed = await hopline(['ask', 'fail']);
   assert.deepEqual([failed.code, failed.out], [1, '']);
   assert.match(failed.err, /^task \S+ failed: .*no cheese/);
-  const asked = await hopline(['ask', 'ask back']);
+  const asked = await startFromSource(['ask', 'ask back']).finished;
   assert.deepEqual([asked.code, asked.out], [4, '']);
   const taskId = /reply with: npm .*run -s hopline -- ask --task (\S+)/.exec(asked.err)?.[1] ?? assert.fail(asked.err);
   assert.deepEqual(await hopline(['ask', 'this one', '--task', taskId]), { code: 0, out: ANSWER, err: '' });
@@ -234,7 +237,7 @@ test('card and get print JSON; usage errors and an absent server have distinct e
   assert.ok(shown.out.startsWith(`${card.name}: `));
   assert.equal((await hopline(['ask'])).code, 2);
   assert.equal((await hopline(['get', 'no-such-task'])).code, 1);
-  const absent = await hopline(['get', 'x', '--url', 'http://127.0.0.1:9/']);
+  const absent = await startFromSource(['get', 'x', '--url', 'http://127.0.0.1:9/']).finished;
   assert.equal(absent.code, 3);
   assert.match(
     absent.err,

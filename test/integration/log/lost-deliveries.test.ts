@@ -27,7 +27,7 @@ test('messages that are lost on their way to a reader are still read once and in
     const record = factRecord(taskId, n, n === 1 ? 0 : facts[0]);
     facts.push((await log.facts.append(record, { expected: facts.at(-1) ?? 0, id: `${taskId}:r:${n}` })).seq);
   }
-  const shard = shardOf(taskId, log.shards);
+  const shard = shardOf(taskId, log.layouts);
   const seqsOf = async (read: AsyncIterable<{ seq: number } | readonly { seq: number }[]>, count: number) => {
     const seqs: number[] = [];
     for await (const found of read) if (seqs.push(...[found].flat().map(({ seq }) => seq)) >= count) break;

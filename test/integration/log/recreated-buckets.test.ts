@@ -79,7 +79,7 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     store: log.leases,
     presence: log.presence,
     keys: { member: 'relay', shard: 'shard' },
-    shards: 4,
+    shards: () => 4,
     instance: 'a',
     heartbeatMs: HEARTBEAT_INTERVAL_MS,
     leaseMs: LEASE_MS,

@@ -44,7 +44,7 @@ async function started(t: TestContext): Promise<Started> {
 /** One task of each shard, with a record of inputs and two of facts. */
 async function fill(log: Log): Promise<string[]> {
   const byShard = new Map<number, string>();
-  for (let n = 0; byShard.size < log.shards; n += 1) byShard.set(shardOf(`t${n}`, log.shards), `t${n}`);
+  for (let n = 0; byShard.size < log.shards; n += 1) byShard.set(shardOf(`t${n}`, log.layouts), `t${n}`);
   for (const taskId of byShard.values()) {
     await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
     const { seq } = await log.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:me:1` });
@@ -89,7 +89,7 @@ test('a service takes the number of groups from the streams, and refuses another
   const { open } = await started(t);
   await open({ shards: SHARDS, groups: GROUPS });
   for (const options of [{}, { user: 'relay' }, { user: 'ingress' }, { groups: GROUPS }]) {
-    const { shards, groups } = await open(options);
+    const { shards, groups } = (await open(options)).layouts;
     assert.deepEqual({ shards, groups }, { shards: SHARDS, groups: GROUPS });
   }
   await assert.rejects(open({ groups: 2 }), (error: Error) => {
@@ -100,7 +100,7 @@ test('a service takes the number of groups from the streams, and refuses another
     );
     return true;
   });
-  await assert.rejects(open({ groups: 9 }), /9 stream groups need at least as many shards, and the log has 8/);
+  await assert.rejects(open({ groups: 9 }), /9 stream groups need at least as many shards, and the layout has 8/);
   for (const groups of [0, 17, 1.5]) await assert.rejects(open({ groups }), LogMismatch);
 });
 
@@ -110,7 +110,7 @@ test('the streams of a log from before groups stay as they are, and more groups 
   const { config } = await jsm.streams.info('A2A_LOG');
   assert.deepEqual([config.description, config.subjects], ['hopline format=1 shards=16', ['a2a.log.>']]);
   await assert.rejects(open({ groups: 4 }), /has description "hopline format=1 shards=16", expected .* groups=4/);
-  assert.equal((await open({ groups: 1 })).groups, 1);
+  assert.equal((await open({ groups: 1 })).layouts.groups, 1);
 });
 
 test('the missing stream of inputs of one group is created above its old sequences, and no other', async t => {
@@ -148,7 +148,7 @@ test('a backup has the streams of all groups, and a restored log has every recor
   );
   await restoreFromSettings(settingsOf(target), { folder, onStream: () => {} });
   const restored = await target.open();
-  assert.deepEqual([restored.groups, await stored(restored, taskIds)], [GROUPS, Array(SHARDS).fill([1, 2])]);
+  assert.deepEqual([restored.layouts.groups, await stored(restored, taskIds)], [GROUPS, Array(SHARDS).fill([1, 2])]);
 });
 
 test('every service may use the streams of all groups, and nothing is denied', async t => {

@@ -1,9 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { compileCache } from './compile-cache.ts';
-
-const MAIN = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url));
+import { commandProgram } from './service-process.ts';
 
 export type Finished = { code: number | null; out: string; err: string };
 
@@ -15,9 +13,15 @@ export class HoplineCommand {
   readonly #child;
 
   /** `input` null leaves standard input open for `write`. */
-  constructor(url: string, argv: readonly string[], input: string | null = '', environment: Record<string, string> = {}) {
+  constructor(
+    url: string,
+    argv: readonly string[],
+    input: string | null = '',
+    environment: Record<string, string> = {},
+    program = commandProgram(argv),
+  ) {
     const env = { PATH: process.env.PATH, ...compileCache(), HOPLINE_URL: url, ...environment };
-    this.#child = spawn(process.execPath, [MAIN, ...argv], { env });
+    this.#child = spawn(process.execPath, [program, ...argv], { env });
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#child.stdin.on('error', () => {});

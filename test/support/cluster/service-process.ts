@@ -10,13 +10,29 @@ const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
 
 /**
- * The bundle of a service that `npm test` has made for this run, else its source. A sub-agent always runs from source, because the module
- * agents of the tests must get the copy of `@hopline/agent` that it uses.
+ * The bundle of a service that `npm test` has made for this run, else its source. A sub-agent that loads an agent's module runs from source,
+ * because the modules of the tests must get the copy of `@hopline/agent` that it uses.
  */
-export function programOf(service: string): string {
+export function programOf(service: string, env: Record<string, string> = {}): string {
   const { TEST_SERVICES } = process.env;
-  if (TEST_SERVICES === undefined || service === 'sub-agent') return join(ROOT, 'services', service, 'src', 'main.ts');
+  if (TEST_SERVICES === undefined || loadsModule(env)) return join(ROOT, 'services', service, 'src', 'main.ts');
   return join(TEST_SERVICES, `${service}.mjs`);
+}
+
+/** The command line of the checkout: only it names the npm scripts of the checkout in its hints. */
+export const COMMAND_SOURCE = join(ROOT, 'packages/cli/src/main.ts');
+
+/** As `programOf`, for the command line. */
+export function commandProgram(argv: readonly string[]): string {
+  const { TEST_SERVICES } = process.env;
+  // `hopline agent` loads an agent's module.
+  if (TEST_SERVICES === undefined || argv[0] === 'agent') return COMMAND_SOURCE;
+  return join(TEST_SERVICES, 'cli.mjs');
+}
+
+function loadsModule({ HOPLINE_AGENT = '{}' }: Record<string, string>): boolean {
+  const { adapter, module } = JSON.parse(HOPLINE_AGENT) as { adapter?: string; module?: string };
+  return adapter === 'module' || module !== undefined;
 }
 
 export type ServiceSpec = {
@@ -73,7 +89,7 @@ export class ServiceProcess {
       HOPLINE_INSTANCE: instance,
       HOPLINE_STDIN_LIFELINE: '1',
     };
-    const path = program === undefined ? programOf(service) : join(ROOT, program.path);
+    const path = program === undefined ? programOf(service, env) : join(ROOT, program.path);
     const child = spawn(process.execPath, [path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },

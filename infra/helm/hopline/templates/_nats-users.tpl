@@ -1,6 +1,6 @@
 {{/*
 The NATS users of this release as JSON: key in the Secret, name and permissions of each. files/nats-permissions.json is generated from
-packages/log-jetstream/src/users.ts. Every subject that names a stream of the first group is repeated for the streams of the others.
+packages/log-jetstream/src/users.ts. Every subject that names a stream of the first group is repeated for the streams of the others, in all layouts.
 */}}
 {{- define "hopline.natsUsers" -}}
 {{- $prefix := include "hopline.prefix" . -}}
@@ -20,6 +20,7 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- $groups := int .Values.streamGroups -}}
+{{- range .Values.layouts -}}{{- $groups = add $groups (int .streamGroups) | int -}}{{- end -}}
 {{- if gt $groups 1 -}}
 {{- range $key, $user := $users -}}
 {{- if $user.publish -}}

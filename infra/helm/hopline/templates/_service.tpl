@@ -96,6 +96,12 @@ spec:
             - name: HOPLINE_STREAM_GROUPS
               value: {{ . | quote }}
             {{- end }}
+            {{- if eq .role "relay" }}
+            {{- with include "hopline.layouts" $root }}
+            - name: HOPLINE_LAYOUTS
+              value: {{ . | quote }}
+            {{- end }}
+            {{- end }}
             {{- end }}
             {{- if and $root.Values.nats.enabled (not .withoutNats) }}
             - name: HOPLINE_REPLICAS
@@ -322,6 +328,7 @@ Arguments: root, name, entry, folder, values.
 -}}
 {{- if .root.Values.nats.enabled -}}{{- $_ := set $values "HOPLINE_REPLICAS" "nats.replicas" -}}{{- end -}}
 {{- if hasKey .root.Values "streamGroups" -}}{{- $_ := set $values "HOPLINE_STREAM_GROUPS" "streamGroups" -}}{{- end -}}
+{{- if eq .component "relay" -}}{{- $_ := set $values "HOPLINE_LAYOUTS" "layouts" -}}{{- end -}}
 {{- if eq .component "ingress" -}}{{- $_ := set $values "HOPLINE_PUBLIC_URL" "ingress.publicUrl" -}}{{- end -}}
 {{- if eq .component "console" -}}
 {{- $_ := set $values "HOPLINE_PORT" "console.service.port" -}}
@@ -363,4 +370,11 @@ Addresses, which probes use, are always allowed. Arguments: root, name, hosts, s
 {{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" $root.Values.settings) (dig "HOPLINE_ALLOWED_HOSTS" "" .settings) | toString -}}
 {{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}
 {{- ternary "*" (join "," $hosts) (eq $further "*") -}}
+{{- end -}}
+
+{{/* The value `layouts` in the form of HOPLINE_LAYOUTS. */}}
+{{- define "hopline.layouts" -}}
+{{- $layouts := list -}}
+{{- range .Values.layouts -}}{{- $layouts = append $layouts (printf "%d/%d" (int .shards) (int .streamGroups)) -}}{{- end -}}
+{{- join "," $layouts -}}
 {{- end -}}

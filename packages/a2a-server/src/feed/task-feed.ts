@@ -14,9 +14,8 @@ import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { ByteBudget } from './byte-budget.ts';
-import { FactRing } from './fact-ring.ts';
+import { FactRing, VisibleEntry } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
-import { VisibleEntry } from './visible-entry.ts';
 
 export type TaskChange = Exclude<Fact, ArtifactUpdated>;
 

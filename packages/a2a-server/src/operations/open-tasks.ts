@@ -30,7 +30,7 @@ export async function addToLists(
     if (!(thrown instanceof LogConflict)) throw fromLog(thrown, taskId);
   };
   await Promise.all([
-    log.taskLists.create(listKeyOf(taskId, entry, log.shards), entry).catch(unlessThere),
+    log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry).catch(unlessThere),
     // Servers and relays of the previous version know a task by this entry.
     log.tasks.create(taskId, entry).catch(unlessThere),
   ]);

@@ -1,5 +1,6 @@
-import { A2AError, decodeListTasks, type ListTasksRequest, type Task } from '@hopline/a2a';
+import { A2AError, decodeListTasks, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
+import { hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
@@ -17,7 +18,8 @@ const PAGE_CHARS_MAX = 4 * 1024 * 1024;
 const FIRST_ID = '-';
 
 /**
- * ListTasks: newest status first. The lists of the caller name its tasks; those of the page, and open ones, are read from the log. A task
+ * ListTasks: newest status first. The lists of the caller have what a page shows of ended tasks. Open tasks are read from the log, and so are ended
+ * ones whose row has not all that the request asks for: artifacts, a longer history than the row has room for, or a row of an earlier version. A task
  * whose status changes during paging moves to the front and may appear again on the first page; none is skipped. `totalSize` is true or
  * absent: with a filter it is known only if every task of the caller was read.
  */
@@ -25,13 +27,15 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
   const request = decodeListTasks(context.params);
   const after = request.pageToken === undefined ? undefined : positionOfToken(request.pageToken);
   context.hop.set({ [ATTR.genAiConversation]: request.contextId });
-  const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize } = request;
+  const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize, text } = request;
   const owned = await server.lists.of(context.caller);
   const matches = (task: IndexedTask) =>
     hasFacts(task) &&
     task.at >= sinceMs &&
     (contextId === undefined || task.contextId === contextId) &&
-    (state === undefined || task.state === state);
+    (state === undefined || task.state === state) &&
+    // A task whose row lacks its words is read, and may turn out not to match.
+    (text === undefined || task.listed === undefined || hasText(task.listed, text));
   const select = () => {
     const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
     return owned.select(matches, { after, sinceMs }, bounds).catch(thrown => {
@@ -39,14 +43,15 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
     });
   };
   // The open tasks and those that will probably be shown are read in one request.
-  const likely = (await select()).found.slice(0, pageSize);
+  const likely = (await select()).found.slice(0, pageSize).filter(task => !isShown(task, request));
   await refreshOpenTasks(server, context, owned, { contextId, likely });
   const { found, unreadTo } = await select();
   const { tasks, next, removed } = await readPage(server, context, request, owned, found);
   const later = unreadTo === undefined ? undefined : { at: unreadTo + 1, taskId: FIRST_ID };
   const position = next ?? later;
   const isFiltered = contextId !== undefined || state !== undefined || request.statusSinceMs !== undefined;
-  const total = isFiltered && !owned.isWhole ? undefined : owned.total(matches);
+  const isTotalKnown = text === undefined && (!isFiltered || owned.isWhole);
+  const total = isTotalKnown ? owned.total(matches) : undefined;
   return {
     tasks: tasks.map(task => context.dialect.encodeTask(task)),
     nextPageToken: position === undefined ? '' : tokenOf(position),
@@ -72,17 +77,21 @@ async function readPage(
   let [at, chars, removed] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
     const rest = candidates.slice(at, at + request.pageSize - tasks.length);
-    await owned.readRecords(rest);
+    await owned.readRecords(rest.filter(task => !isShown(task, request)));
     for (let first = 0; first < rest.length && chars < PAGE_CHARS_MAX; first += READS_AT_ONCE_MAX) {
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
-      const read = await Promise.all(batch.map(task => readTask(server, context, owned, task)));
-      for (const task of read) {
+      const read = await Promise.all(
+        batch.map(task => (isShown(task, request) ? taskOfRow(task) : readTask(server, context, owned, task))),
+      );
+      for (const [index, task] of read.entries()) {
         if (chars >= PAGE_CHARS_MAX) break;
         at += 1;
         if (task === undefined) removed += 1;
         // The log may be newer than the index.
         if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
+        const isSearched = request.text === undefined || batch[index]!.listed !== undefined;
+        if (!isSearched && !hasText(listedTaskOf(task), request.text!)) continue;
         const listed = listedForm(task, request);
         chars += JSON.stringify(listed).length;
         tasks.push(listed);
@@ -91,6 +100,17 @@ async function readPage(
   }
   tasks.sort((a, b) => comparePositions(positionOf(b), positionOf(a)));
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
+}
+
+/** Whether the row of a task has all that the request asks for. Without `historyLength` that is the newest messages that a row has room for. */
+function isShown(
+  task: IndexedTask,
+  { historyLength, includeArtifacts }: ListTasksRequest,
+): task is IndexedTask & { listed: ListedTask } {
+  const { listed, state } = task;
+  if (listed === undefined || listed.cut === true || includeArtifacts || !isTerminal(state)) return false;
+  const { history = [], messages } = listed;
+  return historyLength === undefined || historyLength <= history.length || history.length === messages;
 }
 
 /** undefined when retention has removed the task. */

@@ -19,7 +19,7 @@ type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webh
 type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
 export type QuotasOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'shards' | 'groups'>;
+  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
   limits: Limits;
   metrics: HopMetrics | undefined;

@@ -78,7 +78,7 @@ test('a tenant is full at exactly its share of the log, also for a process that 
 test('a process that starts does not count tasks whose records have already left the log', async t => {
   const log = createMemoryLog();
   const facts = Object.assign(Object.create(log.facts), {
-    extent: async () => toLogExtent([{ firstSeq: 10, lastSeq: 10, fill: 0.9, bytesMax: 1_000 }], log.shards),
+    extent: async () => toLogExtent([{ firstSeq: 10, lastSeq: 10, fill: 0.9, bytesMax: 1_000 }], log.layouts),
   });
   await log.tasks.put('gone', entry(ANNA, { bytes: 900, seq: 9 }));
   await log.tasks.put('stored', entry(CARL, { bytes: 900, seq: 10 }));

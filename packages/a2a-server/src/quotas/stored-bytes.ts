@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
-import { groupOf, isSameOwner, type Owner, shardOf } from '@hopline/events';
+import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type Log, type LogExtent, type TaskIndexEntry } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
@@ -79,7 +79,7 @@ export class BytesByTenant {
 }
 
 export type StoredBytesOptions = {
-  log: Pick<Log, 'tasks' | 'facts' | 'shards' | 'groups'>;
+  log: Pick<Log, 'tasks' | 'facts' | 'layouts'>;
   /** Share of the log's bytes that one tenant may store, 0 to 1. */
   shareMax: number;
   onLost(error: unknown): void;
@@ -88,24 +88,31 @@ export type StoredBytesOptions = {
 /** The bytes of each tenant in each stream group, because every group has its own sequences. */
 class BytesByGroup {
   readonly #log: StoredBytesOptions['log'];
-  readonly #groups: readonly BytesByTenant[];
+  readonly #groups = new Map<number, BytesByTenant>();
 
   constructor(log: StoredBytesOptions['log']) {
     this.#log = log;
-    this.#groups = Array.from({ length: log.groups }, () => new BytesByTenant());
   }
 
   set(taskId: string, entry: TaskIndexEntry): void {
-    this.#groups[groupOf(shardOf(taskId, this.#log.shards), this.#log.groups)]!.set(taskId, entry);
+    const { layouts } = this.#log;
+    const group = layouts.groupOf(layouts.shardOf(taskId));
+    let counted = this.#groups.get(group);
+    if (counted === undefined) {
+      counted = new BytesByTenant();
+      this.#groups.set(group, counted);
+    }
+    counted.set(taskId, entry);
   }
 
   of(owner: Owner): number {
-    return this.#groups.reduce((sum, group) => sum + group.of(owner), 0);
+    return [...this.#groups.values()].reduce((sum, group) => sum + group.of(owner), 0);
   }
 
   /** Forgets tasks whose newest record is gone. */
   removeGone(extent: LogExtent): void {
-    for (const [group, counted] of this.#groups.entries()) counted.removeBelow(extent.ofShard(group).firstSeq);
+    for (const [group, counted] of this.#groups)
+      counted.removeBelow(extent.ofShard(this.#log.layouts.shardsOf(group)[0]!).firstSeq);
   }
 }
 

@@ -3,7 +3,7 @@ import { A2AError } from '../errors.ts';
 import { type JsonObject, present, text } from '../json-value.ts';
 import type { ListTasksRequest } from '../requests.ts';
 import { flag, historyLength, optionalId } from '../schema/fields.ts';
-import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PAGE_TOKEN_CHARS_MAX } from '../schema/limits.ts';
+import { LIST_TEXT_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PAGE_TOKEN_CHARS_MAX } from '../schema/limits.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { TASK_STATES, type TaskState } from '../types.ts';
 import { withJsonNames } from './decode.ts';
@@ -34,6 +34,8 @@ export const listParams = Type.Object({
     Type.String({ pattern: TIMESTAMP, ...nullable, reason: 'must be a time in RFC 3339 format' }),
   ),
   includeArtifacts: flag,
+  // Hopline's addition. Other servers ignore it.
+  text: Type.Optional(Type.String({ maxLength: LIST_TEXT_CHARS_MAX, ...nullable })),
 });
 
 const check = paramsCheck(listParams);
@@ -50,6 +52,7 @@ export function decodeListTasks(params: unknown): ListTasksRequest {
     historyLength: history,
     statusTimestampAfter,
     includeArtifacts,
+    text: wanted,
   } = named as JsonObject;
   const state = status === ANY_STATE ? undefined : (text(status) as TaskState | undefined);
   return {
@@ -57,6 +60,7 @@ export function decodeListTasks(params: unknown): ListTasksRequest {
     includeArtifacts: includeArtifacts === true,
     ...present({
       contextId: text(contextId),
+      text: text(wanted),
       state,
       pageToken: text(pageToken),
       historyLength: (history as number | null | undefined) ?? undefined,

@@ -15,6 +15,8 @@ export const PAGE_SIZE_MAX = 100;
 export const PAGE_SIZE_DEFAULT = 50;
 /** Characters of a page token. Hopline's own tokens have fewer than 256. */
 export const PAGE_TOKEN_CHARS_MAX = 512;
+/** Text for which a list searches. */
+export const LIST_TEXT_CHARS_MAX = 256;
 /** Characters of a webhook's URL. */
 export const PUSH_URL_CHARS_MAX = 2048;
 /** Characters of a push configuration's id. */

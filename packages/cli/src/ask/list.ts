@@ -31,7 +31,7 @@ const OPTIONS = {
   state: parsed('STATE', `tasks in one state: ${STATES.join(', ')}`, stateNamed, STATES),
   since: parsed('TIME', 'tasks that changed since then: 30s, 15m, 2h, 7d, or a date', timeSince),
   limit: parsed('N', `maximum number of tasks, default ${LIMIT_DEFAULT}`, count({ min: 1, max: LIMIT_MAX })),
-  text: text('WORDS', 'tasks whose question or failure reason contains these words'),
+  text: text('WORDS', 'tasks whose question, answer or failure reason contains these words'),
   longer: parsed('TIME', 'tasks that took longer: 500ms, 30s, 15m, 2h', durationMs),
   watch: flag('lists again every two seconds until Ctrl-C; in a pipe, prints each task that changes'),
 };
@@ -95,7 +95,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
   }
 }
 
-/** Whether this command chooses the tasks, because A2A servers have no such filter. */
+/** Whether this command chooses the tasks, because A2A servers have no such filter. Hopline has one by text; other servers ignore it. */
 function isFiltered({ agent, text, longer }: ListOptions): boolean {
   return agent !== undefined || text !== undefined || longer !== undefined;
 }
@@ -104,9 +104,10 @@ function fits(task: Task, { agent, text, longer }: ListOptions): boolean {
   if (agent !== undefined && !agentsOf(task).includes(agent)) return false;
   if (longer !== undefined && !((durationMsOf(task) ?? 0) > longer)) return false;
   if (text === undefined) return true;
-  const { status, metadata, history = [] } = task;
+  const { status, metadata, history = [], artifacts = [] } = task;
   const questions = history.filter(({ role }) => role === 'ROLE_USER').map(({ parts }) => textOf(parts));
-  return [...questions, failureReason(status, metadata)].some(one => one.toLowerCase().includes(text.toLowerCase()));
+  const answers = artifacts.map(({ parts }) => textOf(parts));
+  return [...questions, ...answers, failureReason(status, metadata)].some(one => one.toLowerCase().includes(text.toLowerCase()));
 }
 
 /**
@@ -119,7 +120,7 @@ async function pageOf(
   sizeMax: number,
   pageToken: string | undefined,
 ): Promise<TaskPage> {
-  const { context, state, since } = options;
+  const { context, state, since, text } = options;
   const isDetailed = !json || isFiltered(options);
   const pageSize = Math.min(sizeMax, isDetailed ? DETAILED_PAGE_SIZE_MAX : PAGE_SIZE_MAX);
   const filters = {
@@ -128,6 +129,7 @@ async function pageOf(
     ...(context !== undefined && { contextId: context }),
     ...(state !== undefined && { state }),
     ...(since !== undefined && { statusSince: since }),
+    ...(text !== undefined && { text }),
     ...(pageToken !== undefined && { pageToken }),
   };
   for (const size of isDetailed ? new Set([pageSize, 1]) : [])

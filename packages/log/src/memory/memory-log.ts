@@ -1,4 +1,4 @@
-import { SHARDS_DEFAULT } from '@hopline/events';
+import { Layouts, SHARDS_DEFAULT } from '@hopline/events';
 import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
 import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT, TENANT_ITEMS_MAX_DEFAULT } from '../work-queue.ts';
@@ -50,7 +50,7 @@ export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
 const ACK_WAIT_MS = 5_000;
 
 type Store = {
-  shards: number;
+  layouts: Layouts;
   recordBytesMax: number;
   faults: Faults;
   inputs: MemoryStream;
@@ -67,15 +67,15 @@ type Store = {
 };
 
 export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  const shards = options.shards ?? SHARDS_DEFAULT;
+  const layouts = Layouts.one(options.shards ?? SHARDS_DEFAULT);
   const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
   const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0, staleTails: 0 };
   return openMemoryLog({
-    shards,
+    layouts,
     recordBytesMax,
     faults,
-    inputs: new MemoryStream(faults, shards, recordBytesMax),
-    facts: new MemoryStream(faults, shards, recordBytesMax, options.factsBytesMax),
+    inputs: new MemoryStream(faults, layouts, recordBytesMax),
+    facts: new MemoryStream(faults, layouts, recordBytesMax, options.factsBytesMax),
     items: new MemoryItems(),
     listeners: new Set(),
     members: new Set(),
@@ -105,8 +105,8 @@ function openMemoryLog(store: Store): MemoryLog {
   const closed = closing.signal;
   const reconnects = new Set<() => void>();
   return {
-    shards: store.shards,
-    groups: 1,
+    layouts: store.layouts,
+    shards: store.layouts.shards,
     recordBytesMax: store.recordBytesMax,
     inputs: new MemoryInputs(store.inputs, closed),
     facts: new MemoryFacts(store.facts, store.faults, closed, reconnects, store.follow),

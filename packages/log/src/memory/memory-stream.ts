@@ -1,4 +1,4 @@
-import { shardOf } from '@hopline/events';
+import type { Layouts } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
 import { type LogExtent, type ReadStart, toLogExtent } from '../fact-log.ts';
 import { requireRecordId, requireTaskId } from '../names.ts';
@@ -46,7 +46,7 @@ export class MemoryStream {
   readonly #faults: Faults;
   readonly #recordBytesMax: number;
   readonly #bytesMax: number;
-  readonly #shards: number;
+  readonly #layouts: Layouts;
   readonly #ids = new Map<string, number>();
   readonly #byTask = new Map<string, StoredText[]>();
   readonly #byShard = new Map<number, StoredText[]>();
@@ -57,9 +57,9 @@ export class MemoryStream {
   #seq = 0;
 
   /** When all records together exceed `bytesMax` bytes, the oldest are removed. */
-  constructor(faults: Faults, shards: number, recordBytesMax: number, bytesMax = Number.POSITIVE_INFINITY) {
+  constructor(faults: Faults, layouts: Layouts, recordBytesMax: number, bytesMax = Number.POSITIVE_INFINITY) {
     this.#faults = faults;
-    this.#shards = shards;
+    this.#layouts = layouts;
     this.#recordBytesMax = recordBytesMax;
     this.#bytesMax = bytesMax;
   }
@@ -121,7 +121,7 @@ export class MemoryStream {
     const bytesMax = this.#bytesMax;
     const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
     const bounds = Number.isFinite(bytesMax) && { bytesMax };
-    return toLogExtent([{ firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds }], this.#shards);
+    return toLogExtent([{ firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds }], this.#layouts);
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */
@@ -173,7 +173,7 @@ export class MemoryStream {
     this.#bytes = this.#all.reduce((sum, { bytes }) => sum + bytes, 0);
     const kept = this.ofTask(taskId, below);
     this.#byTask.set(taskId, kept);
-    const shard = shardOf(taskId, this.#shards);
+    const shard = this.#layouts.shardOf(taskId);
     const ofShard = this.#byShard.get(shard) ?? [];
     this.#byShard.set(
       shard,
@@ -199,7 +199,7 @@ export class MemoryStream {
     const stored: StoredText = { seq: this.#seq, taskId, id, json, bytes, at: Date.now(), ...more };
     this.#ids.set(id, stored.seq);
     push(this.#byTask, taskId, stored);
-    push(this.#byShard, shardOf(taskId, this.#shards), stored);
+    push(this.#byShard, this.#layouts.shardOf(taskId), stored);
     this.#all.push(stored);
     this.#bytes += bytes;
     while (this.#bytes > this.#bytesMax) this.expireAll(this.#all[0]!.seq + 1);

@@ -23,7 +23,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
     store: log.leases,
     presence: log.presence,
     keys: RELAY,
-    shards: SHARDS,
+    shards: () => SHARDS,
     instance,
     heartbeatMs: 20,
     leaseMs: 400,
@@ -484,7 +484,7 @@ for (const writeMs of [100, 200]) {
   test(`with writes of ${writeMs} ms no shard moves needlessly, and the shards of a dead process are taken in time`, async t => {
     const time = virtualTime(t);
     const log = createMemoryLog();
-    const options = { ...time.options, shards: 16 };
+    const options = { ...time.options, shards: () => 16 };
     const dying = withSlowWrites(log, writeMs);
     const starting = Promise.all([member(dying, 'a', options), member(withSlowWrites(log, writeMs), 'b', options)]);
     await time.advance(10_000);

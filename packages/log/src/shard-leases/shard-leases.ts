@@ -33,7 +33,8 @@ export type LeaseOptions = {
   store: KeyValue<LeaseValue>;
   presence: Presence;
   keys: LeaseKeys;
-  shards: number;
+  /** Number of shards now. It grows when a layout is added. */
+  shards: () => number;
   /** Unique to this run of the process. */
   instance: string;
   heartbeatMs: number;
@@ -221,7 +222,7 @@ export class ShardLeases {
     const { instance, now, shards } = this.#options;
     if (this.#view.isCurrent(now())) {
       this.#findGone();
-      const { take, release } = planShare(this.#view.leases(shards), instance, this.held);
+      const { take, release } = planShare(this.#view.leases(shards()), instance, this.held);
       for (const shard of release) this.#change(shard, () => this.#release(shard));
       for (const shard of take) this.#change(shard, () => this.#take(shard));
     }

@@ -1,0 +1,50 @@
+import { A2AError } from '@hopline/a2a';
+import { logSettingsOf } from '@hopline/local-cluster';
+import type { CommandContext } from '../command/command.ts';
+import { command } from '../command/command.ts';
+import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { optional } from '../command/subjects.ts';
+import { UsageError } from '../command/usage-error.ts';
+
+const SIZE = /^(\d{1,3})\/(\d{1,2})$/;
+
+export const layout = command({
+  name: 'layout',
+  subject: optional('[SHARDS/GROUPS]', 'at most one layout, such as 64/4'),
+  summary: 'adds a layout of shards and stream groups to the log, while the cluster runs',
+  details:
+    'new tasks are in it 10 minutes later, others stay where they are; prints all layouts with their beginnings, and only prints them without SHARDS/GROUPS',
+  asksNoServer: true,
+  options: {},
+  notes:
+    'Reads NATS (NATS_URL, default: the local cluster of `npm start`) as the user `admin`. Every service must have a version with this command, and ' +
+    'the NATS users permissions for the streams of all layouts together (`node infra/nats/main.ts --groups`). A layout cannot be removed.',
+  run: ({ subject }, context) => addOrPrint(subject, context),
+});
+
+async function addOrPrint(text: string | undefined, { json, output, environment }: CommandContext): Promise<ExitCode> {
+  const size = SIZE.exec(text ?? '');
+  if (text !== undefined && size === null) throw new UsageError(`layout requires SHARDS/GROUPS, such as 64/4, not ${text}`);
+  const log = logSettingsOf(environment, 'admin');
+  // Loaded on demand: the other commands need no broker.
+  const [{ LOG_SETTINGS, addLayoutFromSettings }, { ConfigError, defineConfig }] = await Promise.all([
+    import('@hopline/log-jetstream'),
+    import('@hopline/lifecycle'),
+  ]);
+  try {
+    await addLayoutFromSettings(defineConfig(LOG_SETTINGS).load({ ...environment, ...log }), {
+      size: size === null ? undefined : { shards: Number(size[1]), groups: Number(size[2]) },
+      onLayout: ({ begins, shards, groups }) => {
+        const from = begins === 0 ? 'the beginning' : new Date(begins).toISOString();
+        output.line(
+          json ? JSON.stringify({ begins, shards, groups }) : `${shards} shards in ${groups} stream groups from ${from} on`,
+        );
+      },
+    });
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new A2AError('UNAVAILABLE', { detail: `the layout may not be added, repeat the command: ${reason}`, cause: thrown });
+  }
+  return EXIT.ok;
+}

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { endedKey, isEndedTasks, type ListedTask, listPrefixOf } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { until } from '../../../test/kit/until.ts';
+import { kill, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+
+const ROLE = 'agent.echo';
+const OPEN = { kind: 'open', lane: 'l', artifact: { artifactId: 'x', name: 'answer' } } as const;
+const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
+const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
+
+/** The row of an ended task, when its list has it. */
+async function listedOf(log: MemoryLog, taskId: string): Promise<ListedTask | undefined> {
+  let row: ListedTask | undefined;
+  await until(async () => {
+    const found = await log.taskLists.get(endedKey(listPrefixOf(taskId, { role: ROLE }, log.layouts)));
+    const task = found && isEndedTasks(found.value) ? found.value.ended.find(([id]) => id === taskId) : undefined;
+    row = task?.[6];
+    return task !== undefined;
+  });
+  return row;
+}
+
+/** Counts the reads of tasks in a log. */
+function countReads(log: MemoryLog): () => number {
+  let reads = 0;
+  const { facts } = log;
+  const read = facts.read.bind(facts);
+  facts.read = (...args) => {
+    reads += 1;
+    return read(...args);
+  };
+  return () => reads;
+}
+
+test('the row of an ended task has what a list shows, and its relay reads no task for it', async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const reads = countReads(own);
+  const relay = await relayOn(own, { moveMs: 20 });
+  await sendMessage(log, 't', { text: 'a question' });
+  await write(writerOf(log), OPEN, { kind: 'text', lane: 'l', tokens: ['an ', 'answer'] }, COMPLETED);
+  const listed = await listedOf(log, 't');
+  assert.equal(listed?.messages, 1);
+  assert.deepEqual(
+    listed.history?.map(({ parts }) => parts),
+    [[{ text: 'a question' }]],
+  );
+  assert.equal(listed.answer, 'an answer');
+  assert.equal(reads(), 0);
+  await relay.stop();
+});
+
+test('a relay that took over in the middle of a task reads it for its row', async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const first = await relayOn(own, { moveMs: 20 });
+  await sendMessage(log, 't', { text: 'a question' });
+  await write(writerOf(log), WAITS);
+  await storedWhen(log, ({ aggregate }) => aggregate.state === WAITS.state, 't');
+  await kill(own, first);
+  const second = await relayOn(log.another(), { moveMs: 20, inputTimeoutMs: 1 });
+  const listed = await listedOf(log, 't');
+  assert.deepEqual(
+    listed?.history?.map(({ parts }) => parts),
+    [[{ text: 'a question' }]],
+  );
+  await second.stop();
+});

@@ -1,0 +1,103 @@
+import { type Artifact, isTerminal, type Part } from '@hopline/a2a';
+import { type ArtifactUpdated, type Fact, isVisible, shardOf } from '@hopline/events';
+import { LISTED_TEXT_BYTES_MAX, type ListedTask, type Log, listedTaskOf, readTask } from '@hopline/log';
+import { TaskViewBuilder } from '@hopline/task';
+import type { StoredStep } from './pipeline-context.ts';
+
+/** Open tasks whose facts are kept. Those that changed longest ago are dropped first, and read from the log when they end. */
+const TASKS_MAX = 4_096;
+/** UTF-16 units of JSON of the facts that are kept of one task. A task with more is read from the log when it ends. */
+const TASK_UNITS_MAX = 16 * 1024;
+
+type Kept = {
+  builder: TaskViewBuilder;
+  generation: number;
+  units: number;
+  /** UTF-16 units of the text that is kept of each artifact. */
+  textChars: Map<string, number>;
+};
+
+/**
+ * What lists show of the tasks of this relay, gathered from the facts that it stores: the end of a task, which writes its row, then needs no read of
+ * the log. It keeps only the beginnings of the texts of artifacts.
+ */
+export class ShownTasks {
+  readonly #log: Pick<Log, 'facts' | 'layouts'>;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(log: Pick<Log, 'facts' | 'layouts'>) {
+    this.#log = log;
+  }
+
+  /** Takes the facts of a stored step. Called once for each, in order. */
+  stored({ facts, aggregate }: Pick<StoredStep, 'facts' | 'aggregate'>): void {
+    const { taskId } = aggregate;
+    if (facts.length === 0) return;
+    const isFirst = facts[0]!.kind === 'task.created';
+    const kept = isFirst
+      ? { builder: new TaskViewBuilder(), generation: 0, units: 0, textChars: new Map() }
+      : this.#kept.get(taskId);
+    if (kept === undefined) return;
+    this.#kept.delete(taskId);
+    // Another relay has written in between.
+    if (kept.generation + facts.filter(isVisible).length !== aggregate.generation) return;
+    kept.generation = aggregate.generation;
+    for (const fact of facts) keep(kept, fact);
+    if (kept.units > TASK_UNITS_MAX) return;
+    this.#kept.set(taskId, kept);
+    if (this.#kept.size > TASKS_MAX) this.#kept.delete(this.#kept.keys().next().value!);
+  }
+
+  /** What lists show of a task that has ended. `at`: as in its row. Undefined if the log has lost its beginning or does not answer: lists then read the task. */
+  async ended({ aggregate }: Pick<StoredStep, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
+    const { taskId, generation } = aggregate;
+    const kept = this.#kept.get(taskId);
+    this.#kept.delete(taskId);
+    if (kept?.generation === generation) return listedTaskOf(kept.builder.view!.task, at);
+    try {
+      const newest = await this.#log.facts.last(taskId);
+      if (newest === undefined || !isTerminal(newest.record.aggregate.state)) return undefined;
+      const read = new TaskViewBuilder();
+      for await (const { record } of readTask(this.#log.facts, newest)) read.add(record);
+      return read.view && listedTaskOf(read.view.task, at);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The shard has another owner. */
+  forget(shard: number): void {
+    for (const taskId of this.#kept.keys()) if (shardOf(taskId, this.#log.layouts) === shard) this.#kept.delete(taskId);
+  }
+}
+
+function keep(kept: Kept, fact: Fact): void {
+  switch (fact.kind) {
+    case 'artifact.updated':
+      keepText(kept, fact);
+      return;
+    case 'task.created':
+    case 'message.received':
+    case 'status.changed':
+      kept.units += JSON.stringify(fact).length;
+      kept.builder.addFact(fact);
+  }
+}
+
+/** An artifact without its text beyond the beginning, and without parts of other kinds. */
+function keepText(kept: Kept, fact: ArtifactUpdated): void {
+  const { artifact, append } = fact.event.artifactUpdate;
+  const { artifactId, name } = artifact;
+  const known = kept.textChars.get(artifactId);
+  const chars = append === true ? (known ?? 0) : 0;
+  if (known !== undefined && append === true && chars >= LISTED_TEXT_BYTES_MAX) return;
+  let text = '';
+  for (const part of artifact.parts) text += part.text ?? '';
+  text = text.slice(0, LISTED_TEXT_BYTES_MAX - chars);
+  kept.textChars.set(artifactId, chars + text.length);
+  const parts: Part[] = text === '' ? [] : [{ text }];
+  const beginning: Artifact = { artifactId, ...(name !== undefined && { name }), parts };
+  kept.units += JSON.stringify(beginning).length;
+  const artifactUpdate = { ...fact.event.artifactUpdate, artifact: beginning };
+  kept.builder.addFact({ ...fact, event: { artifactUpdate } });
+}
