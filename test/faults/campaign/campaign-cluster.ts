@@ -13,9 +13,21 @@ import { type NatsServer, startNats, startNatsCluster } from '../../support/nats
 import { monotonicMs, RUNS_FOLDER } from './agents/run-file.ts';
 import { SteppedClock } from './stepped-clock.ts';
 
-/** Processes of each service and agent; every one has a sibling that can take over. They are next to each other in `replicas`. */
+/** Processes of each service and agent unless `ClusterSize` has another number; every one has a sibling that can take over. They are next to each other in `replicas`. */
 export const REPLICAS = 2;
-const NODES = ['nats-1', 'nats-2', 'nats-3'];
+
+/** The size of the cluster of every class. Supervisors, notifiers and agents stay pairs. */
+export type ClusterSize = {
+  /** nats-servers; 1 if streams have one replica. */
+  nodes: number;
+  /** Stream groups of the log. */
+  groups: number;
+  /** An even number, so that siblings stay next to each other in `replicas`. */
+  relays: number;
+  ingresses: number;
+};
+
+export const SIZE_DEFAULT: ClusterSize = { nodes: 1, groups: 1, relays: REPLICAS, ingresses: REPLICAS };
 
 const SERVICES = ['relay', 'supervisor', 'notifier', 'sub-agent', 'ingress'] as const;
 export type ServiceName = (typeof SERVICES)[number];
@@ -31,8 +43,9 @@ const ENV = {
 };
 
 export type ClusterNeeds = {
-  /** Replicas of each stream. With 3, NATS is a cluster of three servers. */
+  /** Replicas of each stream. With 3, NATS is a cluster of `size.nodes` servers. */
   replicas: 1 | 3;
+  size: ClusterSize;
   /** True if every service reaches NATS through its own proxies. */
   proxied?: boolean;
   /** The system clock of each service can be set. */
@@ -48,7 +61,7 @@ export type ClusterNeeds = {
 /** One service process with its connection to NATS and, if a class needs it, its clock. */
 export type Replica = { service: ServiceName; process: ServiceProcess; proxies: NatsProxy[]; clock?: SteppedClock };
 
-/** Every service as two processes, a remote agent as a process, and NATS as one server or three. */
+/** Every service as two processes or more, a remote agent as a process, and NATS as one server or a cluster. */
 export class CampaignCluster implements AsyncDisposable {
   readonly replicas: Replica[] = [];
   readonly remoteAgent: ServiceProcess;
@@ -78,18 +91,19 @@ export class CampaignCluster implements AsyncDisposable {
   }
 
   static async start(needs: ClusterNeeds): Promise<CampaignCluster> {
-    const { replicas, proxied = false, clocks = false, env = {}, store, syncInterval } = needs;
+    const { replicas, size, proxied = false, clocks = false, env = {}, store, syncInterval } = needs;
     const nats =
       replicas === 1
         ? new Map([['nats-1', await startNats(store === undefined ? {} : { dir: store })]])
-        : (await startNatsCluster(NODES, { syncInterval })).servers;
+        : (await startNatsCluster(nodeNames(size.nodes), { syncInterval })).servers;
     const servers = [...nats.values()].map(({ url }) => url);
     const maxBytes = maxBytesOf(env);
-    // Creates the streams first, so that twelve processes need not race for it.
+    // Creates the streams first, so that the service processes need not race for it.
     const log = await openJetStreamLog({
       servers: servers.join(','),
       name: 'campaign',
       replicas,
+      groups: size.groups,
       maxBytes,
       openTimeoutMs: 60_000,
     });
@@ -100,8 +114,9 @@ export class CampaignCluster implements AsyncDisposable {
     const cluster = new CampaignCluster({ remoteAgent, nats, log, runsFolder, store }, jsm, nc);
     try {
       await remoteAgent.start();
-      const settings = { ...ENV, HOPLINE_REPLICAS: String(replicas), [RUNS_FOLDER]: runsFolder, ...env };
-      for (const service of SERVICES) await cluster.#add(service, settings, { proxied, clocks });
+      const layout = { HOPLINE_REPLICAS: String(replicas), HOPLINE_STREAM_GROUPS: String(size.groups) };
+      const settings = { ...ENV, ...layout, [RUNS_FOLDER]: runsFolder, ...env };
+      for (const service of SERVICES) await cluster.#add(service, settings, { proxied, clocks, count: countOf(service, size) });
       await Promise.all(cluster.replicas.map(({ process }) => process.start()));
       return cluster;
     } catch (error) {
@@ -142,10 +157,10 @@ export class CampaignCluster implements AsyncDisposable {
   async #add(
     service: ServiceName,
     settings: Record<string, string>,
-    { proxied, clocks }: Required<Pick<ClusterNeeds, 'proxied' | 'clocks'>>,
+    { proxied, clocks, count }: Required<Pick<ClusterNeeds, 'proxied' | 'clocks'>> & { count: number },
   ): Promise<void> {
     for (const agent of service === 'sub-agent' ? this.#agents() : [undefined]) {
-      for (let number = 1; number <= REPLICAS; number += 1) {
+      for (let number = 1; number <= count; number += 1) {
         const proxies = proxied ? await Promise.all([...this.nats.values()].map(({ port }) => startNatsProxy(port))) : [];
         const urls = proxied ? proxies : [...this.nats.values()];
         const instance = [service, ...(agent ? [agent.name] : []), number].join('-');
@@ -167,6 +182,13 @@ export class CampaignCluster implements AsyncDisposable {
     const reader = { name: 'reader', adapter: 'a2a', url: this.remoteAgent.url, skills };
     return [{ name: 'writer', adapter: 'module', path: 'test/faults/campaign/agents/writer.ts' } as { name: string }, reader];
   }
+}
+
+const nodeNames = (nodes: number) => Array.from({ length: nodes }, (_, index) => `nats-${index + 1}`);
+
+function countOf(service: ServiceName, { relays, ingresses }: ClusterSize): number {
+  if (service === 'relay') return relays;
+  return service === 'ingress' ? ingresses : REPLICAS;
 }
 
 function remoteSpec(runsFolder: string): ServiceSpec {

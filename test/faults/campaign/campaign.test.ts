@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runCampaign } from './campaign.ts';
+import { SIZE_DEFAULT } from './campaign-cluster.ts';
 import { FAULT_CLASSES } from './fault-classes.ts';
 
 /** Classes that run here with a few faults each. `npm run faults` runs every class for longer. */
@@ -14,6 +15,7 @@ test('every promise holds for all tasks of a short campaign: relay killed, rolli
   const results = await runCampaign({
     classes: FAULT_CLASSES.filter(({ name }) => CLASSES.includes(name)),
     replicas: 1,
+    size: SIZE_DEFAULT,
     tasks: TASKS,
     seed: 1,
     concurrency: CONCURRENCY,

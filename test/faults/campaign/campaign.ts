@@ -7,7 +7,7 @@ import { canMountDisk, mountDisk } from '../../support/small-disk.ts';
 import { historyOf } from '../../support/task-promises.ts';
 import { generationOf, startWebhook } from '../../support/webhooks/webhook.ts';
 import { monotonicMs, readRuns } from './agents/run-file.ts';
-import { CampaignCluster } from './campaign-cluster.ts';
+import { CampaignCluster, type ClusterSize } from './campaign-cluster.ts';
 import { CampaignClient } from './client.ts';
 import { clusterKeyOf, type FaultClass, needsOf } from './fault-classes.ts';
 import { FAKETIME } from './stepped-clock.ts';
@@ -20,6 +20,7 @@ export type CampaignOptions = {
   tasks: number;
   classes: readonly FaultClass[];
   replicas: 1 | 3;
+  size: ClusterSize;
   seed: number;
   /** Clients with a task at one time. */
   concurrency: number;
@@ -87,7 +88,7 @@ async function* onOneCluster(remaining: FaultClass[], tasks: number, options: Ca
   }
   const disk = diskBytes === undefined ? undefined : mountDisk(diskBytes);
   try {
-    await using cluster = await CampaignCluster.start(needsOf(remaining[0]!, options.replicas, disk?.path));
+    await using cluster = await CampaignCluster.start(needsOf(remaining[0]!, options, disk?.path));
     for (let faultClass = remaining.shift(); faultClass !== undefined; faultClass = remaining.shift()) {
       const run = new ClassRun(faultClass, cluster, options);
       const result = await run.run(tasks);

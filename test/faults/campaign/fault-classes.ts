@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FACTS_STREAM, INPUTS_STREAM } from '@hopline/log-jetstream';
+import { LogNames } from '@hopline/log-jetstream';
 import type { Random } from '../../simulator/random.ts';
 import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
@@ -190,7 +190,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   },
   {
     name: 'NATS node SIGKILL',
-    what: 'SIGKILL of one of three nodes, back after 2 to 10 s',
+    what: 'SIGKILL of one node, back after 2 to 10 s',
     replicas: [3],
     faultsMin: 5,
     quietMs: NATS_QUIET_MS,
@@ -199,19 +199,20 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   },
   {
     name: 'NATS leader SIGKILL',
-    what: 'SIGKILL of the node that leads the inputs or the facts, back after 2 to 10 s',
+    what: 'SIGKILL of the node that leads inputs or facts of a stream group, back after 2 to 10 s',
     replicas: [3],
     faultsMin: 5,
     quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => {
-      const leader = await cluster.leaderOf(random.pick([INPUTS_STREAM, FACTS_STREAM]));
+      const { inputsStreams, factsStreams } = new LogNames('', cluster.log.groups);
+      const leader = await cluster.leaderOf(random.pick([...inputsStreams, ...factsStreams]));
       await away([serverNamed(cluster, leader)], random.between(2_000, 10_000));
     },
   },
   {
     name: 'NATS node SIGSTOP',
-    what: 'SIGSTOP of one of three nodes, SIGCONT 5 to 15 s later',
+    what: 'SIGSTOP of one node, SIGCONT 5 to 15 s later',
     replicas: [3],
     faultsMin: 4,
     quietMs: NATS_QUIET_MS,
@@ -225,7 +226,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   },
   {
     name: 'NATS majority SIGKILL',
-    what: 'SIGKILL of two of three nodes, back after 3 to 10 s: nothing can be stored meanwhile',
+    what: 'SIGKILL of all nodes but one, back after 3 to 10 s: nothing can be stored meanwhile',
     replicas: [3],
     faultsMin: 4,
     quietMs: NATS_QUIET_MS,
@@ -366,7 +367,11 @@ export function clusterKeyOf({ needs = {} }: FaultClass): string {
   return JSON.stringify([proxied, clocks, env, diskBytes, syncInterval]);
 }
 
-export function needsOf({ needs = {} }: FaultClass, replicas: 1 | 3, store: string | undefined): ClusterNeeds {
+export function needsOf(
+  { needs = {} }: FaultClass,
+  { replicas, size }: Pick<ClusterNeeds, 'replicas' | 'size'>,
+  store: string | undefined,
+): ClusterNeeds {
   const { proxied = false, clocks = false, env = {}, syncInterval } = needs;
-  return { replicas, proxied, clocks, env, ...(store !== undefined && { store }), ...(syncInterval && { syncInterval }) };
+  return { replicas, size, proxied, clocks, env, ...(store !== undefined && { store }), ...(syncInterval && { syncInterval }) };
 }

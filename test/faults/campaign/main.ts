@@ -2,15 +2,22 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { machine } from '../../bench/measure/machine.ts';
 import { type ClassResult, runCampaign } from './campaign.ts';
+import { SIZE_DEFAULT } from './campaign-cluster.ts';
 import { FAULT_CLASSES } from './fault-classes.ts';
 import { type CampaignReport, markdownOf } from './report.ts';
 
 const USAGE = `Runs tasks on real processes and a real NATS while faults happen, and verifies every promise for every task.
 
   npm run faults [-- --tasks N] [--replicas 1|3] [--seed S] [--class NAME]… [--report FILE]
+  npm run faults -- --replicas 3 --nodes 5 --groups 4 --relays 4 --ingresses 3
 
 --tasks N        of all classes together, at least (default 5000)
---replicas N     1: one nats-server (default); 3: three of them, streams with three replicas
+--replicas N     1: one nats-server (default); 3: streams with three replicas
+--nodes N        nats-servers with --replicas 3 (default 3)
+--groups N       stream groups of the log (default 1)
+--relays N       processes of the relay, an even number (default 2)
+--ingresses N    processes of the ingress (default 2)
+--faults N       minimum number of faults of each class, in place of its own
 --seed S         decides tasks and faults (default 1); their timing depends on the machine
 --class NAME     only this class; may be repeated. Classes with their number of replicas:
 CLASSES
@@ -37,6 +44,11 @@ async function main(args: string[]): Promise<number> {
     options: {
       tasks: { type: 'string', default: '5000' },
       replicas: { type: 'string', default: '1' },
+      nodes: { type: 'string' },
+      groups: { type: 'string', default: String(SIZE_DEFAULT.groups) },
+      relays: { type: 'string', default: String(SIZE_DEFAULT.relays) },
+      ingresses: { type: 'string', default: String(SIZE_DEFAULT.ingresses) },
+      faults: { type: 'string' },
       seed: { type: 'string', default: '1' },
       concurrency: { type: 'string', default: '30' },
       class: { type: 'string', multiple: true, default: [] },
@@ -52,6 +64,18 @@ async function main(args: string[]): Promise<number> {
   }
   const replicas = count('--replicas', values.replicas);
   if (replicas !== 1 && replicas !== 3) throw new Error('--replicas must be 1 or 3');
+  const size = {
+    nodes: count('--nodes', values.nodes ?? String(replicas)),
+    groups: count('--groups', values.groups),
+    relays: count('--relays', values.relays),
+    ingresses: count('--ingresses', values.ingresses),
+  };
+  if (size.nodes < replicas || (replicas === 1 && size.nodes !== 1))
+    throw new Error(
+      `--nodes must be ${replicas === 1 ? '1 with --replicas 1' : '3 or more with --replicas 3'}, not ${size.nodes}`,
+    );
+  if (size.relays < 2 || size.relays % 2 !== 0) throw new Error(`--relays must be an even number, not ${size.relays}`);
+  if (size.ingresses < 2) throw new Error(`--ingresses must be 2 or more, not ${size.ingresses}`);
   const known = FAULT_CLASSES.filter(faultClass => faultClass.replicas.includes(replicas));
   const missing = values.class.find(name => !known.some(faultClass => faultClass.name === name));
   if (missing !== undefined) throw new Error(`there is no class "${missing}" with ${replicas} replicas; see --help`);
@@ -67,6 +91,7 @@ async function main(args: string[]): Promise<number> {
     date: new Date().toISOString().slice(0, 10),
     seed,
     replicas,
+    size,
     concurrency,
     seconds: Math.round((performance.now() - startedAt) / 1_000),
     machine: found,
@@ -77,7 +102,17 @@ async function main(args: string[]): Promise<number> {
     writeFileSync(`${values.report}.md`, markdownOf(reportOf(results)));
     writeFileSync(`${values.report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
   };
-  const results = await runCampaign({ tasks, classes, replicas, seed, concurrency, print, onResults });
+  const results = await runCampaign({
+    tasks,
+    classes,
+    replicas,
+    size,
+    seed,
+    concurrency,
+    ...(values.faults !== undefined && { faultsMin: count('--faults', values.faults) }),
+    print,
+    onResults,
+  });
   print(`\n${markdownOf(reportOf(results))}`);
   for (const { name, violations } of results) {
     for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {

@@ -1,10 +1,12 @@
 import type { Machine } from '../../bench/measure/machine.ts';
 import type { ClassResult } from './campaign.ts';
+import type { ClusterSize } from './campaign-cluster.ts';
 
 export type CampaignReport = {
   date: string;
   seed: number;
   replicas: 1 | 3;
+  size: ClusterSize;
   concurrency: number;
   seconds: number;
   machine: Machine;
@@ -15,12 +17,12 @@ const HEAD = `| fault | faults | tasks | failed tasks and calls | lost, doubled,
 |---|---|---|---|---|---|---|---|`;
 
 /** The report as Markdown. */
-export function markdownOf({ date, seed, replicas, concurrency, seconds, machine, classes }: CampaignReport): string {
+export function markdownOf({ date, seed, replicas, size, concurrency, seconds, machine, classes }: CampaignReport): string {
   const tasks = sum(classes, ({ tasks: count }) => count);
   const violations = sum(classes, ({ violations: list }) => list.length);
   const rows = classes.map(rowOf);
   return `${date}, ${machine.commit}: ${tasks} tasks, ${sum(classes, ({ faults }) => faults)} faults, ${violations} violations, in ${Math.round(seconds / 60)} minutes.
-Streams with ${replicas === 1 ? '1 replica on one nats-server' : '3 replicas on three nats-servers'}; ${concurrency} tasks at one time; seed ${seed}.
+Streams with ${replicas === 1 ? '1 replica on one nats-server' : `3 replicas on ${size.nodes} nats-servers`}, ${size.groups} stream groups, ${size.relays} relays, ${size.ingresses} ingresses; ${concurrency} tasks at one time; seed ${seed}.
 ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}; Node ${machine.node}, nats-server ${machine.natsServer}.
 ${sum(classes, ({ events }) => events)} events reached viewers over ${sum(classes, ({ reconnects }) => reconnects)} resumed streams; ${sum(classes, ({ audited }) => audited)} tasks were audited.
 
