@@ -205,7 +205,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster, random }) => {
-      const { inputsStreams, factsStreams } = new LogNames('', cluster.log.groups);
+      const { inputsStreams, factsStreams } = new LogNames('', cluster.log.layouts.groups);
       const leader = await cluster.leaderOf(random.pick([...inputsStreams, ...factsStreams]));
       await away([serverNamed(cluster, leader)], random.between(2_000, 10_000));
     },
