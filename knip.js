@@ -73,6 +73,7 @@ const config = ({ production = false }) => ({
         '**/main.ts',
         'repo/write-*.ts',
         'kubernetes/{version-before.ts,load-client.mjs,schemas/write-schemas.ts}',
+        'upgrade/record-cluster.ts',
         'conformance/tck.ts',
         'faults/campaign/agents/*.ts',
         'support/agents/graphs/*.ts',

@@ -298,6 +298,10 @@ test('every command of the package runs on the lowest Node that it declares and 
       backup: [{ args: ['backup', at('backup')], prints: /messages/ }],
       // By now the server has created the streams.
       restore: [{ args: ['restore', at('backup')], code: 2 }],
+      layout: [
+        { args: ['layout'], prints: /^16 shards in 1 stream groups from the beginning on/ },
+        { args: ['layout', '2/3'], code: 1 },
+      ],
       agent: [
         { args: ['agent', echo.path, '--name', `other-${index}`], until: /other/ },
         isLowest

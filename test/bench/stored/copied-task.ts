@@ -1,5 +1,5 @@
 import type { TaskState } from '@hopline/a2a';
-import type { EndedTask, TaskIndexEntry } from '@hopline/log';
+import type { EndedTask, ListedTask, TaskIndexEntry } from '@hopline/log';
 
 /**
  * The records of an ended task as a relay stored them, from which copies under other ids are made: the same bytes, except ids, owner, times,
@@ -18,6 +18,8 @@ export type StoredTask = {
   /** Headers of its facts: message ids, without their task id and their number. */
   relay: string;
   entry: TaskIndexEntry;
+  /** What its row shows. */
+  listed: ListedTask;
 };
 
 /** Names and times of one copy. */
@@ -84,8 +86,11 @@ export class CopiedTask {
     };
   }
 
-  row({ taskId, contextId, state, endedAt }: Copy, startSeq: number): EndedTask {
-    return [taskId, contextId, state, endedAt, this.#stored.generation, startSeq + this.records - 1];
+  row({ taskId, contextId, messageId, state, endedAt }: Copy, startSeq: number): EndedTask {
+    const { generation, listed, messageId: copied } = this.#stored;
+    const history = listed.history?.map(message => (message.messageId === copied ? { ...message, messageId } : message));
+    const seq = startSeq + this.records - 1;
+    return [taskId, contextId, state, endedAt, generation, seq, { ...listed, ...(history && { history }) }];
   }
 }
 

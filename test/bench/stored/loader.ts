@@ -1,5 +1,5 @@
 import { logSubject } from '@hopline/events';
-import { addEnded, type EndedTask, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
+import { addEnded, type EndedTask, endedKey, isEndedTasks, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
 import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { headers, type NatsConnection } from '@nats-io/nats-core';
@@ -115,7 +115,10 @@ async function read({ servers, taskId, subject }: { servers: string; taskId: str
     const last = await log.facts.last(taskId);
     const messageId = last!.record.aggregate.messageIds[0]!;
     const { contextId, generation, at: endedAt } = entry;
-    return { taskId, contextId, messageId, subject, endedAt, generation, facts, relay, entry };
+    const list = (await log.taskLists.get(endedKey(listPrefixOf(taskId, entry, log.layouts))))?.value;
+    const row = list !== undefined && isEndedTasks(list) ? list.ended.find(([id]) => id === taskId) : undefined;
+    if (row?.[6] === undefined) throw new Error('the task has no row with what a list shows');
+    return { taskId, contextId, messageId, subject, endedAt, generation, facts, relay, entry, listed: row[6] };
   } finally {
     await log.close();
     await nc.close();

@@ -45,6 +45,7 @@ export async function measureLists(
       CONTEXT_TASKS,
     ],
     'a state': async () => [await caller.list(url, failed), Math.min(PAGE, count / 10), count / 10],
+    'a text': async () => [await caller.list(url, { text: 'a text of no task' }), 0, undefined],
     'a page in the middle': async n => [
       await caller.list(url, { pageToken: before(100 + ((n * 61) % (count - 100))) }),
       PAGE,

@@ -44,6 +44,8 @@ test('a copy differs from its task in ids, owner, times, sequences and final sta
     generation: 3,
     at,
   } as const;
+  const message = (messageId: string) => ({ messageId, role: 'ROLE_USER', parts: [{ text: 'q' }] }) as const;
+  const listed = { messages: 2, history: [message(original.messageId), message('other')], answer: 'a' };
   const stored: StoredTask = {
     ...original,
     ...named,
@@ -52,12 +54,21 @@ test('a copy differs from its task in ids, owner, times, sequences and final sta
     facts: [record({ ...original, ...named }, 7, at, 'TASK_STATE_COMPLETED')],
     relay: 'relay-1',
     entry,
+    listed,
   };
   const copy = populationTask(0, 1_000, UNTIL_MS);
   const copied = new CopiedTask(stored);
   const { taskId, contextId, messageId, subject, endedAt, state } = copy;
   assert.deepEqual(copied.facts(copy, 9), [record({ taskId, contextId, messageId, subject }, 9, endedAt, state)]);
-  assert.deepEqual(copied.row(copy, 9), [taskId, contextId, state, endedAt, 3, 9]);
+  assert.deepEqual(copied.row(copy, 9), [
+    taskId,
+    contextId,
+    state,
+    endedAt,
+    3,
+    9,
+    { ...listed, history: [message(messageId), message('other')] },
+  ]);
   assert.equal(copied.factsId(copy, 1), `${taskId}:relay-1:1`);
   assert.deepEqual(copied.entry(copy, 9).owner, { subject });
 });

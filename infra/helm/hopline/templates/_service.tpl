@@ -328,7 +328,7 @@ Arguments: root, name, entry, folder, values.
 -}}
 {{- if .root.Values.nats.enabled -}}{{- $_ := set $values "HOPLINE_REPLICAS" "nats.replicas" -}}{{- end -}}
 {{- if hasKey .root.Values "streamGroups" -}}{{- $_ := set $values "HOPLINE_STREAM_GROUPS" "streamGroups" -}}{{- end -}}
-{{- if eq .component "relay" -}}{{- $_ := set $values "HOPLINE_LAYOUTS" "layouts" -}}{{- end -}}
+{{- if eq .component "relay" -}}{{- $_ := set $values "HOPLINE_LAYOUTS" "layouts[].shards and layouts[].streamGroups" -}}{{- end -}}
 {{- if eq .component "ingress" -}}{{- $_ := set $values "HOPLINE_PUBLIC_URL" "ingress.publicUrl" -}}{{- end -}}
 {{- if eq .component "console" -}}
 {{- $_ := set $values "HOPLINE_PORT" "console.service.port" -}}

@@ -44,7 +44,10 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new A2AError('UNAVAILABLE', { detail: `the layout may not be added, repeat the command: ${reason}`, cause: thrown });
+    throw new A2AError('UNAVAILABLE', {
+      detail: `the layout was perhaps not added: run the command without an argument to see, then repeat it: ${reason}`,
+      cause: thrown,
+    });
   }
   return EXIT.ok;
 }
