@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Message } from '@hopline/a2a';
 import { contextIdOf, isTaskId } from '@hopline/events';
 import { CopiedTask, type StoredTask } from './copied-task.ts';
 import {
@@ -44,8 +45,8 @@ test('a copy differs from its task in ids, owner, times, sequences and final sta
     generation: 3,
     at,
   } as const;
-  const message = (messageId: string) => ({ messageId, role: 'ROLE_USER', parts: [{ text: 'q' }] }) as const;
-  const listed = { messages: 2, history: [message(original.messageId), message('other')], answer: 'a' };
+  const message = (messageId: string): Message => ({ messageId, role: 'ROLE_USER', parts: [{ text: 'q' }] });
+  const listed = { messages: 2, history: [message(named.messageId), message('other')], answer: 'a' };
   const stored: StoredTask = {
     ...original,
     ...named,
