@@ -11,8 +11,9 @@ import { until } from '../../kit/until.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-const ROLE: Role = 'agent.mine';
-const CONSUMER = 'agent-mine';
+/** A supervisor opens its queue when it starts; an agent does so with its first work. */
+const ROLE: Role = 'supervisor';
+const CONSUMER = 'supervisor';
 const ACK_WAIT_MS = 2_000;
 /** The queues of tenants, and the queue for work without an owner. */
 const QUEUES = TENANT_QUEUES + 1;

@@ -113,12 +113,11 @@ const RESPONSES: Record<string, JsonObject> = {
   ...CANONICAL,
   SendMessageResponse: oneOf({ task: ref('Task'), message: ref('Message') }),
   StreamResponse: oneOf(streamed),
-  ListTasksResponse: object({
-    tasks: listOf(ref('Task')),
-    nextPageToken: text,
-    pageSize: { type: 'integer' },
-    totalSize: { type: 'integer' },
-  }),
+  ListTasksResponse: object(
+    { tasks: listOf(ref('Task')), nextPageToken: text, pageSize: { type: 'integer' } },
+    // Absent if a filter leaves it unknown.
+    { totalSize: { type: 'integer' } },
+  ),
   ShownPushNotificationConfig: object({ id: text, taskId: text, url: text }, { authentication: object({ scheme: text }) }),
   ListTaskPushNotificationConfigsResponse: object({
     configs: listOf(ref('ShownPushNotificationConfig')),
