@@ -30,7 +30,7 @@ export const AGENT = {
   path: fileURLToPath(new URL('recorded-agent.ts', import.meta.url)),
 } as const;
 
-/** What a caller saw of a task: events with their cursors, from the beginning. */
+/** The events of a task that a caller saw, with their cursors, from the beginning. */
 export type SeenTask = {
   id: string;
   caller: CallerName;

@@ -1,7 +1,7 @@
 import { type Message, type Metadata, type Task, type TaskState, textOf } from '@hopline/a2a';
 
 /**
- * What a page of a list shows of an ended task, so that a list reads no records of tasks: the members of the task without its artifacts, as far as they fit in
+ * The part of an ended task that a page of a list shows, so that a list reads no records of tasks: the members of the task without its artifacts, as far as they fit in
  * LISTED_TASK_BYTES_MAX, and the words that a filter by text searches.
  */
 export type ListedTask = {

@@ -28,6 +28,6 @@ export type TaskIndexEntry = {
   inputRequest?: PendingRequest;
   /** The request for credentials that is waiting, if any. */
   authRequest?: PendingRequest;
-  /** What lists show of an ended task; only in the task lists. Absent in entries of earlier versions, and if it could not be read. */
+  /** The part of an ended task that lists show; only in the task lists. Absent in entries of earlier versions, and if it could not be read. */
   listed?: ListedTask;
 };

@@ -18,7 +18,7 @@ type Kept = {
 };
 
 /**
- * What lists show of the tasks of this relay, gathered from the facts that it stores: the end of a task, which writes its row, then needs no read of
+ * The parts of this relay's tasks that lists show, gathered from the facts that it stores: the end of a task, which writes its row, then needs no read of
  * the log. It keeps only the beginnings of the texts of artifacts.
  */
 export class ShownTasks {
@@ -48,7 +48,7 @@ export class ShownTasks {
     if (this.#kept.size > TASKS_MAX) this.#kept.delete(this.#kept.keys().next().value!);
   }
 
-  /** What lists show of a task that has ended. `at`: as in its row. Undefined if the log has lost its beginning or does not answer: lists then read the task. */
+  /** The part of an ended task that lists show. `at`: as in its row. Undefined if the log has lost its beginning or does not answer: lists then read the task. */
   async ended({ aggregate }: Pick<StoredStep, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
     const { taskId, generation } = aggregate;
     const kept = this.#kept.get(taskId);

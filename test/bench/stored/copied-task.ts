@@ -18,7 +18,7 @@ export type StoredTask = {
   /** Headers of its facts: message ids, without their task id and their number. */
   relay: string;
   entry: TaskIndexEntry;
-  /** What its row shows. */
+  /** The part that its row shows. */
   listed: ListedTask;
 };
 

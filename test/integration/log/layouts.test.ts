@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { Layouts, shardOf } from '@hopline/events';
 import { type Log, LogMismatch } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
@@ -12,32 +12,16 @@ import {
   serverUsers,
 } from '@hopline/log-jetstream';
 import { replayFacts } from '@hopline/replay';
-import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
 import { uuidv7 } from 'uuidv7';
 import { until } from '../../kit/until.ts';
-import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+import { startedLog } from './started-log.ts';
 
 /** A layout begins after this time, so that a test need not wait for minutes. */
 const TIMES = { pollMs: 20, aheadMs: 5_000 };
 const WANTED = [{ shards: 8, groups: 2 }];
 /** The layouts behind the first one are added by a log with this option. */
 const ADDS = { addsLayouts: { wanted: WANTED, isAdder: () => true } };
-
-type Started = { server: NatsServer; jsm: JetStreamManager; open: (options?: object) => Promise<Log> };
-
-async function started(t: TestContext): Promise<Started> {
-  const server = await startNats();
-  t.after(() => server.stop());
-  const nc = await connect({ servers: server.url });
-  t.after(() => nc.close());
-  const open = async (options = {}) => {
-    const log = await openJetStreamLog({ servers: server.url, name: 'layouts', layoutTimes: TIMES, ...options });
-    t.after(() => log.close());
-    return log;
-  };
-  return { server, jsm: await jetstreamManager(nc), open };
-}
 
 async function append(log: Log, taskId: string, generation: number, expected = 0): Promise<number> {
   await log.inputs.append(taskId, inputRecord(generation), { id: `${taskId}:${generation}` });
@@ -58,7 +42,7 @@ async function generationsOf(log: Log, taskId: string): Promise<number[]> {
 const begun = (log: Log) => until(() => Date.now() > log.layouts.newest.begins);
 
 test('running processes take a new layout, new tasks are in its streams, and open ones stay where they are', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t, { layoutTimes: TIMES });
   const [relay, ingress] = [await open({ shards: 4, ...ADDS }), await open({ user: 'ingress' })];
   const before = uuidv7();
   const firstSeq = await append(relay, before, 1);
@@ -93,7 +77,7 @@ test('running processes take a new layout, new tasks are in its streams, and ope
 });
 
 test('the streams of a layout share the bytes of the first layout, and bind the subjects of its shards', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t, { layoutTimes: TIMES });
   const log = await open({ shards: 4, maxBytes: { facts: 96 * 1024 ** 2 }, ...ADDS });
   await until(() => log.layouts.list.length === 2);
   const config = async (name: string) => (await jsm.streams.info(name)).config;
@@ -109,7 +93,7 @@ test('the streams of a layout share the bytes of the first layout, and bind the 
 });
 
 test('a layout is added once, by the process that may, and others that start later take it', async t => {
-  const { open } = await started(t);
+  const { open } = await startedLog(t, { layoutTimes: TIMES });
   const wanted = [...WANTED, { shards: 2, groups: 1 }];
   const first = await open({ shards: 4, addsLayouts: { wanted, isAdder: () => true } });
   const other = await open({ addsLayouts: { wanted, isAdder: () => false } });
@@ -131,7 +115,7 @@ test('a layout is added once, by the process that may, and others that start lat
 });
 
 test('services start between the steps of adding a layout, and a relay completes its copies', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t, { layoutTimes: TIMES });
   const log = await open({ shards: 4 });
   const taskId = uuidv7();
   await append(log, taskId, 1);
@@ -151,7 +135,7 @@ test('services start between the steps of adding a layout, and a relay completes
 });
 
 test('a process that could not read the layouts for minutes refuses new tasks, and continues those that are open', async t => {
-  const { open } = await started(t);
+  const { open } = await startedLog(t, { layoutTimes: TIMES });
   const earlier = uuidv7();
   const log = await open({ shards: 4, layoutTimes: { pollMs: 3_600_000, aheadMs: 500 } });
   const seq = await append(log, earlier, 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { shardOf } from '@hopline/events';
 import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch } from '@hopline/log';
@@ -18,28 +18,12 @@ import {
   type ServerUser,
   serverUsers,
 } from '@hopline/log-jetstream';
-import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
-import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
+import { startNats } from '../../support/nats/nats-server.ts';
+import { type StartedLog, startedLog } from './started-log.ts';
 
 const SHARDS = 8;
 const GROUPS = 3;
 const MIB = 1024 * 1024;
-
-type Started = { server: NatsServer; jsm: JetStreamManager; open: (options?: object) => Promise<Log> };
-
-async function started(t: TestContext): Promise<Started> {
-  const server = await startNats();
-  t.after(() => server.stop());
-  const nc = await connect({ servers: server.url });
-  t.after(() => nc.close());
-  const open = async (options = {}) => {
-    const log = await openJetStreamLog({ servers: server.url, name: 'groups', ...options });
-    t.after(() => log.close());
-    return log;
-  };
-  return { server, jsm: await jetstreamManager(nc), open };
-}
 
 /** One task of each shard, with a record of inputs and two of facts. */
 async function fill(log: Log): Promise<string[]> {
@@ -65,7 +49,7 @@ function stored(log: Log, taskIds: readonly string[]): Promise<number[][]> {
 }
 
 test('each stream of a group binds the subjects of its shards and takes its share of the bytes', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t);
   const log = await open({ shards: SHARDS, groups: GROUPS, maxBytes: { facts: 96 * MIB, inputs: 24 * MIB } });
   const taskIds = await fill(log);
   const config = async (name: string) => (await jsm.streams.info(name)).config;
@@ -86,7 +70,7 @@ test('each stream of a group binds the subjects of its shards and takes its shar
 });
 
 test('a service takes the number of groups from the streams, and refuses another one', async t => {
-  const { open } = await started(t);
+  const { open } = await startedLog(t);
   await open({ shards: SHARDS, groups: GROUPS });
   for (const options of [{}, { user: 'relay' }, { user: 'ingress' }, { groups: GROUPS }]) {
     const { shards, groups } = (await open(options)).layouts;
@@ -105,7 +89,7 @@ test('a service takes the number of groups from the streams, and refuses another
 });
 
 test('the streams of a log from before groups stay as they are, and more groups are refused', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t);
   await open();
   const { config } = await jsm.streams.info('A2A_LOG');
   assert.deepEqual([config.description, config.subjects], ['hopline format=1 shards=16', ['a2a.log.>']]);
@@ -114,7 +98,7 @@ test('the streams of a log from before groups stay as they are, and more groups 
 });
 
 test('the missing stream of inputs of one group is created above its old sequences, and no other', async t => {
-  const { jsm, open } = await started(t);
+  const { jsm, open } = await startedLog(t);
   const rebuilt: string[] = [];
   const options = {
     shards: SHARDS,
@@ -133,12 +117,12 @@ test('the missing stream of inputs of one group is created above its old sequenc
 });
 
 test('a backup has the streams of all groups, and a restored log has every record', async t => {
-  const [source, target] = [await started(t), await started(t)];
+  const [source, target] = [await startedLog(t), await startedLog(t)];
   const taskIds = await fill(await source.open({ shards: SHARDS, groups: GROUPS }));
   const home = mkdtempSync(join(tmpdir(), 'hopline-groups-'));
   t.after(() => rmSync(home, { recursive: true }));
   const folder = join(home, 'backup');
-  const settingsOf = ({ server }: Started) => defineConfig(LOG_SETTINGS).load({ NATS_URL: server.url });
+  const settingsOf = ({ server }: StartedLog) => defineConfig(LOG_SETTINGS).load({ NATS_URL: server.url });
   const names: string[] = [];
   await backUpFromSettings(settingsOf(source), { folder, onStream: ({ name }) => void names.push(name) });
   const { inputsStreams, factsStreams, workStream } = new LogNames('', GROUPS);
