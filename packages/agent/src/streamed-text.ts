@@ -139,7 +139,7 @@ export class TextStreams {
     this.#options.lanes.token(lane, header, text, origin);
   }
 
-  /** The whole text outside of any stream. */
+  /** `text` is the whole text so far of the lane that belongs to no stream. */
   snapshot(text: string): void {
     if (this.#lanes.length === 0 && text === '') return;
     const { lane, header, content } = this.laneOf();

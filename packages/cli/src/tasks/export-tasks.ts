@@ -249,7 +249,7 @@ async function openSource(order: Export): Promise<Source> {
         signal.throwIfAborted();
         yield entry;
       }
-      // The counts are unused: the writer has its own.
+      // The writer counts the records itself and ignores these zeros.
       yield { kind: 'end', inputs: 0, facts: 0, lastInputSeq: 0, lastFactsSeq: 0, ...outcome };
     },
     close: () => log.close(),

@@ -109,7 +109,7 @@ export const followCases: Case[] = [
         seqs.push(...(await appendRun(writer, taskId, from, to, seqs[0]!, seqs.at(-1)!, continuesText)));
       };
       const follower = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
-      // From here on the subscription is live: what is stored before it is read from the log, text included.
+      // Once the follower has record 3, its subscription is live. Until then it reads all records from the log, text included.
       await append(3, 3, false);
       await follower.has(3);
       await append(4, 6, true);
