@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shardOf } from '@hopline/events';
+import { Layouts, shardOf } from '@hopline/events';
 import { factRecord } from '@hopline/log/test-kit';
 import { LogNames, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -11,6 +11,7 @@ import { startNatsCluster } from '../../support/nats/nats-server.ts';
 const NODES = ['n1', 'n2', 'n3'] as const;
 const GROUPS = 4;
 const SHARDS = 8;
+const LAYOUTS = Layouts.one(SHARDS);
 const CHECK_MS = 250;
 const SETTLED_MS_MAX = 60_000;
 
@@ -51,7 +52,7 @@ test('leaders are spread within one over three nodes, again after a node was kil
   await until(allSpread, 'leaders spread over the nodes', SETTLED_MS_MAX);
 
   const taskIds = Array.from({ length: 4 * SHARDS }, (_, n) => `t${n}`);
-  assert.equal(new Set(taskIds.map(taskId => shardOf(taskId, SHARDS) % GROUPS)).size, GROUPS);
+  assert.equal(new Set(taskIds.map(taskId => shardOf(taskId, LAYOUTS) % GROUPS)).size, GROUPS);
   const seqs = new Map<string, number>();
   const appendAll = async (generation: number) => {
     for (const taskId of taskIds) {
