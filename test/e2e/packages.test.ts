@@ -299,7 +299,7 @@ test('every command of the package runs on the lowest Node that it declares and 
       // By now the server has created the streams.
       restore: [{ args: ['restore', at('backup')], code: 2 }],
       layout: [
-        { args: ['layout'], prints: /^16 shards in 1 stream groups from the beginning on/ },
+        { args: ['layout'], prints: /^256 shards in 1 stream groups from the beginning on/ },
         { args: ['layout', '2/3'], code: 2 },
       ],
       agent: [

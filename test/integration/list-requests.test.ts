@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { DIALECTS, type Message, type Task } from '@hopline/a2a';
 import { createA2AServer, runOperation, type ServerRequest } from '@hopline/a2a-server';
-import type { FactRecord } from '@hopline/events';
+import { type FactRecord, SHARDS_DEFAULT } from '@hopline/events';
 import { addEnded, type EndedTask, type ListedTask, type Log, listKeyOf, listPrefixOf, type TaskIndexEntry } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
@@ -94,135 +94,140 @@ async function fillLong(log: Log, owner: typeof OWNER, from: number, listed?: (n
   }
 }
 
-describe('the requests to NATS that a list of tasks causes', () => {
-  let nats: NatsServer;
-  let log: Log;
-  let observer: NatsConnection;
-  const requests: string[] = [];
+for (const shards of [4, SHARDS_DEFAULT])
+  describe(`the requests to NATS that a list of tasks causes, in a log of ${shards} shards`, () => {
+    let nats: NatsServer;
+    let log: Log;
+    let observer: NatsConnection;
+    const requests: string[] = [];
 
-  before(async () => {
-    nats = await startNats();
-    log = await openJetStreamLog({ servers: nats.url, name: 'fill', shards: 4 });
-    await fill(log);
-    await fillLong(log, SECOND_OWNER, TASKS);
-    await fillLong(log, THIRD_OWNER, TASKS + SECOND_TASKS, n => ({ messages: 1, history: [question(n)], answer: `answer ${n}` }));
-    observer = await connect({ servers: nats.url });
-    observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
-    await observer.flush();
-  });
-  after(async () => {
-    await observer?.close();
-    await log?.close();
-    await nats?.stop();
-  });
-
-  async function list(own: Log, params: object, caller = OWNER) {
-    const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
-    const server = createA2AServer({ log: own, role: ROLE, profile: 'caipe', logger, authenticate: async () => caller });
-    const request = {
-      binding: 'jsonrpc',
-      dialect: DIALECTS['1.0'],
-      params,
-      bytes: 2,
-      headers: {},
-      isClientGone: () => false,
-      closed: new AbortController().signal,
-    };
-    const encode = (answer: unknown) => Buffer.from(JSON.stringify(answer));
-    const answer = await runOperation(server, 'list', { ...request, encode } as unknown as ServerRequest);
-    server.close();
-    return JSON.parse(`${answer}`) as { tasks: Task[]; nextPageToken: string; totalSize?: number };
-  }
-
-  /** The requests of one list by a process that has read nothing before. */
-  async function counted(params: object, caller = OWNER) {
-    const own = await openJetStreamLog({ servers: nats.url, name: 'list', shards: 4 });
-    await observer.flush();
-    requests.length = 0;
-    try {
-      const page = await list(own, params, caller);
-      // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+    before(async () => {
+      nats = await startNats();
+      log = await openJetStreamLog({ servers: nats.url, name: 'fill', shards });
+      await fill(log);
+      await fillLong(log, SECOND_OWNER, TASKS);
+      await fillLong(log, THIRD_OWNER, TASKS + SECOND_TASKS, n => ({
+        messages: 1,
+        history: [question(n)],
+        answer: `answer ${n}`,
+      }));
+      observer = await connect({ servers: nats.url });
+      observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
       await observer.flush();
-      return { page, seen: [...requests] };
-    } finally {
-      await own.close();
+    });
+    after(async () => {
+      await observer?.close();
+      await log?.close();
+      await nats?.stop();
+    });
+
+    async function list(own: Log, params: object, caller = OWNER) {
+      const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
+      const server = createA2AServer({ log: own, role: ROLE, profile: 'caipe', logger, authenticate: async () => caller });
+      const request = {
+        binding: 'jsonrpc',
+        dialect: DIALECTS['1.0'],
+        params,
+        bytes: 2,
+        headers: {},
+        isClientGone: () => false,
+        closed: new AbortController().signal,
+      };
+      const encode = (answer: unknown) => Buffer.from(JSON.stringify(answer));
+      const answer = await runOperation(server, 'list', { ...request, encode } as unknown as ServerRequest);
+      server.close();
+      return JSON.parse(`${answer}`) as { tasks: Task[]; nextPageToken: string; totalSize?: number };
     }
-  }
 
-  const BESIDES = ['STREAM.INFO.A2A_LOG', 'DIRECT.GET.KV_hopline_leases'];
+    /** The requests of one list by a process that has read nothing before. */
+    async function counted(params: object, caller = OWNER) {
+      const own = await openJetStreamLog({ servers: nats.url, name: 'list', shards });
+      await observer.flush();
+      requests.length = 0;
+      try {
+        const page = await list(own, params, caller);
+        // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+        await observer.flush();
+        return { page, seen: [...requests] };
+      } finally {
+        await own.close();
+      }
+    }
 
-  for (const [name, params] of [
-    ['the first page', {}],
-    ['a page of one context', { contextId: 'c7' }],
-    ['a page of one state', { status: COMPLETED }],
-    ['a page near the end', { pageToken: Buffer.from(`${START_MS + 60}.task-000060`).toString('base64url') }],
-  ] as const)
-    test(`${name} of a cold process takes at most ${REQUESTS_MAX} requests, and no consumer`, async () => {
-      const { page, seen } = await counted(params);
+    const BESIDES = ['STREAM.INFO.A2A_LOG', 'DIRECT.GET.KV_hopline_leases'];
+
+    for (const [name, params] of [
+      ['the first page', {}],
+      ['a page of one context', { contextId: 'c7' }],
+      ['a page of one state', { status: COMPLETED }],
+      ['a page near the end', { pageToken: Buffer.from(`${START_MS + 60}.task-000060`).toString('base64url') }],
+    ] as const)
+      test(`${name} of a cold process takes at most ${REQUESTS_MAX} requests, and no consumer`, async () => {
+        const { page, seen } = await counted(params);
+        assert.equal(page.tasks.length, 50);
+        assert.deepEqual(
+          seen.filter(call => BESIDES.includes(call)).sort(),
+          [...BESIDES].sort(),
+          'once in seconds, not for each page',
+        );
+        const own = seen.filter(call => !BESIDES.includes(call));
+        assert.ok(own.length <= REQUESTS_MAX, own.join());
+        assert.deepEqual(
+          own.filter(call => !call.startsWith('DIRECT.GET.')),
+          [],
+          'no consumer and no other call',
+        );
+      });
+
+    for (const [name, params] of [
+      ['a page', {}],
+      ['a page of one state', { status: COMPLETED }],
+      ['a page of one text', { text: 'ANSWER' }],
+      ['a page with one message of each task', { historyLength: 1 }],
+    ] as const)
+      test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {
+        const { page, seen } = await counted(params, THIRD_OWNER);
+        assert.equal(page.tasks.length, 50);
+        const newest = TASKS + 2 * SECOND_TASKS - 1;
+        const status = { state: COMPLETED, timestamp: new Date(START_MS + newest).toISOString() };
+        const shown = { id: taskIdOf(newest), contextId: `c${newest % 10}`, status };
+        assert.deepEqual(page.tasks[0], { ...shown, history: [question(newest)] });
+        assert.deepEqual(
+          seen.filter(call => !BESIDES.includes(call)),
+          ['DIRECT.GET.KV_hopline_task_lists'],
+        );
+      });
+
+    test('a page with artifacts reads each of its tasks', async () => {
+      const { page, seen } = await counted({ includeArtifacts: true }, THIRD_OWNER);
+      assert.ok(page.tasks.every(({ artifacts, history }) => artifacts?.length === 0 && history?.length === 1));
+      assert.ok(seen.filter(call => call === 'DIRECT.GET.A2A_LOG').length > page.tasks.length, seen.join());
+    });
+
+    test('a page of rows of the version before takes one more request for each task of several records, and no consumer', async () => {
+      const { page, seen } = await counted({}, SECOND_OWNER);
       assert.equal(page.tasks.length, 50);
-      assert.deepEqual(
-        seen.filter(call => BESIDES.includes(call)).sort(),
-        [...BESIDES].sort(),
-        'once in seconds, not for each page',
-      );
+      assert.ok(page.tasks.every(({ history }) => history?.length === 1));
       const own = seen.filter(call => !BESIDES.includes(call));
-      assert.ok(own.length <= REQUESTS_MAX, own.join());
       assert.deepEqual(
         own.filter(call => !call.startsWith('DIRECT.GET.')),
         [],
-        'no consumer and no other call',
       );
+      assert.ok(own.length <= REQUESTS_MAX + page.tasks.length, `${own.length}`);
     });
 
-  for (const [name, params] of [
-    ['a page', {}],
-    ['a page of one state', { status: COMPLETED }],
-    ['a page of one text', { text: 'ANSWER' }],
-    ['a page with one message of each task', { historyLength: 1 }],
-  ] as const)
-    test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {
-      const { page, seen } = await counted(params, THIRD_OWNER);
-      assert.equal(page.tasks.length, 50);
-      const newest = TASKS + 2 * SECOND_TASKS - 1;
-      const status = { state: COMPLETED, timestamp: new Date(START_MS + newest).toISOString() };
-      const shown = { id: taskIdOf(newest), contextId: `c${newest % 10}`, status };
-      assert.deepEqual(page.tasks[0], { ...shown, history: [question(newest)] });
+    test('all pages together have every task once, newest first, and the total is true on each', async () => {
+      const found: string[] = [];
+      let pageToken = '';
+      do {
+        const page = await list(log, { pageSize: 100, pageToken });
+        assert.equal(page.totalSize, TASKS);
+        found.push(...page.tasks.map(({ id }) => id));
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
       assert.deepEqual(
-        seen.filter(call => !BESIDES.includes(call)),
-        ['DIRECT.GET.KV_hopline_task_lists'],
+        found,
+        Array.from({ length: TASKS }, (_, n) => taskIdOf(TASKS - 1 - n)),
       );
     });
-
-  test('a page with artifacts reads each of its tasks', async () => {
-    const { page, seen } = await counted({ includeArtifacts: true }, THIRD_OWNER);
-    assert.ok(page.tasks.every(({ artifacts, history }) => artifacts?.length === 0 && history?.length === 1));
-    assert.ok(seen.filter(call => call === 'DIRECT.GET.A2A_LOG').length > page.tasks.length, seen.join());
   });
-
-  test('a page of rows of the version before takes one more request for each task of several records, and no consumer', async () => {
-    const { page, seen } = await counted({}, SECOND_OWNER);
-    assert.equal(page.tasks.length, 50);
-    assert.ok(page.tasks.every(({ history }) => history?.length === 1));
-    const own = seen.filter(call => !BESIDES.includes(call));
-    assert.deepEqual(
-      own.filter(call => !call.startsWith('DIRECT.GET.')),
-      [],
-    );
-    assert.ok(own.length <= REQUESTS_MAX + page.tasks.length, `${own.length}`);
-  });
-
-  test('all pages together have every task once, newest first, and the total is true on each', async () => {
-    const found: string[] = [];
-    let pageToken = '';
-    do {
-      const page = await list(log, { pageSize: 100, pageToken });
-      assert.equal(page.totalSize, TASKS);
-      found.push(...page.tasks.map(({ id }) => id));
-      pageToken = page.nextPageToken;
-    } while (pageToken !== '');
-    assert.deepEqual(
-      found,
-      Array.from({ length: TASKS }, (_, n) => taskIdOf(TASKS - 1 - n)),
-    );
-  });
-});

@@ -36,6 +36,13 @@ test('an upgrade over a log of another format or with other shards is refused be
     await upgradeOver(record(recorded), 'shards=32'),
     /shards: the log of this release has 16 shards.*Nothing was changed/,
   );
+  // Without `shards` the log keeps its number, and so does the record.
+  const kept = await upgradeOver(record(recorded));
+  assert.match(kept, /\n {2}shards: "16"\n/);
+  assert.doesNotMatch(kept, /name: HOPLINE_SHARDS\n/);
+  assert.match(await upgradeOver(record({ ...recorded, layouts: '' }), 'relay.replicas=17'), /17 relays would share 16 shards/);
+  assert.match(await upgradeOver({}), /\n {2}shards: ""\n/);
+  assert.match(await upgradeOver(record({ ...recorded, shards: '' }), 'shards=64'), /name: HOPLINE_SHARDS\n\s+value: "64"/);
   assert.match(
     await upgradeOver(record(recorded), 'streamGroups=4'),
     /streamGroups: the log of this release has 1 stream groups.*Nothing was changed/,

@@ -67,7 +67,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/relay\.replicas$/, fc.integer({ min: 0, max: 17 })],
   [/relay\.autoscaling\.max$/, fc.integer({ min: 10, max: 17 })],
   [/^layouts$/, fc.constantFrom([], [], [{ shards: 64, streamGroups: 4 }], [{ shards: 2, streamGroups: 3 }])],
-  [/^shards$/, fc.integer({ min: 16, max: 64 })],
+  [/^shards$/, fc.option(fc.integer({ min: 16, max: 64 }))],
   [/url$|monitorUrl$/i, fc.constantFrom('', 'http://a.example.com')],
   [/repository$|registry$/, fc.constantFrom('a', 'a.example.com/b')],
   [/folder$|path$|profile$/, fc.constantFrom('/a', '1e5')],

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { SHARDS_DEFAULT } from '@hopline/events';
 import { SLOTS_DEFAULT } from '@hopline/log';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
@@ -78,7 +79,7 @@ for (const [size, load] of Object.entries(SIZES)) {
       assert.ok(replicas - 1 >= cores, `${service} needs ${cores} processes and one more`);
       assert.ok(mibOf(resources.requests.memory) <= mibOf(resources.limits.memory));
     }
-    assert.ok(values.relay.replicas <= (values.shards ?? defaults.shards!), 'each relay has a shard');
+    assert.ok(values.relay.replicas <= (values.shards ?? SHARDS_DEFAULT), 'each relay has a shard');
     const slots = values.supervisor.settings?.HOPLINE_SLOTS ?? SLOTS_DEFAULT;
     assert.ok((values.supervisor.replicas - 1) * slots >= load.streams, 'slots for all streams without one supervisor');
   });

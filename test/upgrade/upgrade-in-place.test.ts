@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Task } from '@hopline/a2a';
+import { SHARDS_DEFAULT } from '@hopline/events';
 import { isEndedTasks, type Log, ownerFilters } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
@@ -22,6 +23,8 @@ const SEEN = JSON.parse(readFileSync(join(RECORDED, 'seen.json'), 'utf8')) as Se
 const INPUT_REQUIRED = 'TASK_STATE_INPUT_REQUIRED';
 const WAITING = SEEN.tasks.find(({ state }) => state === INPUT_REQUIRED)!;
 const ENDED = SEEN.tasks.filter(({ state }) => state !== INPUT_REQUIRED);
+/** As recorded. */
+const SHARDS = 4;
 const NAMES = Object.keys(CALLERS) as CallerName[];
 
 let dir: string;
@@ -47,6 +50,11 @@ after(async () => {
   await cluster?.[Symbol.asyncDispose]();
   await nats?.stop();
   rmSync(dir, { recursive: true, force: true });
+});
+
+test('the log of the release before keeps its number of shards without a setting', () => {
+  assert.equal(log.shards, SHARDS);
+  assert.notEqual(SHARDS, SHARDS_DEFAULT);
 });
 
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);

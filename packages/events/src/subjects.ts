@@ -12,8 +12,8 @@ const WAKE_PREFIX = 'a2a.wake';
 const PRESENT_PREFIX = 'a2a.present';
 const WORKER_PREFIX = 'a2a.worker';
 
-/** Shards of a new log. Its first layout has them forever, and they are checked at every start. */
-export const SHARDS_DEFAULT = 16;
+/** Shards of a new log. Its first layout has them forever; logs that earlier versions made have 16. */
+export const SHARDS_DEFAULT = 256;
 export const SHARDS_MAX = 256;
 /** Stream groups of a new log. */
 export const GROUPS_DEFAULT = 1;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Layouts, shardOf } from '@hopline/events';
+import { Layouts, SHARDS_DEFAULT, shardOf } from '@hopline/events';
 import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
@@ -93,8 +93,8 @@ test('the streams of a log from before groups stay as they are, and more groups 
   const { jsm, open } = await startedLog(t);
   await open();
   const { config } = await jsm.streams.info('A2A_LOG');
-  assert.deepEqual([config.description, config.subjects], ['hopline format=1 shards=16', ['a2a.log.>']]);
-  await assert.rejects(open({ groups: 4 }), /has description "hopline format=1 shards=16", expected .* groups=4/);
+  assert.deepEqual([config.description, config.subjects], [`hopline format=1 shards=${SHARDS_DEFAULT}`, ['a2a.log.>']]);
+  await assert.rejects(open({ groups: 4 }), /has description "hopline format=1 shards=256", expected .* groups=4/);
   assert.equal((await open({ groups: 1 })).layouts.groups, 1);
 });
 

@@ -90,8 +90,10 @@ spec:
             - name: HOPLINE_DRAIN_MS_MAX
               value: {{ mul 1000 $pods.drainSeconds | quote }}
             {{- if not .withoutNats }}
+            {{- with $root.Values.shards }}
             - name: HOPLINE_SHARDS
-              value: {{ $root.Values.shards | quote }}
+              value: {{ . | quote }}
+            {{- end }}
             {{- with $root.Values.streamGroups }}
             - name: HOPLINE_STREAM_GROUPS
               value: {{ . | quote }}

@@ -1,4 +1,4 @@
-import { Layouts, SHARDS_DEFAULT } from '@hopline/events';
+import { Layouts } from '@hopline/events';
 import type { FollowOptions } from '../follow.ts';
 import type { Log } from '../log.ts';
 import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT, TENANT_ITEMS_MAX_DEFAULT } from '../work-queue.ts';
@@ -47,6 +47,8 @@ export type MemoryLog = Log & {
 };
 
 export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
+/** Shards of a log in memory, of whose tests many name a shard. */
+const MEMORY_SHARDS = 16;
 const ACK_WAIT_MS = 5_000;
 
 type Store = {
@@ -67,7 +69,7 @@ type Store = {
 };
 
 export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  const layouts = Layouts.one(options.shards ?? SHARDS_DEFAULT);
+  const layouts = Layouts.one(options.shards ?? MEMORY_SHARDS);
   const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
   const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0, staleTails: 0 };
   return openMemoryLog({
