@@ -122,7 +122,7 @@ export class MemoryFacts implements FactLog {
       throw new LaterVersion('the newest record has a later version');
     const record = stored.findLast(one => toFacts(one) !== undefined);
     const facts = record && toFacts(record);
-    return facts && { ...facts, seq: stored.at(-1)!.seq };
+    return facts && { ...facts, seq: stored.at(-1)!.seq, id: stored.at(-1)!.id };
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -168,7 +168,7 @@ export class MemoryFacts implements FactLog {
       // A broker answers asynchronously: records appended between two answers are not part of this read.
       await null;
       const facts = toFacts(one);
-      if (facts) yield facts;
+      if (facts) yield { ...facts, id: one.id };
     }
     return stored.at(-1)?.seq ?? 0;
   }
@@ -179,14 +179,15 @@ export class MemoryFacts implements FactLog {
       tail: async () => {
         const isStale = take(this.#faults, 'staleTails');
         const stored = isStale ? this.#stream.ofTask(taskId, 0).at(-2) : this.#stream.last(taskId);
-        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
+        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0, id: stored.id };
       },
-      isLost: async seq => this.#stream.isLost(seq, stored => stored.taskId === taskId),
+      isLost: async (seq, id) =>
+        this.#stream.isLost(seq, stored => (id === undefined ? stored.taskId === taskId : stored.id === id)),
       subscribe: async (onLive, onReconnect) => {
         const unlisten = this.#stream.listen((stored, last) => {
           if (stored.taskId !== taskId || take(this.#faults, 'loseLive')) return;
           const { seq, bytes, continuesText = false } = stored;
-          onLive({ seq, last, bytes, continuesText, decode: () => toFacts(stored) });
+          onLive({ seq, last, bytes, continuesText, decode: () => toFacts(stored), id: () => stored.id });
         });
         this.#reconnects.add(onReconnect);
         return () => {
