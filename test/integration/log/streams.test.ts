@@ -27,7 +27,7 @@ import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** Half the default time limit of opening. */
-/** Of a new log. */
+/** The description of the streams of a new log. */
 const DESCRIPTION = `hopline format=1 shards=${SHARDS_DEFAULT}`;
 const AT_ONCE_MS = 15_000;
 const nanos = (ms: number) => ms * 1_000_000;
