@@ -53,7 +53,7 @@ export type Relay = {
   stop(): Promise<void>;
 };
 
-/** Starts the only writer of facts. Resolves after the first lease round. */
+/** Starts the only writer of facts. Resolves when it owns the shards that were free. */
 export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const { log, logger, metrics } = deps;
   const identity = `${deps.instance}-${randomUUID().slice(0, 8)}`;

@@ -87,7 +87,7 @@ export class ShardLeases {
     return new Set(this.#held.keys());
   }
 
-  /** Resolves when the bucket has been read once and the first shards were taken. */
+  /** Resolves when the bucket has been read once and all shards were taken that were free. */
   async start(): Promise<void> {
     const { store, presence, now, onError, keys, instance } = this.#options;
     presence.enter(memberKey(keys, instance), this.#left.signal);
@@ -104,8 +104,12 @@ export class ShardLeases {
     await this.#putHeartbeat();
     const heartbeats = this.#repeat(() => this.#putHeartbeat());
     await this.#firstHeartbeat.promise;
-    this.#round();
-    await this.#settled();
+    // A round begins at most CHANGES_MAX changes, and a starting process need not wait for the next heartbeat between full ones.
+    for (let before = -CHANGES_MAX; this.#held.size - before >= CHANGES_MAX && !this.#stop.signal.aborted; ) {
+      before = this.#held.size;
+      this.#round();
+      await this.#settled();
+    }
     this.#running = Promise.all([heartbeats, this.#repeat(async () => this.#round())]);
   }
 
