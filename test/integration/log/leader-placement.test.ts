@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shardOf } from '@hopline/events';
+import { Layouts, shardOf } from '@hopline/events';
 import { factRecord } from '@hopline/log/test-kit';
 import { LogNames, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -12,6 +12,7 @@ import { startNatsCluster } from '../../support/nats/nats-server.ts';
 const NODES = [3, 5];
 const GROUPS = 4;
 const SHARDS = 8;
+const LAYOUTS = Layouts.one(SHARDS);
 const CHECK_MS = 250;
 const SETTLED_MS_MAX = 60_000;
 
@@ -54,7 +55,7 @@ for (const count of NODES) {
     await until(allSpread, 'leaders spread over the nodes', SETTLED_MS_MAX);
 
     const taskIds = Array.from({ length: 4 * SHARDS }, (_, n) => `t${n}`);
-    assert.equal(new Set(taskIds.map(taskId => shardOf(taskId, SHARDS) % GROUPS)).size, GROUPS);
+    assert.equal(new Set(taskIds.map(taskId => shardOf(taskId, LAYOUTS) % GROUPS)).size, GROUPS);
     const seqs = new Map<string, number>();
     const appendAll = async (generation: number) => {
       for (const taskId of taskIds) {
