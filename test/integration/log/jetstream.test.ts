@@ -79,7 +79,7 @@ async function open(groups: number, { tailCheckMs }: { tailCheckMs: number }): P
       await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_LAYOUTS), seq: below });
     },
     async lose(taskId, lastSeq) {
-      const stream = names.factsStreamOf(shardOf(taskId, CONTRACT_SHARDS));
+      const stream = names.factsStreamOf(shardOf(taskId, CONTRACT_LAYOUTS));
       const { config } = await jsm.streams.info(stream);
       await jsm.streams.delete(stream);
       await jsm.streams.add({ ...config, first_seq: lastSeq + 1 });
