@@ -78,6 +78,12 @@ async function open(groups: number, { tailCheckMs }: { tailCheckMs: number }): P
       const stream = what === 'inputs' ? names.inputsStreamOf(shard) : names.factsStreamOf(shard);
       await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_LAYOUTS), seq: below });
     },
+    async lose(taskId, lastSeq) {
+      const stream = names.factsStreamOf(shardOf(taskId, CONTRACT_LAYOUTS));
+      const { config } = await jsm.streams.info(stream);
+      await jsm.streams.delete(stream);
+      await jsm.streams.add({ ...config, first_seq: lastSeq + 1 });
+    },
     async garbage(what, taskId) {
       const subject = what === 'facts' ? logSubject(taskId, CONTRACT_LAYOUTS) : rawSubject(taskId, CONTRACT_LAYOUTS, 'client');
       await nc.request(subject, 'not json');

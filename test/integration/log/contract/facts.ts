@@ -31,7 +31,7 @@ export const factCases: Case[] = [
       assert.deepEqual(generationsOf(read), range(1, 5));
       for (const stored of [await log.facts.last(taskId), read.at(-1)]) {
         const { storedAt = Date.now(), ...rest } = stored!;
-        assert.deepEqual(rest, { seq, record, relay: 'relay-1', trace: TRACE });
+        assert.deepEqual(rest, { seq, record, id, relay: 'relay-1', trace: TRACE });
         assert.ok(Math.abs(Date.now() - storedAt) < 60_000);
       }
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);
