@@ -12,6 +12,7 @@ import {
 } from '@hopline/a2a';
 import { type AgentEvent, type RemoteRunCancels, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
+import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
 import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
@@ -92,6 +93,8 @@ export class RemoteTurn {
   #isUnproved = false;
   /** The task that this attempt has reported to the log as its own. */
   #reported: string | undefined;
+  /** The interrupted task to which the message has been sent. It may run although no event has shown that yet. */
+  #answered: string | undefined;
   /** The turn has failed, and no other attempt follows. */
   #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
@@ -224,7 +227,10 @@ export class RemoteTurn {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
     // The refusal came from the server that the previous card described; the new one may stream.
     this.#isStreamRefused = false;
-    for await (const responses of this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent })) {
+    this.#rememberAnswered();
+    using beginning = this.#beginRun();
+    const context = { ...this.#context(), signal: beginning.signal, agent };
+    for await (const responses of this.#client.stream('stream', this.#options.params(agent), context)) {
       try {
         for (const response of responses) {
           this.#isStreamRefused ||= isStreamRefusal(response) && this.#reader.ids.taskId === undefined;
@@ -233,6 +239,7 @@ export class RemoteTurn {
           mayBeStale = false;
         }
       } finally {
+        if (this.#reader.ids.taskId !== undefined) beginning.named();
         // Events that arrived before an error are yielded before it.
         const events = this.#reader.take();
         if (events.length > 0) yield events;
@@ -250,16 +257,34 @@ export class RemoteTurn {
   /** Sends with a webhook if the agent pushes; otherwise waits for the answer. */
   async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
+    this.#rememberAnswered();
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;
     if (calls !== undefined && url !== undefined) {
       this.#webhookCalls = calls;
-      const response = await this.#client.call('send', params(agent, url), { ...this.#context(), agent });
+      using beginning = this.#beginRun();
+      const context = { ...this.#context(), signal: beginning.signal, agent };
+      const response = await this.#client.call('send', params(agent, url), context);
       if (!('error' in response) || !CANNOT_PUSH.includes(response.error.code)) return response;
       this.#webhookCalls = undefined;
       calls.close();
     }
+    // Stops with its turn: a blocking send names its task only at its end.
     return await this.#client.call('send', params(agent), { ...this.#context(), agent });
+  }
+
+  /** Called just before the message is sent. */
+  #rememberAnswered(): void {
+    const { taskId } = resumeOf(this.#turn);
+    if (taskId === undefined || this.#turn.signal.aborted) return;
+    this.#answered = taskId;
+    this.#options.cancels.begun(taskId);
+  }
+
+  #beginRun(): BeginningRun {
+    const beginning = new BeginningRun(this.#turn.signal);
+    if (this.#answered !== undefined) beginning.named();
+    return beginning;
   }
 
   /**
@@ -421,13 +446,14 @@ export class RemoteTurn {
    */
   async #cancel(): Promise<void> {
     const { client, cancels } = this.#options;
-    const { taskId } = this.#reader.ids;
+    const isOver = this.#turn.signal.reason === TASK_ENDED;
+    const taskId = this.#reader.ids.taskId ?? (isOver ? this.#answered : undefined);
     if (taskId === undefined) return;
     if (this.#reader.ended) return cancels.ended(taskId);
     // Not canceled: the next turn continues a task that waits for credentials, and the next attempt continues a task whose question is
     // being answered.
     const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
-    if (isContinued && this.#turn.signal.reason !== TASK_ENDED) return;
+    if (isContinued && !isOver) return;
     await cancels.begin(taskId, cancelRequest(client, taskId, this.#turn.trace));
   }
 

@@ -26,6 +26,12 @@ export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 /** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
 const QUIET_MS = 1_000;
+/**
+ * Time after which a record that was found again and again is looked for only every LOOK_OLD_MS. A crash of NATS loses records that are younger than its
+ * sync interval (2 minutes by default); only a restored backup lacks older ones.
+ */
+export const LOOK_OFTEN_MS = 10 * 60_000;
+const LOOK_OLD_MS = 60_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
@@ -80,6 +86,9 @@ export class Shard {
   #refoldTo: number | undefined;
   /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
+  /** When this process stored the newest record or, if it stored none, took the shard. Monotonic milliseconds, like the time of the last look. */
+  #storedAtMs: number;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   /** The running check of the newest record, and the next one. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -103,6 +112,7 @@ export class Shard {
     this.#newest = newest;
     this.#refoldTo = refoldTo;
     this.#unproven = [...unproven];
+    this.#storedAtMs = context.now();
   }
 
   start(): void {
@@ -180,6 +190,7 @@ export class Shard {
     const before = this.#newest;
     if (before !== undefined && before.seq >= stored.seq) return;
     this.#newest = stored;
+    this.#storedAtMs = this.#context.now();
     if (before === undefined || taskOfFactsId(before.id) === taskOfFactsId(stored.id)) return;
     if (this.#tasks.get(taskOfFactsId(before.id))?.stored?.id !== before.id) this.#unproven.push(before);
   }
@@ -310,8 +321,18 @@ export class Shard {
   #sweep(): void {
     this.#evictIdle();
     this.#listQuiet();
+    if (!this.#isLookDue()) return;
     // Without an answer the next sweep checks again.
     this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
+  }
+
+  /** With hundreds of idle shards the looks would cost more than all else that they do. */
+  #isLookDue(): boolean {
+    const nowMs = this.#context.now();
+    const isOld = this.#unproven.length === 0 && nowMs - this.#storedAtMs >= LOOK_OFTEN_MS;
+    if (isOld && nowMs - this.#lookedAtMs < LOOK_OLD_MS) return false;
+    this.#lookedAtMs = nowMs;
+    return true;
   }
 
   #evictIdle(): void {

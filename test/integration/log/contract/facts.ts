@@ -6,6 +6,7 @@ import {
   all,
   appendRun,
   type Case,
+  CONTRACT_LAYOUTS,
   CONTRACT_SHARDS,
   generationsOf,
   newTask,
@@ -189,7 +190,7 @@ export const factCases: Case[] = [
       const taskId = newTask();
       await appendRun(log, taskId, 1, 20);
       assert.deepEqual(generationsOf(await take(log.facts.read(taskId, 1), 3)), [1, 2, 3]);
-      const shard = shardOf(taskId, CONTRACT_SHARDS);
+      const shard = shardOf(taskId, CONTRACT_LAYOUTS);
       assert.equal((await take(log.facts.readStoredShard(shard, { seq: 1 }), 1)).length, 1);
       assert.equal(await readersLeft(), 0);
     },
