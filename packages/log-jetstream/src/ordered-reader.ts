@@ -46,7 +46,11 @@ const REOPEN_MS_MAX = 2_000;
 const READ_UNAVAILABLE_MS = 60_000;
 
 /** Creates a consumer; resolves with its name and the number of pending messages. */
-export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax' | 'begin' | 'awaitsEnd'>, timeoutMs?: number) {
+export async function openConsumer(
+  connection: Connection,
+  reading: Omit<Reading, 'bytesMax' | 'begin' | 'awaitsEnd'>,
+  timeoutMs?: number,
+) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
     filter_subject: filter,
