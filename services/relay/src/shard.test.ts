@@ -95,6 +95,9 @@ for (const [when, isSwept] of [
       assert.equal(failures.length, 0);
       await sweep();
       assert.ok(failures[0] instanceof HistoryLost);
+      // The shard that starts again must find the same loss.
+      const lostMarks = await Promise.all(shard.progress.unproven!.map(mark => log.facts.isLost(mark)));
+      assert.ok(lostMarks.includes(true));
     } finally {
       await shard.stop();
     }

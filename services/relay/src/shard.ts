@@ -132,6 +132,8 @@ export class Shard {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
     const unproven = new Set(this.#unproven);
+    // A check may have found that this one is lost, although the newest is not.
+    if (this.#found !== undefined) unproven.add(this.#found);
     for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.add(stored);
     return {
       checkpoint,
@@ -275,7 +277,8 @@ export class Shard {
     const newest = isBehind ? await facts.last(taskId) : found;
     // A lease may not name the last records of an owner that died. The index proves their loss if the log ends before the indexed one or has another
     // one in its place. Inputs are read again for that only once, because the index keeps the sequence of a task that does not come back.
-    if (this.#refoldTo === undefined && seq !== undefined && seq > (newest?.seq ?? 0)) this.#unproven.push({ seq, id: `${taskId}:` });
+    if (this.#refoldTo === undefined && seq !== undefined && seq > (newest?.seq ?? 0))
+      this.#unproven.push({ seq, id: `${taskId}:` });
     const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
     // The state that was read may be older than the facts that this shard has stored. The next input's ordinals would then show a gap.
     await this.#lookForNewest();
