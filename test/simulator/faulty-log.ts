@@ -111,6 +111,12 @@ class Wire {
     return this.#request(part, what, once, timeoutMs);
   }
 
+  /** An acknowledgement is confirmed like a write, but stores nothing, so a full stream does not refuse it. */
+  acknowledge(part: string, what: string, operation: () => Promise<void>, timeoutMs: number): Promise<void> {
+    let result: Promise<void> | undefined;
+    return this.#request(part, what, () => (result ??= operation()), timeoutMs);
+  }
+
   /** Sends a message that gets no answer. */
   send(part: string, operation: () => void): void {
     const { clock, process } = this.#deps;
@@ -522,7 +528,8 @@ class FaultyWork implements WorkQueue {
   async #giveBack(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
     if (!running.isClaimed(seq)) return this.#nak(seq, waitMs);
     const timeoutMs = signal.aborted ? DONE_TIMEOUT_MS : CLAIM_MS;
-    const returned = this.#wire.write('work', `${seq}`, async () => this.#broker.nak(seq, waitMs), timeoutMs).catch(() => {});
+    const nak = async () => this.#broker.nak(seq, waitMs);
+    const returned = this.#wire.acknowledge('work', `${seq}`, nak, timeoutMs).catch(() => {});
     if (signal.aborted) await returned;
   }
 

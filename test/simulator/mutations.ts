@@ -182,7 +182,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'packages/log/src/follow.ts',
-        from: 'if ((tail?.seq ?? 0) < this.#known && (await this.#source.isLost(this.#known))) throw lost();',
+        from: 'if ((isOlder || this.#replacesKnown(tail)) && (await this.#source.isLost(this.#known, this.#readId()))) throw lost();',
         to: '',
       },
       {

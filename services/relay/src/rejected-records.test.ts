@@ -333,6 +333,7 @@ test('a task whose facts have expired is refused: a message cannot begin it agai
     [false, MESSAGE_INPUT, true],
   ] as const) {
     await using shard = new FoldingShard({ indexedSeq: async taskId => (hadFacts && taskId === 't' ? 1 : undefined) });
+    shard.log.expire('facts', 'before', shard.log.garbage('facts', 'before') + 1);
     await shard.append('t', { v: 1, at: 1, from: 'client', input: message });
     await shard.assertServesOthers('other');
     assert.equal((await shard.log.facts.last('t')) !== undefined, begun);

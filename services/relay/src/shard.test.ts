@@ -76,12 +76,12 @@ for (const [when, isSwept] of [
   ['before the first check', false],
   ['after a check', true],
 ] as const) {
-  test(`a loss ${when} is noticed although another task goes on past the lost sequences`, async t => {
+  test(`a loss ${when} is noticed within SWEEP_MS although another task goes on past the lost sequences`, async t => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const log = createMemoryLog({ shards: 1 });
     const failures: unknown[] = [];
-    let ids = 0;
-    const shard = shardOf(log, { onFailure: error => void failures.push(error) });
+    let [nowMs, ids] = [0, 0];
+    const shard = shardOf(log, { now: () => nowMs, onFailure: error => void failures.push(error) });
     shard.start();
     const stores = async (taskId: string, record: InputRecord) => {
       const { seq } = await log.inputs.append(taskId, record, { id: `i${++ids}` });
@@ -89,6 +89,7 @@ for (const [when, isSwept] of [
         await new Promise(setImmediate);
     };
     const sweep = async () => {
+      nowMs += SWEEP_MS;
       t.mock.timers.tick(SWEEP_MS);
       for (let n = 0; n < 5; n += 1) await new Promise(setImmediate);
     };
@@ -100,10 +101,12 @@ for (const [when, isSwept] of [
       for (let n = 0; isSwept && n < 4; n += 1) await sweep();
       log.loseFacts(lastSeq);
       while ((await log.facts.extent()).lastSeq <= lost) await stores('busy', message(`m${++ids}`));
-      if (!isSwept) await sweep();
       assert.equal(failures.length, 0);
       await sweep();
       assert.ok(failures[0] instanceof HistoryLost);
+      // The shard that starts again must find the same loss.
+      const lostMarks = await Promise.all(shard.progress.unproven!.map(mark => log.facts.isLost(mark)));
+      assert.ok(lostMarks.includes(true));
     } finally {
       await shard.stop();
     }
@@ -147,6 +150,30 @@ test('a shard looks for its newest record with each sweep, and only every LOOK_O
     assert.equal(await looksAt(oldMs + LOOK_OLD_MS + 2), true);
   } finally {
     await shard.stop();
+  }
+});
+
+test('a loss is noticed if the log has another record than the index names, or none, and the inputs are then read again', async () => {
+  for (const isReused of [false, true]) {
+    const log = createMemoryLog({ shards: 1 });
+    if (isReused) log.garbage('facts', 'other');
+    const failures: unknown[] = [];
+    const context: Partial<ShardContext> = { indexedSeq: async () => 1, onFailure: error => void failures.push(error) };
+    const before = shardOf(log, context);
+    before.start();
+    const { seq } = await log.inputs.append('gone', MESSAGE, { id: 'i1' });
+    await log.inputs.append('gone', agent(1, 'TASK_STATE_WORKING'), { id: 'i2' });
+    while (failures.length === 0) await new Promise(setImmediate);
+    assert.ok(failures[0] instanceof HistoryLost);
+    await before.stop();
+    const shard = new Shard(0, { ...before.progress, checkpoint: seq }, shardContext(log, context));
+    shard.start();
+    try {
+      while ((await log.facts.last('gone'))?.record.aggregate.state !== 'TASK_STATE_WORKING') await new Promise(setImmediate);
+      assert.equal(failures.length, 1);
+    } finally {
+      await shard.stop();
+    }
   }
 });
 

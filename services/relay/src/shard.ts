@@ -24,6 +24,8 @@ export const IDLE_MS = 30_000;
 /** The same for a task that has ended, because few inputs follow its end and each task in memory is a step of every checkpoint. */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
+/** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
+const QUIET_MS = 1_000;
 /**
  * Time after which a record that was found again and again is looked for only every LOOK_OLD_MS. A crash of NATS loses records that are younger than its
  * sync interval (2 minutes by default); only a restored backup lacks older ones.
@@ -56,8 +58,6 @@ type LoadedTask = {
   sinceLook: number;
   /** The newest record of the task that this shard stored. The task's next append proves that the log has it. */
   stored?: RecordMark;
-  /** `stored` at the last sweep. If it is still the same at the next one, the task is quiet. */
-  swept?: RecordMark;
   /** `stored` when it was added to the records that are checked, so that it is added once. */
   listed?: RecordMark;
   /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
@@ -132,6 +132,8 @@ export class Shard {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
     const unproven = new Set(this.#unproven);
+    // A check may have found that this one is lost, although the newest is not.
+    if (this.#found !== undefined) unproven.add(this.#found);
     for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.add(stored);
     return {
       checkpoint,
@@ -270,8 +272,13 @@ export class Shard {
     const { facts, indexedSeq } = this.#context;
     const reading = Promise.all([facts.last(taskId), indexedSeq(taskId)]);
     const [found, seq] = await reading.catch(error => this.#block(taskId, task, error));
-    // The index is written after the facts, so another relay may have stored the first ones between the two reads.
-    const newest = found ?? (seq === undefined ? undefined : await facts.last(taskId));
+    // The index is written after the facts, so another relay may have stored some between the two reads.
+    const isBehind = (seq ?? 0) > (found?.seq ?? 0);
+    const newest = isBehind ? await facts.last(taskId) : found;
+    // A lease may not name the last records of an owner that died. The index proves their loss if the log ends before the indexed one or has another
+    // one in its place. Inputs are read again for that only once, because the index keeps the sequence of a task that does not come back.
+    if (this.#refoldTo === undefined && seq !== undefined && seq > (newest?.seq ?? 0))
+      this.#unproven.push({ seq, id: `${taskId}:` });
     const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
     // The state that was read may be older than the facts that this shard has stored. The next input's ordinals would then show a gap.
     await this.#lookForNewest();
@@ -344,13 +351,12 @@ export class Shard {
     }
   }
 
-  /** Lists the newest records of tasks that have stored none since the last sweep. */
+  /** Lists the newest records of quiet tasks, each once. */
   #listQuiet(): void {
+    const now = this.#context.now();
     for (const task of this.#tasks.values()) {
-      const { stored, swept, listed } = task;
-      if (stored === undefined || stored === listed) continue;
-      task.swept = stored;
-      if (stored !== swept) continue;
+      const { pipeline, stored, listed } = task;
+      if (pipeline === undefined || stored === undefined || stored === listed || now - pipeline.lastInputAt < QUIET_MS) continue;
       task.listed = stored;
       this.#unproven.push(stored);
     }
