@@ -113,29 +113,6 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
 });
 
-test('a run beside one that collects coverage collects none, in no process that its tests start', t => {
-  const url = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
-  const root = folderWith(t, {
-    'covered.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert';
-      test('covered', () => assert.ok(process.env.NODE_V8_COVERAGE));`,
-    'beside.test.mjs': `import { test } from 'node:test'; import assert from 'node:assert'; import { execFileSync } from 'node:child_process';
-      const script = 'process.stdout.write(String(process.env.NODE_V8_COVERAGE))';
-      test('beside', () => assert.equal(execFileSync(process.execPath, ['--eval', script], { env: {}, encoding: 'utf8' }), 'undefined'));`,
-    'run.mjs': `import { Coverage } from ${url('coverage.ts')}; import { FileTimes } from ${url('file-times.ts')};
-      import { TestReport } from ${url('test-report.ts')}; import { runTestFiles } from ${url('test-run.ts')};
-      const root = import.meta.dirname;
-      const run = { root, report: new TestReport(process.stdout), signal: new AbortController().signal, times: new FileTimes() };
-      const of = (name, more) => runTestFiles({ ...run, ...more, files: [root + '/' + name] });
-      const totals = await Promise.all([of('covered.test.mjs', { coverage: new Coverage() }), of('beside.test.mjs')]);
-      await run.report.end();
-      console.log('passed ' + totals.map(({ passed, failed }) => passed + '/' + failed));`,
-  });
-  // Without the member, Node passes its own folder of coverage on to the child.
-  const env = { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_V8_COVERAGE: undefined };
-  const output = execFileSync(process.execPath, ['run.mjs'], { cwd: root, env, encoding: 'utf8' });
-  assert.match(output, /passed 1\/0,1\/0\n$/);
-});
-
 test('a few files always run, more while processors are idle, in the order of the list and up to a bound', async () => {
   let idle = 0;
   let looks = 0;
@@ -273,7 +250,7 @@ test('a line is covered when any of the runs executed it', () => {
   const lines = (...counts: number[]) => counts.map((count, index) => ({ line: index + 1, count }));
   coverage.add([{ path: 'a.ts', lines: lines(1, 0, 0, 0) }]);
   coverage.add([{ path: 'a.ts', lines: lines(0, 2, 0, 0) }]);
-  assert.equal(coverage.summary('unit tests'), 'coverage by unit tests: 50.0 % of 4 lines in 1 files of packages and services');
+  assert.equal(coverage.summary(), 'coverage: 50.0 % of 4 lines in 1 files of packages and services');
 });
 
 test('every package of the workspace has the version of the root package', () => {

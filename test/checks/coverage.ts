@@ -16,11 +16,11 @@ export class Coverage {
     }
   }
 
-  /** One line, e.g. "coverage by tests without a broker: 93.4 % of 21,480 lines in 350 files of packages and services". */
-  summary(by: string): string {
+  /** One line, e.g. "coverage: 93.4 % of 21,480 lines in 350 files of packages and services". */
+  summary(): string {
     const lines = [...this.#files.values()].flatMap(file => [...file.values()]);
     const share = lines.length === 0 ? 0 : lines.filter(covered => covered).length / lines.length;
     const count = (value: number) => value.toLocaleString('en-US');
-    return `coverage by ${by}: ${(share * 100).toFixed(1)} % of ${count(lines.length)} lines in ${count(this.#files.size)} files of packages and services`;
+    return `coverage: ${(share * 100).toFixed(1)} % of ${count(lines.length)} lines in ${count(this.#files.size)} files of packages and services`;
   }
 }

@@ -27,7 +27,7 @@ async function runChecks(): Promise<Totals> {
     : findTestFiles(ROOT, paths, process.env.INIT_CWD ?? process.cwd());
   const isFull = paths.length === 0 && !isQuick;
   if (isFull || isQuick) leaveClustersAlone(process.env);
-  const coverage = isFull || isCovered ? new Coverage() : undefined;
+  const coverage = isCovered ? new Coverage() : undefined;
   // Caches compiled modules for this run and later ones, which saves a third of the CPU time of a short test.
   process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'hopline-compiled');
   const times = new FileTimes();
@@ -41,11 +41,11 @@ async function runChecks(): Promise<Totals> {
     if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
     await fillCompileCache();
   }
-  const totals = [checked, ...(await runTests(found, run, coverage, isCovered))];
+  const totals = [checked, ...(await runTests(found, run, coverage))];
   await report.end();
   const slowest = times.slowest(SLOWEST_SHOWN);
   if (slowest.length > 1) console.log(['The slowest files:', ...slowest].join('\n'));
-  if (coverage !== undefined) console.log(coverage.summary(isCovered ? 'all tests of this run' : 'tests without a broker'));
+  if (coverage !== undefined) console.log(coverage.summary());
   return totals.reduce(add);
 }
 
@@ -53,19 +53,17 @@ async function runTests(
   { unit, withBroker, onCluster }: TestFiles,
   run: Omit<TestRunOptions, 'files'>,
   coverage: Coverage | undefined,
-  isCovered: boolean,
 ): Promise<Totals[]> {
   const slots = new ProcessorSlots();
-  // Services of tests with a broker write coverage when they stop, so it is collected only on request, and by no other run at that time.
-  const unitTotals = () => runTestFiles({ ...run, files: unit, ...(coverage === undefined ? { slots } : { coverage }) });
-  const totals = isCovered
-    ? [await unitTotals(), await runTestFiles({ ...run, files: withBroker, coverage })]
-    : await Promise.all([
-        coverage === undefined ? unitTotals() : slots.run(unitTotals),
-        // Starts them at once: the longest takes half of the run, and leaves the cores to the others.
-        runTestFiles({ ...run, files: withBroker.filter(isWaiting), slots: lanes(WAITING_FILES_AT_ONCE) }),
-        runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
-      ]);
+  const totals =
+    coverage !== undefined
+      ? [await runTestFiles({ ...run, files: unit, coverage }), await runTestFiles({ ...run, files: withBroker, coverage })]
+      : await Promise.all([
+          runTestFiles({ ...run, files: unit, slots }),
+          // Starts them at once: the longest takes half of the run, and leaves the cores to the others.
+          runTestFiles({ ...run, files: withBroker.filter(isWaiting), slots: lanes(WAITING_FILES_AT_ONCE) }),
+          runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
+        ]);
   return [...totals, await runTestFiles({ ...run, ...ON_CLUSTER, files: onCluster, slots: lanes(1) })];
 }
 

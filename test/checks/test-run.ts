@@ -16,9 +16,6 @@ export const WAITING_FILES_AT_ONCE = 3;
 const FILE_MS_MAX = 15 * 60 * 1000;
 /** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { fileMsMax: 40 * 60 * 1000 };
-/** The value before any run. A run that collects coverage sets the variable in this process, and so for the files that run at the same time. */
-const { NODE_V8_COVERAGE } = process.env;
-
 /**
  * Hides a developer's KUBECONFIG, whose cluster may be in use. Only a run that selects the tests on a cluster may install releases there
  * and replace its pods.
@@ -83,7 +80,7 @@ function runFiles(
   print: (event: TestEvent) => unknown,
 ): Promise<Totals> {
   if (files.length === 0) return Promise.resolve(NOTHING);
-  const collect = collectsCoverage ? { coverage: true, ...Coverage.globs } : { env: { ...process.env, NODE_V8_COVERAGE } };
+  const collect = collectsCoverage ? { coverage: true, ...Coverage.globs } : {};
   const stream = run({ files, concurrency: atOnce, timeout: fileMsMax, signal, ...collect });
   return new Promise((resolve, reject) => {
     let totals: Totals = { ...NOTHING, failed: 1 };

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { rawSubject, SHARDS_DEFAULT, shardOf, workFilter } from '@hopline/events';
+import { Layouts, rawSubject, SHARDS_DEFAULT, shardOf, workFilter } from '@hopline/events';
 import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
@@ -30,6 +30,7 @@ const ALERT_MS_MAX = 420_000;
 const VIEWER_PAUSE_MS = 1_500;
 /** More than the objectives of the first token (4.096 s) and of the wait for a slot (5 s). */
 const LATE_MS = 6_000;
+const LAYOUTS = Layouts.one(SHARDS_DEFAULT);
 const SLOTS = 4;
 /** A relay reads 512 records in one round trip to NATS. */
 const FLOOD_RECORDS = 40_000;
@@ -202,7 +203,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
   });
 
   test('HoplineRecordsRejected: a stored input is not a record', async () => {
-    nc.publish(rawSubject(randomUUID(), SHARDS_DEFAULT, 'client'), 'no record');
+    nc.publish(rawSubject(randomUUID(), LAYOUTS, 'client'), 'no record');
     await reaches('HoplineRecordsRejected');
   });
 
@@ -293,7 +294,7 @@ function questionTo(agent: string) {
 function taskIdInShard(shard: number): string {
   for (;;) {
     const taskId = randomUUID();
-    if (shardOf(taskId, SHARDS_DEFAULT) === shard) return taskId;
+    if (shardOf(taskId, LAYOUTS) === shard) return taskId;
   }
 }
 

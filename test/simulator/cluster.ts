@@ -1,6 +1,7 @@
 import { type A2AServer, createA2AServer } from '@hopline/a2a-server';
 import { serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
+import { type Layout, Layouts } from '@hopline/events';
 import { TextPace } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { PROFILES } from '@hopline/profiles';
@@ -29,6 +30,8 @@ type Topology = Readonly<Record<string, number>>;
 export type ClusterSettings = {
   topology: Topology;
   shards: number;
+  /** Layouts of a log with several stream groups. Absent: one layout with one group. */
+  layouts?: readonly Layout[];
   recordBytesMax: number;
   /** After this time a repeated message id is stored again. */
   duplicateWindowMs: number;
@@ -101,8 +104,8 @@ export class Cluster {
   constructor(settings: ClusterSettings, deps: ClusterDeps) {
     this.settings = settings;
     this.#deps = deps;
-    const { shards, recordBytesMax, ackWaitMs, duplicateWindowMs } = settings;
-    this.store = createMemoryLog({ shards, recordBytesMax });
+    const { shards, layouts, recordBytesMax, ackWaitMs, duplicateWindowMs } = settings;
+    this.store = createMemoryLog({ shards, recordBytesMax, ...(layouts && { layouts: new Layouts(layouts) }) });
     this.broker = new WorkBroker(deps.clock, { ...WORK_BOUNDS, ackWaitMs, duplicateWindowMs });
     for (const [service, replicas] of Object.entries(settings.topology))
       for (let replica = 1; replica <= replicas; replica++) this.#slots.set(`${service}-${replica}`, undefined);

@@ -2,6 +2,7 @@ import type { AgentInput, AgentRecord, ClientRecord } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
+import { partOf } from './link.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -36,7 +37,13 @@ export type Fault = { at: number } & (
       slot: string;
       forMs: number;
     }
-  | /** A stream or bucket is full. */ { kind: 'refuse writes'; part: LogPart; forMs: number }
+  | /** A stream or bucket is full; with `group`, only the stream of that group. */ {
+      kind: 'refuse writes';
+      part: LogPart;
+      group?: number;
+      forMs: number;
+    }
+  | /** The leaders of a stream group cannot be reached. */ { kind: 'group away'; group: number; forMs: number }
   | { kind: 'lose live messages'; count: number }
   | /** A replica without the newest record answers followers. */ { kind: 'stale tails'; count: number }
   | /** No relay runs, and meanwhile retention removes inputs of running tasks: up to the last one of a producer, or all. */ {
@@ -45,8 +52,9 @@ export type Fault = { at: number } & (
       removes: 'up to the last' | 'all';
     }
   | /** The stream of inputs is lost, and created again after `forMs`. */ { kind: 'rebuild inputs'; forMs: number }
-  | /** A loss of power: the facts that were stored in the last `forMs` are gone, and everything that waits for the log is sent again. */ {
+  | /** A loss of power: the facts that a stream group stored in the last `forMs` are gone, and everything that waits for the log is sent again. */ {
       kind: 'lose facts';
+      group?: number;
       forMs: number;
     }
   | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
@@ -99,7 +107,13 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
   }
   switch (fault.kind) {
     case 'refuse writes':
-      for (const slot of cluster.slots) cluster.at(slot)?.link.refusedUntil.set(fault.part, clock.nowMs + fault.forMs);
+    case 'group away':
+      for (const slot of cluster.slots) {
+        const link = cluster.at(slot)?.link;
+        const until = clock.nowMs + fault.forMs;
+        if (fault.kind === 'group away') link?.awayUntil.set(fault.group, until);
+        else link?.refusedUntil.set(fault.group === undefined ? fault.part : partOf(fault.part, fault.group), until);
+      }
       break;
     case 'lose live messages':
       cluster.store.faults.loseLive += fault.count;
@@ -117,9 +131,11 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
       await rebuildInputs(fault.forMs, targets);
       break;
     case 'lose facts': {
-      const { lastSeq } = await cluster.store.facts.extent();
+      const { group = 0 } = fault;
+      const { store } = cluster;
+      const { lastSeq } = (await store.facts.extent()).ofShard(store.layouts.shardsOf(group)[0]!);
       await clock.sleep(fault.forMs);
-      cluster.store.loseFacts(lastSeq);
+      store.loseFacts(lastSeq, group);
       break;
     }
     case 'stale tails':

@@ -18,6 +18,7 @@ import {
   requireRole,
   requireTaskId,
   Superseded,
+  taskOfFactsId,
   type WorkQueue,
 } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
@@ -56,8 +57,8 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     layouts: store.layouts,
     shards: store.shards,
     recordBytesMax: store.recordBytesMax,
-    inputs: new FaultyInputs(wire, store.inputs),
-    facts: new FaultyFacts(wire, store.facts),
+    inputs: new FaultyInputs(new GroupWires(deps), store.inputs),
+    facts: new FaultyFacts(new GroupWires(deps), store.facts),
     work: new FaultyWork(wire, deps),
     wakeUps: store.wakeUps,
     presence: {
@@ -80,12 +81,14 @@ export function faultyLog(deps: FaultyLogDeps): Log {
 
 type Outcome<T> = { value: T } | { error: unknown };
 
-/** Sends the requests and subscriptions of one process. */
+/** Sends the requests and subscriptions of one process, to `groups` if they are for stream groups. */
 class Wire {
   readonly #deps: FaultyLogDeps;
+  readonly #groups: readonly number[];
 
-  constructor(deps: FaultyLogDeps) {
+  constructor(deps: FaultyLogDeps, groups: readonly number[] = []) {
     this.#deps = deps;
+    this.#groups = groups;
   }
 
   get link(): Link {
@@ -100,7 +103,9 @@ class Wire {
   write<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs = OPERATION_TIMEOUT_MS): Promise<T> {
     let result: Promise<T> | undefined;
     const once = () => {
-      result ??= this.link.isRefused(part) ? Promise.reject(new LogUnavailable('refused: maximum bytes exceeded')) : operation();
+      result ??= this.link.isRefused(part, this.#groups)
+        ? Promise.reject(new LogUnavailable('refused: maximum bytes exceeded'))
+        : operation();
       return result;
     };
     return this.#request(part, what, once, timeoutMs);
@@ -110,7 +115,7 @@ class Wire {
   send(part: string, operation: () => void): void {
     const { clock, process } = this.#deps;
     if (process.state === 'dead') return;
-    const arrivesAt = this.link.requestArrivesAt(part);
+    const arrivesAt = this.link.requestArrivesAt(part, this.#groups);
     if (arrivesAt !== undefined) clock.as(undefined, () => clock.after(arrivesAt - clock.nowMs, operation));
   }
 
@@ -190,7 +195,7 @@ class Wire {
       };
       signal?.addEventListener('abort', end, { once: true });
       const wait = () => {
-        const arrivesAt = link.itemArrivesAt();
+        const arrivesAt = link.itemArrivesAt(this.#groups);
         if (arrivesAt === undefined) clock.after(link.cutUntil - clock.nowMs, wait);
         else clock.after(arrivesAt - clock.nowMs, end);
       };
@@ -199,92 +204,124 @@ class Wire {
   }
 }
 
+/** The ways of one process to the stream groups. */
+class GroupWires {
+  /** To every group: an extent needs all of them. */
+  readonly all: Wire;
+  readonly #deps: FaultyLogDeps;
+  readonly #wires = new Map<number, Wire>();
+
+  constructor(deps: FaultyLogDeps) {
+    this.#deps = deps;
+    this.all = new Wire(deps, [...Array(deps.store.layouts.groups).keys()]);
+  }
+
+  of(taskId: string): Wire {
+    return this.ofShard(this.#deps.store.layouts.shardOf(taskId));
+  }
+
+  ofShard(shard: number): Wire {
+    const group = this.#deps.store.layouts.groupOf(shard);
+    const wire = this.#wires.get(group) ?? new Wire(this.#deps, [group]);
+    this.#wires.set(group, wire);
+    return wire;
+  }
+
+  ofEach(taskIds: readonly string[]): Wire {
+    const { layouts } = this.#deps.store;
+    return new Wire(this.#deps, [...new Set(taskIds.map(taskId => layouts.groupOf(layouts.shardOf(taskId))))]);
+  }
+}
+
 /** Each caller gets a new promise, because a shared one would keep every caller in memory. */
 const never = () => new Promise<never>(() => {});
 
 class FaultyInputs implements InputLog {
-  readonly #wire: Wire;
+  readonly #wires: GroupWires;
   readonly #inner: InputLog;
 
-  constructor(wire: Wire, inner: InputLog) {
-    this.#wire = wire;
+  constructor(wires: GroupWires, inner: InputLog) {
+    this.#wires = wires;
     this.#inner = inner;
   }
 
   append(...[taskId, record, options]: Parameters<InputLog['append']>): ReturnType<InputLog['append']> {
-    const { isNextVersion, isVersionBefore } = this.#wire.link;
+    const { isNextVersion, isVersionBefore } = this.#wires.all.link;
     const append = async () => {
       if (isNextVersion) await this.#inner.append(taskId, unknownInput(record), { id: `${options.id}:next` });
       const stored = isVersionBefore ? inputsOfVersionBefore(record) : record;
       return this.#inner.append(taskId, isNextVersion ? asNextVersion(stored) : stored, options);
     };
-    return this.#wire.write('inputs', options.id, append, options.timeoutMs);
+    return this.#wires.of(taskId).write('inputs', options.id, append, options.timeoutMs);
   }
 
   readShard(shard: number, from: number, signal: AbortSignal): ReturnType<InputLog['readShard']> {
-    return this.#wire.receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
+    return this.#wires.ofShard(shard).receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
   }
 
   extent(): ReturnType<InputLog['extent']> {
-    return this.#wire.read('inputs', 'extent', () => this.#inner.extent());
+    return this.#wires.all.read('inputs', 'extent', () => this.#inner.extent());
   }
 
   recordAt(taskId: string, seq: number): ReturnType<InputLog['recordAt']> {
-    return this.#wire.read('input', `${taskId} ${seq}`, () => this.#inner.recordAt(taskId, seq));
+    return this.#wires.of(taskId).read('input', `${taskId} ${seq}`, () => this.#inner.recordAt(taskId, seq));
   }
 
   readStoredShard(...args: Parameters<InputLog['readStoredShard']>): ReturnType<InputLog['readStoredShard']> {
-    return this.#wire.receive('stored inputs', this.#inner.readStoredShard(...args));
+    return this.#wires.ofShard(args[0]).receive('stored inputs', this.#inner.readStoredShard(...args));
   }
 
   read(taskId: string): ReturnType<InputLog['read']> {
-    return this.#wire.receive('read inputs', this.#inner.read(taskId));
+    return this.#wires.of(taskId).receive('read inputs', this.#inner.read(taskId));
   }
 }
 
 class FaultyFacts implements FactLog {
-  readonly #wire: Wire;
+  readonly #wires: GroupWires;
   readonly #inner: FactLog;
 
-  constructor(wire: Wire, inner: FactLog) {
-    this.#wire = wire;
+  constructor(wires: GroupWires, inner: FactLog) {
+    this.#wires = wires;
     this.#inner = inner;
   }
 
   append(...[record, options]: Parameters<FactLog['append']>): ReturnType<FactLog['append']> {
-    const { isNextVersion, isVersionBefore } = this.#wire.link;
+    const { isNextVersion, isVersionBefore } = this.#wires.all.link;
     const earlier = isVersionBefore ? { ...record, facts: record.facts.map(withoutContent) } : record;
     const stored = isNextVersion ? factsOfNextVersion(record) : earlier;
-    return this.#wire.write('facts', options.id, () => this.#inner.append(stored, options), options.timeoutMs);
+    return this.#wires
+      .of(record.aggregate.taskId)
+      .write('facts', options.id, () => this.#inner.append(stored, options), options.timeoutMs);
   }
 
   last(taskId: string): ReturnType<FactLog['last']> {
-    return this.#wire.read('last', taskId, () => this.#inner.last(taskId));
+    return this.#wires.of(taskId).read('last', taskId, () => this.#inner.last(taskId));
   }
 
   lastOfEach(taskIds: readonly string[]): ReturnType<FactLog['lastOfEach']> {
-    return this.#wire.read('last of each', taskIds.join(), () => this.#inner.lastOfEach(taskIds));
+    return this.#wires.ofEach(taskIds).read('last of each', taskIds.join(), () => this.#inner.lastOfEach(taskIds));
   }
 
   extent(): ReturnType<FactLog['extent']> {
-    return this.#wire.read('facts', 'extent', () => this.#inner.extent());
+    return this.#wires.all.read('facts', 'extent', () => this.#inner.extent());
   }
 
   isLost(mark: Parameters<FactLog['isLost']>[0]): ReturnType<FactLog['isLost']> {
-    return this.#wire.read('record', `${mark.seq}`, () => this.#inner.isLost(mark));
+    return this.#wires.of(taskOfFactsId(mark.id)).read('record', `${mark.seq}`, () => this.#inner.isLost(mark));
   }
 
   readStoredShard(...args: Parameters<FactLog['readStoredShard']>): ReturnType<FactLog['readStoredShard']> {
-    return this.#wire.receive('stored facts', this.#inner.readStoredShard(...args));
+    return this.#wires.ofShard(args[0]).receive('stored facts', this.#inner.readStoredShard(...args));
   }
 
   read(taskId: string, from: number): ReturnType<FactLog['read']> {
-    return this.#wire.receive('read facts', this.#inner.read(taskId, from));
+    return this.#wires.of(taskId).receive('read facts', this.#inner.read(taskId, from));
   }
 
   async follow(...[taskId, after, signal]: Parameters<FactLog['follow']>): ReturnType<FactLog['follow']> {
-    const records = await this.#wire.read('follow', taskId, () => this.#inner.follow(taskId, after, signal));
-    return this.#wire.receive('follow', records, signal);
+    const wire = this.#wires.of(taskId);
+    const records = await wire.read('follow', taskId, () => this.#inner.follow(taskId, after, signal));
+    return wire.receive('follow', records, signal);
   }
 }
 

@@ -29,6 +29,8 @@ export class Link {
   refusedUntil = new Map<string, number>();
   /** Until then no server answers for these parts, because their stream is missing. */
   missingUntil = new Map<string, number>();
+  /** For each stream group, until when its leader cannot be reached. */
+  awayUntil = new Map<number, number>();
   /** Until then writes to these parts are delayed, as when an attempt is lost and its repetition arrives late. */
   heldUntil = new Map<string, number>();
   /** The process runs the next version: its records have members and kinds that this version does not know. */
@@ -50,9 +52,9 @@ export class Link {
     return this.cutUntil > this.#clock.nowMs;
   }
 
-  /** Arrival time of a request that is sent now; undefined if it is lost. */
-  requestArrivesAt(part: string): number | undefined {
-    if (this.isCut) return undefined;
+  /** Arrival time of a request that is sent now, to stream groups; undefined if it is lost. */
+  requestArrivesAt(part: string, groups: readonly number[] = []): number | undefined {
+    if (this.isCut || this.#backAt(groups) > this.#clock.nowMs) return undefined;
     if ((this.missingUntil.get(part) ?? 0) > this.#clock.nowMs) return undefined;
     const held = this.heldUntil.get(part) ?? 0;
     if (held > this.#clock.nowMs) return held + this.#delay();
@@ -75,9 +77,10 @@ export class Link {
     return this.#lastAnswerAt;
   }
 
-  /** Arrival time of the next item of a subscription; undefined if it is lost. */
-  itemArrivesAt(): number | undefined {
-    const arrivesAt = this.answerArrivesAt();
+  /** Arrival time of the next item of a subscription to stream groups; undefined if it is lost. */
+  itemArrivesAt(groups: readonly number[] = []): number | undefined {
+    const answersAt = this.answerArrivesAt();
+    const arrivesAt = answersAt && Math.max(answersAt, this.#backAt(groups));
     if (arrivesAt === undefined || this.lagUntil <= this.#clock.nowMs) return arrivesAt;
     return Math.max(arrivesAt, Math.min(this.lagUntil, this.#clock.nowMs + this.lagMs));
   }
@@ -86,8 +89,13 @@ export class Link {
     return this.acksLostUntil > this.#clock.nowMs;
   }
 
-  isRefused(part: string): boolean {
-    return (this.refusedUntil.get(part) ?? 0) > this.#clock.nowMs;
+  isRefused(part: string, groups: readonly number[] = []): boolean {
+    const parts = [part, ...groups.map(group => partOf(part, group))];
+    return parts.some(one => (this.refusedUntil.get(one) ?? 0) > this.#clock.nowMs);
+  }
+
+  #backAt(groups: readonly number[]): number {
+    return Math.max(0, ...groups.map(group => this.awayUntil.get(group) ?? 0));
   }
 
   #flowsAt(): number {
@@ -98,4 +106,9 @@ export class Link {
     const maxMs = this.slowUntil > this.#clock.nowMs ? this.slowMsMax : DELAY_MS_MAX;
     return this.#random.next() * maxMs;
   }
+}
+
+/** The part of the log that is one stream group's. */
+export function partOf(part: string, group: number): string {
+  return `${part} of group ${group}`;
 }

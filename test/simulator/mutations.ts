@@ -202,6 +202,18 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'the end of another stream group': {
+    themes: ['groups'],
+    foundBy: 9,
+    breaks: /^everything ends|^a viewer|^an acknowledged|^a stored cancel|^a repeated notification|^notifications/,
+    edits: [
+      {
+        file: 'services/relay/src/shard.ts',
+        from: 'const { lastSeq } = (await inputs.extent()).ofShard(this.index);',
+        to: 'const { lastSeq } = (await inputs.extent()).ofShard(0);',
+      },
+    ],
+  },
   'a late write of the index': {
     themes: ['late writes'],
     foundBy: 32,

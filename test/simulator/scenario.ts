@@ -1,8 +1,10 @@
+import type { Layout } from '@hopline/events';
 import type { AgentScript } from '../support/agents/scripted-agent.ts';
 import type { TaskPlan } from './client.ts';
 import type { ClusterSettings } from './cluster.ts';
 import { endOfFaults, type Fault, type LogPart } from './faults.ts';
 import { Random } from './random.ts';
+import { EPOCH_MS } from './virtual-clock.ts';
 
 /** Everything that a run depends on, besides the code. */
 export type Scenario = {
@@ -46,8 +48,10 @@ export function scenarioOf(seed: number, theme?: string): Scenario {
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(THEME_NAMES);
   if (chosen === UPGRADE) settings.startsWithVersionBefore = true;
+  const layouts = layoutsOf(new Random(seed, 'layouts'), chosen);
+  if (layouts !== undefined) settings.layouts = layouts;
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas));
+  const faults = THEMES[chosen]!(random, Object.entries(settings.topology).flatMap(replicas), groupsOf(settings));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   // Work may begin at any moment of an update and must not be affected by it.
@@ -142,6 +146,24 @@ function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
     script.silentMs = random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs);
 }
 
+/** Two to four stream groups, half of them with a second layout for the tasks that begin later. Undefined: one group. */
+function layoutsOf(random: Random, theme: string): readonly Layout[] | undefined {
+  if (theme !== GROUPS && (theme !== MIXED || random.chance(0.5))) return undefined;
+  const { shards } = SETTINGS;
+  const groups = random.between(2, 4);
+  const first = { begins: 0, shards, groups };
+  if (random.chance(0.5)) return [first];
+  const [firstGroups, begins] = [random.between(1, groups - 1), EPOCH_MS + random.between(2_000, 10_000)];
+  return [
+    { begins: 0, shards: 2 * firstGroups, groups: firstGroups },
+    { begins, shards, groups: groups - firstGroups },
+  ];
+}
+
+function groupsOf({ layouts = [] }: ClusterSettings): number {
+  return layouts.reduce((sum, { groups }) => sum + groups, 0) || 1;
+}
+
 function scriptOf(random: Random, asks: boolean): AgentScript {
   // Long turns are quiet most of the time: they outlast windows and leases without many events.
   const everyMs = random.pick([20, 100, 400, 1_500]);
@@ -155,13 +177,16 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
   return script;
 }
 
-type Theme = (random: Random, slots: readonly string[]) => Fault[];
+/** `groups`: number of stream groups. */
+type Theme = (random: Random, slots: readonly string[], groups: number) => Fault[];
 
 const WRITERS = ['agent.writer-1', 'agent.writer-2'];
 const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
 const RELAYS = ['relay-1', 'relay-2'];
 
 const SILENT_AGENTS = 'silent agents';
+const GROUPS = 'groups';
+const MIXED = 'mixed';
 const UPGRADE = 'upgrade from the previous version';
 
 const isSibling = (slot: string, other: string) =>
@@ -250,6 +275,14 @@ class FaultMaker {
   refuse(): Fault {
     const part = this.#random.pick<LogPart>(['work', 'tasks', 'messageIds', 'contexts', 'pushProgress']);
     return { at: this.at, kind: 'refuse writes', part, forMs: this.#random.between(500, 10_000) };
+  }
+
+  /** A fault of one stream group, while the others work. */
+  ofGroup(group: number): Fault {
+    const kind = this.#random.pick(['group away', 'lose facts', 'lose facts', 'refuse writes'] as const);
+    const forMs = this.#random.between(500, 6_000);
+    if (kind !== 'refuse writes') return { at: this.at, kind, group, forMs };
+    return { at: this.at, kind, part: this.#random.pick<LogPart>(['inputs', 'facts']), group, forMs };
   }
 
   poison(): Fault {
@@ -400,9 +433,16 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const make = new FaultMaker(random, slots);
     return [make.webhooks(), ...make.several(0, 2, [() => make.webhooks(), () => make.of('kill', 100, 6_000, 'notifier')])];
   },
-  mixed: (random, slots) => {
+  [GROUPS]: (random, slots, groups) => {
     const make = new FaultMaker(random, slots);
+    const ofGroup = () => make.ofGroup(random.between(0, groups - 1));
+    return [ofGroup(), ...make.several(0, 3, [ofGroup, () => make.of('kill', 100, 6_000), () => make.loseLive()])];
+  },
+  [MIXED]: (random, slots, groups) => {
+    const make = new FaultMaker(random, slots);
+    const ofGroup = () => make.ofGroup(random.between(0, groups - 1));
     return make.several(2, 6, [
+      ...(groups > 1 ? [ofGroup] : []),
       () => make.of('kill', 100, 6_000),
       () => make.of('stop', 100, 1_000),
       () => make.of('freeze', 500, 12_000),

@@ -145,6 +145,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'downgrade',
   'rebuild inputs',
   'lose facts',
+  'group away',
 ]);
 /** An agent that was up for this long is registered. */
 const REGISTERED_MS = 4_000;

@@ -123,7 +123,8 @@ test('a list reads at most a bounded number of stored pages for each of its page
   assert.ok(none.unreadTo !== undefined && none.unreadTo > 0);
   keys.length = 0;
   await (await lists.of(ANNA)).select(all, ALL, { count: 51, tasksMax: 20_000 });
-  assert.deepEqual(keys, [], 'the newest tasks need no page');
+  assert.ok(keys.length <= 16, 'the newest tasks need at most one read of pages');
+  keys.length = 0;
   await (await lists.of(ANNA)).select(all, { ...ALL, after: { at: 100, taskId: 't100' } }, { count: 51, tasksMax: 20_000 });
   assert.ok(keys.length <= 2, `${keys.length} pages for the oldest tasks`);
 });

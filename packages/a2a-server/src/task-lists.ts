@@ -25,7 +25,10 @@ const EXTENT_MS = 5_000;
 const LEASES_MS = 2_000;
 /** Tasks that this process has seen and that the lists may not show yet. The newest stay. */
 const NOTED_MAX = 1_000;
-/** Pages that the first read of pages takes; each further one takes twice as many. */
+/**
+ * Pages that the first read of pages takes, or one for each list of the caller, because the pages of all shards overlap in time. Each further read
+ * takes twice as many.
+ */
 const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
 
@@ -145,6 +148,7 @@ export class OwnedTasks {
   /** False if the log has removed some tasks of a page that was not read, or the lists have left out their oldest page (ENDED_PAGES_MAX). */
   #isTotalKnown = true;
   #pagesAtOnce = PAGES_AT_FIRST;
+  #listsWithPages = 0;
 
   constructor(log: TaskListsOptions['log'], caller: Owner, extent: LogExtent) {
     this.#log = log;
@@ -188,6 +192,7 @@ export class OwnedTasks {
     for (const [taskId, contextId, state, at, generation, seq, listed] of ended)
       if (!isRemoved(seq, extent))
         this.note({ taskId, contextId, state, at, generation, owner: this.#caller, ...(listed && { listed }) });
+    if (pages.length > 0) this.#pagesAtOnce = Math.max(this.#pagesAtOnce, ++this.#listsWithPages);
     // Pages are numbered from 1.
     if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
     for (const page of pages) {

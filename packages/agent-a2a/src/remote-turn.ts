@@ -12,6 +12,7 @@ import {
 } from '@hopline/a2a';
 import { type AgentEvent, type RemoteRunCancels, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
+import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
 import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
@@ -100,6 +101,8 @@ export class RemoteTurn {
   #isUnproved = false;
   /** The task that this attempt has reported to the log as its own. */
   #reported: string | undefined;
+  /** The interrupted task to which the message has been sent. It may run although no event has shown that yet. */
+  #answered: string | undefined;
   /** The turn has failed, and no other attempt follows. */
   #hasFailed = false;
   /** The last state was a poll, so the next poll pauses. */
@@ -114,7 +117,7 @@ export class RemoteTurn {
     this.#turn = options.turn;
     this.#options = options;
     this.#reader = new EventReader(options.reader);
-    this.#signal = AbortSignal.any([options.turn.signal, this.#left.signal]);
+    this.#signal = this.#orLeft(options.turn.signal);
     this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
 
@@ -153,6 +156,11 @@ export class RemoteTurn {
       this.#webhookCalls?.close();
       await this.#cancel();
     }
+  }
+
+  /** Aborts with `signal`, or when the caller stops reading. */
+  #orLeft(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#left.signal]);
   }
 
   /** The last events of a turn that ended with `error`. */
@@ -275,8 +283,11 @@ export class RemoteTurn {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
     // The refusal came from the server that the previous card described; the new one may stream.
     this.#isStreamRefused = false;
+    this.#rememberAnswered();
+    using beginning = this.#beginRun();
+    const context = { ...this.#context(), signal: this.#orLeft(beginning.signal), agent };
     let failure: { error: unknown } | undefined;
-    await this.#client.stream('stream', this.#options.params(agent), { ...this.#context(), agent }, responses => {
+    await this.#client.stream('stream', this.#options.params(agent), context, responses => {
       try {
         for (const response of responses) {
           this.#isStreamRefused ||= isStreamRefusal(response) && this.#reader.ids.taskId === undefined;
@@ -287,6 +298,7 @@ export class RemoteTurn {
       } catch (error) {
         failure = { error };
       }
+      if (this.#reader.ids.taskId !== undefined) beginning.named();
       const taken = this.#deliver();
       return failure !== undefined || this.#isStreamRefused || this.#reader.ended ? 'stop' : taken;
     });
@@ -302,16 +314,34 @@ export class RemoteTurn {
   /** Sends with a webhook if the agent pushes; otherwise waits for the answer. */
   async #sendOnce(agent: RemoteAgent): Promise<RemoteResponse> {
     const { params, webhooks } = this.#options;
+    this.#rememberAnswered();
     const calls = agent.pushNotifications && webhooks ? new WebhookCalls(webhooks) : undefined;
     const url = calls?.url;
     if (calls !== undefined && url !== undefined) {
       this.#webhookCalls = calls;
-      const response = await this.#client.call('send', params(agent, url), { ...this.#context(), agent });
+      using beginning = this.#beginRun();
+      const context = { ...this.#context(), signal: this.#orLeft(beginning.signal), agent };
+      const response = await this.#client.call('send', params(agent, url), context);
       if (!('error' in response) || !CANNOT_PUSH.includes(response.error.code)) return response;
       this.#webhookCalls = undefined;
       calls.close();
     }
+    // Stops with its turn: a blocking send names its task only at its end.
     return await this.#client.call('send', params(agent), { ...this.#context(), agent });
+  }
+
+  /** Called just before the message is sent. */
+  #rememberAnswered(): void {
+    const { taskId } = resumeOf(this.#turn);
+    if (taskId === undefined || this.#turn.signal.aborted) return;
+    this.#answered = taskId;
+    this.#options.cancels.begun(taskId);
+  }
+
+  #beginRun(): BeginningRun {
+    const beginning = new BeginningRun(this.#turn.signal);
+    if (this.#answered !== undefined) beginning.named();
+    return beginning;
   }
 
   /**
@@ -471,13 +501,14 @@ export class RemoteTurn {
    */
   async #cancel(): Promise<void> {
     const { client, cancels } = this.#options;
-    const { taskId } = this.#reader.ids;
+    const isOver = this.#turn.signal.reason === TASK_ENDED;
+    const taskId = this.#reader.ids.taskId ?? (isOver ? this.#answered : undefined);
     if (taskId === undefined) return;
     if (this.#reader.ended) return cancels.ended(taskId);
     // Not canceled: the next turn continues a task that waits for credentials, and the next attempt continues a task whose question is
     // being answered.
     const isContinued = this.#reader.waiting !== undefined || (resumeOf(this.#turn).taskId !== undefined && !this.#hasFailed);
-    if (isContinued && this.#turn.signal.reason !== TASK_ENDED) return;
+    if (isContinued && !isOver) return;
     await cancels.begin(taskId, cancelRequest(client, taskId, this.#turn.trace));
   }
 

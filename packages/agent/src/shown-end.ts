@@ -60,7 +60,8 @@ export async function requireShownEnd(
     );
   }, TAKEOVER_CHECK_MS);
   try {
-    for await (const stored of await log.facts.follow(work.taskId, { newest: newest.seq }, ended)) if (isShown(stored)) return;
+    const after = { newest: newest.seq, id: newest.id };
+    for await (const stored of await log.facts.follow(work.taskId, after, ended)) if (isShown(stored)) return;
   } finally {
     clearInterval(check);
   }

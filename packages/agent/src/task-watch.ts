@@ -69,7 +69,8 @@ export async function watchTask(log: Log, job: RunningJob, signal: AbortSignal):
   if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const over = overBecause(newest.record.aggregate, job);
   if (over !== undefined) return over;
-  for await (const { record } of await log.facts.follow(job.work.taskId, { newest: newest.seq, skipsText: true }, signal)) {
+  const after = { newest: newest.seq, id: newest.id, skipsText: true };
+  for await (const { record } of await log.facts.follow(job.work.taskId, after, signal)) {
     const over = overBecause(record.aggregate, job);
     if (over !== undefined) return over;
   }

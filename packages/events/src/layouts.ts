@@ -100,7 +100,7 @@ function faultOf(list: readonly Layout[]): string | undefined {
   const sum = (member: 'shards' | 'groups') => list.reduce((total, layout) => total + layout[member], 0);
   if (list.length < 1 || list.length > LAYOUTS_MAX) return `a log has 1 to ${LAYOUTS_MAX} layouts, not ${list.length}`;
   for (const [at, { begins, shards, groups }] of list.entries()) {
-    if (!isWithin(shards, SHARDS_MAX)) return `shards must be an integer from 1 to ${SHARDS_MAX}`;
+    if (!isWithin(shards, SHARDS_MAX)) return `shards must be a whole number from 1 to ${SHARDS_MAX}`;
     if (!isWithin(groups, GROUPS_MAX)) return `stream groups must be a whole number from 1 to ${GROUPS_MAX}`;
     if (groups > shards) return `${groups} stream groups need at least as many shards, and the layout has ${shards}`;
     const before = list[at - 1]?.begins;

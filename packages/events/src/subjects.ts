@@ -40,11 +40,11 @@ export function isTaskId(taskId: string): boolean {
   return taskId.length <= TASK_ID_CHARS_MAX && TASK_ID.test(taskId);
 }
 
-/** The layouts of a log (`Layouts`), or the number of shards of a log that has one layout. */
-type Shards = number | { shardOf(taskId: string): number };
+/** The layouts of a log (`Layouts`). A number of shards would not do: a task of a later layout is in another shard. */
+type PlacesTasks = { shardOf(taskId: string): number };
 
-export function shardOf(taskId: string, shards: Shards): number {
-  return typeof shards === 'number' ? fnv1a32(taskId) % shards : shards.shardOf(taskId);
+export function shardOf(taskId: string, layouts: PlacesTasks): number {
+  return layouts.shardOf(taskId);
 }
 
 /** `00` to `ff`, and from `100` for the shards of later layouts. */
@@ -52,16 +52,16 @@ export function shardToken(shard: number): string {
   return shard.toString(16).padStart(2, '0');
 }
 
-function taskSubject(prefix: string, taskId: string, shards: Shards): string {
-  return `${prefix}.${shardToken(shardOf(taskId, shards))}.${taskId}`;
+function taskSubject(prefix: string, taskId: string, layouts: PlacesTasks): string {
+  return `${prefix}.${shardToken(shardOf(taskId, layouts))}.${taskId}`;
 }
 
-export const rawSubject = (taskId: string, shards: Shards, writer: Writer): string =>
-  `${taskSubject(RAW_PREFIX, taskId, shards)}.${writer}`;
+export const rawSubject = (taskId: string, layouts: PlacesTasks, writer: Writer): string =>
+  `${taskSubject(RAW_PREFIX, taskId, layouts)}.${writer}`;
 /** The inputs of one task, of every writer. */
-export const rawTaskFilter = (taskId: string, shards: Shards): string => `${taskSubject(RAW_PREFIX, taskId, shards)}.>`;
-export const logSubject = (taskId: string, shards: Shards): string => taskSubject(LOG_PREFIX, taskId, shards);
-export const liveSubject = (taskId: string, shards: Shards): string => taskSubject(LIVE_PREFIX, taskId, shards);
+export const rawTaskFilter = (taskId: string, layouts: PlacesTasks): string => `${taskSubject(RAW_PREFIX, taskId, layouts)}.>`;
+export const logSubject = (taskId: string, layouts: PlacesTasks): string => taskSubject(LOG_PREFIX, taskId, layouts);
+export const liveSubject = (taskId: string, layouts: PlacesTasks): string => taskSubject(LIVE_PREFIX, taskId, layouts);
 /** The facts of all tasks of one shard. */
 export const logShardFilter = (shard: number): string => `${LOG_PREFIX}.${shardToken(shard)}.*`;
 export const rawShardFilter = (shard: number): string => `${RAW_PREFIX}.${shardToken(shard)}.>`;

@@ -167,9 +167,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal((await service.line('start failed')).err?.message, 'connection refused');
   });
 
-  test('an invalid environment is reported completely on standard error, without secrets, with its own exit code', {
-    timeout: 20_000,
-  }, async () => {
+  test('an invalid environment is reported completely on standard error, without secrets, with its own exit code', async () => {
     const service = run('well', {
       HOPLINE_PORT: 'eighty',
       HOPLINE_LOG_LEVEL: 'loud',
@@ -243,9 +241,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(messages(service).at(-1), 'second signal: exiting at once');
   });
 
-  test('a signal during the start closes the started service and exits with code 0', {
-    timeout: 20_000,
-  }, async () => {
+  test('a signal during the start closes the started service and exits with code 0', async () => {
     const slow = run('slow-start');
     await slow.line('probes listening');
     slow.child.kill('SIGTERM');

@@ -80,6 +80,12 @@ export function decodeContinuesText(received: MsgHdrs | undefined): boolean {
   return received?.get(CONTINUES) === TEXT;
 }
 
+/** `{ id }` of the append or `{}`, for spreading into a record of facts. */
+export function idOf(headers: MsgHdrs | undefined): { id?: string } {
+  const id = headers?.get(MESSAGE_ID);
+  return id ? { id } : {};
+}
+
 /** The record, or the reason why the payload is not one. */
 export function decodeInput(payload: Uint8Array): InputRecord | RecordFault {
   return decodeInputRecord(parse(payload));

@@ -31,6 +31,7 @@ import {
   decodeFactsOnly,
   decodeTrace,
   encodeFacts,
+  idOf,
   isLaterFacts,
   MESSAGE_ID,
 } from './codec.ts';
@@ -107,11 +108,13 @@ export class JetStreamFacts implements FactLog {
     const newest = await this.#newest(this.#streamOf(taskId), this.#subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
-    if (record) return { seq: newest.seq, record, ...originOf(newest.header) };
+    if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
     if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
     let before: StoredFacts | undefined;
     for await (const stored of this.#read(taskId, 1)) before = stored;
-    return before && { ...before, seq: newest.seq };
+    if (before === undefined) return undefined;
+    const { id: _id, ...rest } = before;
+    return { ...rest, seq: newest.seq, ...idOf(newest.header) };
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -145,7 +148,7 @@ export class JetStreamFacts implements FactLog {
       for (const { subject, seq, data, msg } of newest ?? []) {
         const taskId = subject.slice(subject.lastIndexOf('.') + 1);
         const record = decodeFacts(data, taskId);
-        if (record) found.set(taskId, { seq, record, ...originOf(msg.headers) });
+        if (record) found.set(taskId, { seq, record, ...idOf(msg.headers), ...originOf(msg.headers) });
         else left.push(taskId);
       }
     }
@@ -189,7 +192,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   isLost({ seq, id }: RecordMark): Promise<boolean> {
-    return this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, ({ header }) => header.get(MESSAGE_ID) === id);
+    return this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id);
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
@@ -219,7 +222,7 @@ export class JetStreamFacts implements FactLog {
         if (next.done === true) return next.value;
         const { msg, seq, storedAt } = next.value;
         const record = this.#decode(msg, taskId);
-        if (record) yield { seq, record, storedAt, ...originOf(msg.headers) };
+        if (record) yield { seq, record, storedAt, ...idOf(msg.headers), ...originOf(msg.headers) };
       }
     } finally {
       await messages.return(undefined as R);
@@ -246,7 +249,8 @@ export class JetStreamFacts implements FactLog {
     return {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
-      isLost: seq => this.#isLost(stream, seq, stored => stored.subject === subject),
+      isLost: (seq, id) =>
+        this.#isLost(stream, seq, stored => (id === undefined ? stored.subject === subject : idOf(stored.header).id === id)),
       ...(takesFastPaths() && {
         pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tailsOf(stream).watch(subject, onTail, onLost),
       }),
@@ -288,12 +292,7 @@ export class JetStreamFacts implements FactLog {
       this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       return undefined;
     }
-    const decode = () => {
-      const record = this.#decode(msg, taskId);
-      const storedAt = Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '');
-      return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(msg.headers) };
-    };
-    return { seq, last, bytes: msg.data.length, continuesText: decodeContinuesText(msg.headers), decode };
+    return new LiveMessage(msg, seq, last, () => this.#decode(msg, taskId));
   }
 
   #streamOf(taskId: string): string {
@@ -320,7 +319,38 @@ export class JetStreamFacts implements FactLog {
 }
 
 function tailOf(newest: StoredMsg | null, taskId: string): Tail | undefined {
-  return newest ? { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0 } : undefined;
+  if (newest === null) return undefined;
+  return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
+}
+
+class LiveMessage implements LiveRecord {
+  readonly seq: number;
+  readonly last: number;
+  readonly bytes: number;
+  readonly continuesText: boolean;
+  readonly #msg: Msg;
+  readonly #record: () => FactRecord | undefined;
+
+  constructor(msg: Msg, seq: number, last: number, record: () => FactRecord | undefined) {
+    this.seq = seq;
+    this.last = last;
+    this.bytes = msg.data.length;
+    this.continuesText = decodeContinuesText(msg.headers);
+    this.#msg = msg;
+    this.#record = record;
+  }
+
+  decode(): StoredFacts | undefined {
+    const { seq } = this;
+    const { headers } = this.#msg;
+    const record = this.#record();
+    const storedAt = Date.parse(headers?.get('Nats-Time-Stamp') ?? '');
+    return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(headers) };
+  }
+
+  id(): string | undefined {
+    return idOf(this.#msg.headers).id;
+  }
 }
 
 function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {

@@ -10,7 +10,7 @@ import {
 } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
 import { nuid } from '@nats-io/nats-core';
-import type { BatchGets } from './batch-get.ts';
+import type { BatchGets, StoredMessage } from './batch-get.ts';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { Delivery } from './delivery.ts';
@@ -82,7 +82,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     for (let at = 0; at < filters.length; at += MATCHES_PER_REQUEST_MAX) {
       const some = filters.slice(at, at + MATCHES_PER_REQUEST_MAX);
       const subjects = some.map(filter => this.#prefix + filter);
-      const newest = await this.#batchGets.newest(this.#stream, `${this.#prefix}>`, subjects);
+      const newest = await this.#newestOf(subjects);
       if (newest === undefined) {
         for (const filter of some) for await (const entry of this.#scan(filter)) entries.push(entry);
         continue;
@@ -95,6 +95,16 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       }
     }
     return entries;
+  }
+
+  /** Undefined if the server answers neither for all subjects in one request nor for each of them in its own. */
+  async #newestOf(subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
+    const get = (some: readonly string[]) => this.#batchGets.newest(this.#stream, `${this.#prefix}>`, some);
+    const all = await get(subjects);
+    if (all !== undefined || !this.#batchGets.isSupported || subjects.length !== 2) return all;
+    // The open and the ended tasks of a caller: a row for each shard need not make a thousand open tasks too many.
+    const each = await Promise.all(subjects.map(subject => get([subject])));
+    return each.includes(undefined) ? undefined : each.flatMap(found => found ?? []);
   }
 
   async count(filter: string): Promise<number> {
@@ -180,17 +190,18 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       await begin(0, { signal }).catch(error => {
         if (!signal.aborted) throw error;
       });
+    let newest = await this.#newestUnless(filter, signal);
+    if (newest === undefined) return;
+    let [position, comparisons, isReady] = [0, 0, newest === 0];
     const reading = {
       begin,
       stream: this.#stream,
       filter: this.#prefix + filter,
       from: 'last-per-subject',
       bytesMax: this.#readBytesMax,
+      awaitsEnd: () => !isReady,
       signal,
     } as const;
-    let newest = await this.#newestUnless(filter, signal);
-    if (newest === undefined) return;
-    let [position, comparisons, isReady] = [0, 0, newest === 0];
     if (isReady) yield { type: 'ready' };
     /** Keys yielded before `ready`. The removal of any other key is not a change. */
     const yielded = new Set<string>();

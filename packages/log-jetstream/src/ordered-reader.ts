@@ -21,17 +21,23 @@ export type Reading = {
   begin?: (from: number, options: RetryOptions) => Promise<number>;
   /** Bytes in flight. Must fit at least the largest message. */
   bytesMax: number;
+  /** Whether the reader must learn soon that there are no more messages. Default false. */
+  awaitsEnd?: () => boolean;
   signal: AbortSignal;
 };
 
 export type Batch = {
   deliveries: Delivery[];
-  /** The server had no more messages for PULL_EXPIRES_MS. */
+  /** A pull ended because the server had no more messages. */
   idle: boolean;
 };
 
 const READ_BATCH = 512;
-const PULL_EXPIRES_MS = 5_000;
+/** Pulls of a reader that must learn when there are no more messages. */
+const SHORT_PULL_EXPIRES_MS = 5_000;
+/** A relay has a reader for each shard, so the pulls of idle ones are long. Their heartbeats find a lost consumer as soon as short pulls would. */
+const PULL_EXPIRES_MS = 60_000;
+const HEARTBEAT_MS = 5_000;
 /** The server removes a consumer that is idle for this long. A reader that pauses longer gets a new one. */
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
@@ -40,7 +46,11 @@ const REOPEN_MS_MAX = 2_000;
 const READ_UNAVAILABLE_MS = 60_000;
 
 /** Creates a consumer; resolves with its name and the number of pending messages. */
-export async function openConsumer(connection: Connection, reading: Omit<Reading, 'bytesMax' | 'begin'>, timeoutMs?: number) {
+export async function openConsumer(
+  connection: Connection,
+  reading: Omit<Reading, 'bytesMax' | 'begin' | 'awaitsEnd'>,
+  timeoutMs?: number,
+) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
     filter_subject: filter,
@@ -166,7 +176,10 @@ class DisposableConsumer {
 
   #pull(): void {
     this.#pulling = true;
-    const pull = { batch: READ_BATCH, bytesMax: this.#reading.bytesMax, expiresMs: PULL_EXPIRES_MS };
+    const length = this.#reading.awaitsEnd?.()
+      ? { expiresMs: SHORT_PULL_EXPIRES_MS }
+      : { expiresMs: PULL_EXPIRES_MS, heartbeatMs: HEARTBEAT_MS };
+    const pull = { batch: READ_BATCH, bytesMax: this.#reading.bytesMax, ...length };
     void this.#inbox?.pull(pull).then(end => {
       this.#pulling = false;
       if (end === 'lost') this.#lost = true;

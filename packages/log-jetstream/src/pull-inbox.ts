@@ -6,7 +6,8 @@ import type { Connection } from './connection.ts';
  * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
  * each request ended.
  */
-export type Pull = { batch: number; bytesMax?: number; expiresMs: number };
+/** `heartbeatMs`: the server shows that often that it still has the request, so that a long one is found lost as soon as a short one. */
+export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartbeatMs?: number };
 
 /**
  * `full`: the batch is complete. `expired`: no more messages in time. `bytes`: the next message exceeds max_bytes. `lost`: the
@@ -30,6 +31,8 @@ export class PullInbox {
   #left = 0;
   #end: ((end: PullEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Whether each message proves that the request is not lost. */
+  #hasHeartbeats = false;
   #closing: Promise<void> | undefined;
 
   constructor(connection: Connection, stream: string, consumer: string, onMessage: (msg: Msg) => void) {
@@ -47,13 +50,19 @@ export class PullInbox {
     return this.#end === undefined ? 0 : this.#left;
   }
 
-  async pull({ batch, bytesMax, expiresMs }: Pull): Promise<PullEnd> {
+  async pull({ batch, bytesMax, expiresMs, heartbeatMs }: Pull): Promise<PullEnd> {
     if (this.#closing) return 'lost';
     const { promise, resolve } = Promise.withResolvers<PullEnd>();
     this.#left = batch;
     this.#end = resolve;
-    this.#timer = setTimeout(() => this.#finish('lost'), expiresMs + GRACE_MS);
-    const request = { batch, expires: nanos(expiresMs), ...(bytesMax && { max_bytes: bytesMax }) };
+    this.#hasHeartbeats = heartbeatMs !== undefined;
+    this.#timer = setTimeout(() => this.#finish('lost'), (heartbeatMs ?? expiresMs) + GRACE_MS);
+    const request = {
+      batch,
+      expires: nanos(expiresMs),
+      ...(bytesMax && { max_bytes: bytesMax }),
+      ...(heartbeatMs !== undefined && { idle_heartbeat: nanos(heartbeatMs) }),
+    };
     if (!this.#connection.send(this.#subject, JSON.stringify(request), this.#inbox)) this.#finish('lost');
     return promise;
   }
@@ -74,6 +83,7 @@ export class PullInbox {
 
   #onDelivery(msg: Msg): void {
     this.#left -= 1;
+    if (this.#hasHeartbeats) this.#timer?.refresh();
     this.#onMessage(msg);
     if (this.#left === 0) this.#finish('full');
   }
@@ -81,7 +91,10 @@ export class PullInbox {
   #onStatus(msg: Msg): void {
     const code = msg.headers?.code ?? 0;
     const description = msg.headers?.description ?? '';
-    if (code === 100) return;
+    if (code === 100) {
+      this.#timer?.refresh();
+      return;
+    }
     const left = msg.headers?.get('Nats-Pending-Messages');
     // Messages that the server counts as delivered but that have not arrived are lost.
     const isComplete = !left || Number(left) === this.#left;

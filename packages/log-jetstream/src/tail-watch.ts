@@ -2,6 +2,7 @@ import { backoffMs, type Tail } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
 import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import { hasFilterLists } from './capabilities.ts';
+import { idOf } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { parseDelivery } from './delivery.ts';
 import { deleteConsumer } from './ordered-reader.ts';
@@ -31,6 +32,9 @@ export type TailWatchOptions = {
   /** Newest record of a subject, read from the leader. */
   newest: (subject: string) => Promise<Tail | undefined>;
 };
+
+/** The newest record of a subject as a consumer delivered it. Its headers are parsed only when its followers are called. */
+type Pushed = { seq: number; msg: Msg };
 
 type Follower = { subject: string; onTail: (tail: Tail) => void; onLost: () => void };
 
@@ -103,9 +107,9 @@ class Group {
   /** Followers whose newest record must still be read after their subject was added to the consumer. */
   #unconfirmed = new Set<Follower>();
   #consumer: WatchConsumer | undefined;
-  /** Newest sequences since the last sweep, and those of the previous sweep, for which live messages have had time to arrive. */
-  #fresh = new Map<string, number>();
-  #due = new Map<string, number>();
+  /** Newest records since the last sweep, and those of the previous sweep, for which live messages have had time to arrive. */
+  #fresh = new Map<string, Pushed>();
+  #due = new Map<string, Pushed>();
   #isRefreshing = false;
   #failures = 0;
   #retryAt = 0;
@@ -159,8 +163,9 @@ class Group {
     const due = this.#due;
     this.#due = this.#fresh;
     this.#fresh = new Map();
-    for (const [subject, seq] of due) {
-      for (const follower of this.#followers.get(subject) ?? []) follower.onTail({ seq, startSeq: 0 });
+    for (const [subject, { seq, msg }] of due) {
+      const tail = { seq, startSeq: 0, ...idOf(msg.headers) };
+      for (const follower of this.#followers.get(subject) ?? []) follower.onTail(tail);
     }
   }
 
@@ -186,8 +191,8 @@ class Group {
   }
 
   #newConsumer(): WatchConsumer {
-    const consumer = new WatchConsumer(this.#connection, this.#options.stream, (subject, seq) => {
-      if (this.#consumer === consumer) this.#fresh.set(subject, seq);
+    const consumer = new WatchConsumer(this.#connection, this.#options.stream, (subject, pushed) => {
+      if (this.#consumer === consumer) this.#fresh.set(subject, pushed);
     });
     return consumer;
   }
@@ -223,10 +228,11 @@ class WatchConsumer {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   #consumerSeq = 0;
+  #seq = 0;
   #receivedAt = performance.now();
   #isLost = false;
 
-  constructor(connection: Connection, stream: string, onSeq: (subject: string, seq: number) => void) {
+  constructor(connection: Connection, stream: string, onPushed: (subject: string, pushed: Pushed) => void) {
     this.#connection = connection;
     this.#stream = stream;
     this.#inbox = connection.createInbox();
@@ -235,10 +241,12 @@ class WatchConsumer {
       if (msg.subject === this.#inbox) this.#onStatus(msg);
       else {
         const delivery = parseDelivery(msg);
-        if (delivery?.consumerSeq !== this.#consumerSeq + 1) this.#isLost = true;
+        // A stream that lost its newest records gives their sequences again. A sequence that does not increase shows it.
+        if (delivery?.consumerSeq !== this.#consumerSeq + 1 || delivery.seq <= this.#seq) this.#isLost = true;
         else {
           this.#consumerSeq += 1;
-          onSeq(msg.subject, delivery.seq);
+          this.#seq = delivery.seq;
+          onPushed(msg.subject, delivery);
         }
       }
     };

@@ -4,8 +4,7 @@ import { Layouts, logSubject, rawSubject } from '@hopline/events';
 import { LogNames } from './names.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
-const SHARDS = 16;
-const LAYOUTS = Layouts.one(SHARDS);
+const LAYOUTS = Layouts.one(16);
 
 for (const prefix of ['', 'blue']) {
   test(`subjects name a task and its writer, and an input's subject leads back to both, prefix "${prefix}"`, () => {
@@ -14,10 +13,10 @@ for (const prefix of ['', 'blue']) {
     const subjects = new TaskSubjects(names, () => LAYOUTS, 2);
     for (let round = 0; round < 2; round += 1) {
       for (const taskId of ['a', 'b', 'c', 'a2a', 'raw']) {
-        assert.equal(subjects.ofFacts(taskId), names.subject(logSubject(taskId, SHARDS)));
+        assert.equal(subjects.ofFacts(taskId), names.subject(logSubject(taskId, LAYOUTS)));
         for (const writer of ['client', 'relay', 'supervisor', 'agent.argocd'] as const) {
           const subject = subjects.ofInputs(taskId, writer);
-          assert.equal(subject, names.subject(rawSubject(taskId, SHARDS, writer)));
+          assert.equal(subject, names.subject(rawSubject(taskId, LAYOUTS, writer)));
           assert.deepEqual(subjects.originOf(subject), { taskId, writer });
         }
       }

@@ -61,12 +61,12 @@ export type RecordMark = { seq: number; id: string };
 /**
  * Start of a follower: after a log sequence.
  * - `'new'`: the task cannot have records yet, so nothing is read first.
- * - `{ newest }`: the sequence of the task's newest record a moment ago. Nothing is read first either: a record stored since
+ * - `{ newest }`: the sequence of the task's newest record a moment ago, and its id if it was read. Nothing is read first either: a record stored since
  *   then is read when a live one names it as its predecessor, or after NEWEST_CHECK_MS without a live one. With `skipsText` the follower
  *   does not receive live records that only continue text (`AppendOptions.continuesText`), and does not decode them. A record that it reads
  *   from the log is always received.
  */
-export type FollowStart = number | 'new' | { newest: number; skipsText?: boolean };
+export type FollowStart = number | 'new' | { newest: number; id?: string | undefined; skipsText?: boolean };
 
 /** Start of a read: at a sequence (inclusive), or with the first record stored at or after a time in epoch milliseconds. */
 export type ReadStart = { seq: number } | { sinceMs: number };
@@ -115,6 +115,8 @@ export type StoredFacts = {
   record: FactRecord;
   /** Epoch milliseconds at which the log stored it. Absent for the newest record, and for followers if the server does not report it. */
   storedAt?: number;
+  /** Id of the append. Absent for a live record, and when the record has none. */
+  id?: string;
   /** Identity of the relay that stored it, taken from the id of the append. Absent when the id has another form. */
   relay?: string;
   trace?: TraceCarrier;

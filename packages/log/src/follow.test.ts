@@ -4,7 +4,7 @@ import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { until } from '../../../test/kit/until.ts';
 import { HistoryLost } from './errors.ts';
-import type { StoredFacts } from './fact-log.ts';
+import type { FollowStart, StoredFacts } from './fact-log.ts';
 import {
   type FollowSource,
   follow,
@@ -30,6 +30,7 @@ function taskLog() {
   let checks = 0;
   let seq = 0;
   let generation = 0;
+  let appends = 0;
   const source: FollowSource = {
     async subscribe(onLive, onReconnect) {
       const listener = { onLive, onReconnect };
@@ -48,11 +49,12 @@ function taskLog() {
     async tail() {
       checks += 1;
       const last = records.at(-1);
-      return last && { seq: last.seq, startSeq: last.record.startSeq };
+      return last && { seq: last.seq, startSeq: last.record.startSeq, ...(last.id !== undefined && { id: last.id }) };
     },
-    async isLost(lostSeq) {
+    async isLost(lostSeq, id) {
       asked.push(lostSeq);
-      return lostSeq > seq;
+      const stored = records.find(record => record.seq === lostSeq);
+      return lostSeq > seq || (id !== undefined && stored !== undefined && stored.id !== id);
     },
   };
   return {
@@ -76,7 +78,9 @@ function taskLog() {
     } satisfies FollowSource,
     push() {
       const last = records.at(-1);
-      for (const { onTail } of pushes) onTail({ seq: last?.seq ?? 0, startSeq: last?.record.startSeq ?? 0 });
+      const id = last?.id;
+      const tail = { seq: last?.seq ?? 0, startSeq: last?.record.startSeq ?? 0, ...(id !== undefined && { id }) };
+      for (const { onTail } of pushes) onTail(tail);
     },
     losePush() {
       for (const { onLost } of pushes) onLost();
@@ -87,9 +91,10 @@ function taskLog() {
       seq += gap;
       generation += 1;
       const record: FactRecord = factRecord('task-1', generation, records[0]?.seq ?? 0);
+      const id = `append-${++appends}`;
       const stored = { seq, record };
-      records.push(stored);
-      const live: LiveRecord = { seq, last, bytes: 100, continuesText, decode: () => stored };
+      records.push({ ...stored, id });
+      const live: LiveRecord = { seq, last, bytes: 100, continuesText, decode: () => stored, id: () => id };
       for (let i = 0; i < times; i += 1) for (const { onLive } of listeners) onLive(live);
     },
     /** Stores a record whose task begins at `startSeq`, without a live message. */
@@ -97,7 +102,7 @@ function taskLog() {
       const stored = { seq: at, record: factRecord('task-1', at, startSeq) };
       const last = records.at(-1)!.seq;
       records.push(stored);
-      return { seq: at, last, bytes: 100, continuesText: false, decode: () => stored };
+      return { seq: at, last, bytes: 100, continuesText: false, decode: () => stored, id: () => undefined };
     },
     expire: (count: number) => void records.splice(0, count),
     /** Removes the newest records, so that their sequences are used again. */
@@ -486,6 +491,92 @@ test('reused sequences are noticed before they pass the newest one', async () =>
   log.append(1);
   await assert.rejects(ended, HistoryLost);
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
+});
+
+/** Followers that have received record 5, which `replace` then replaces by another one at the same sequence. */
+for (const [how, start] of Object.entries({
+  'arrived live': { after: 'new', continuesText: false },
+  'was skipped': { after: { newest: 0, skipsText: true }, continuesText: true },
+  'was read from the log': { after: 0, continuesText: false },
+  'was named by its reader': { after: { newest: 5, id: 'append-5' }, continuesText: false },
+  'was only named by its sequence': { after: { newest: 5 }, continuesText: false },
+} satisfies Record<string, { after: FollowStart; continuesText: boolean }>)) {
+  test(`another record in the place of the newest one ends a follower, if that ${how}`, async () => {
+    const quiet = { tailCheckMs: TAIL_CHECK_MS };
+    const live = { tailCheckMs: 60_000 };
+    const noticedBy = {
+      'a check of the tail': { options: quiet, notice: () => {} },
+      'a reconnect': { options: live, notice: (log: ReturnType<typeof taskLog>) => log.reconnect() },
+      'a live message': { options: live, times: 1, notice: () => {} },
+    };
+    for (const [by, { options, notice, times = 0 }] of Object.entries({ ...noticedBy } as Record<
+      string,
+      { options: { tailCheckMs: number }; times?: number; notice: (log: ReturnType<typeof taskLog>) => void }
+    >)) {
+      const log = taskLog();
+      const stop = new AbortController();
+      const isStored = typeof start.after === 'number' || (typeof start.after === 'object' && start.after.newest > 0);
+      if (isStored) for (let n = 0; n < 5; n += 1) log.append(0, start);
+      const got: number[] = [];
+      const ended = collect(await follow(log.source, start.after, stop.signal, options), got);
+      if (!isStored) for (let n = 0; n < 5; n += 1) log.append(1, start);
+      if (typeof start.after !== 'object') while (got.length < 5) await tick();
+      // Only now does the follower know which record it is. Without the id, a check of the tail names it.
+      const knows = typeof start.after !== 'object' || 'id' in start.after || 'skipsText' in start.after;
+      if (!knows) log.reconnect();
+      while (!knows && log.checks === 0) await tick();
+      await tick();
+      log.lose(1);
+      log.append(times, start);
+      notice(log);
+      await assert.rejects(ended, HistoryLost, by);
+      assert.equal(log.asked.at(-1), 5, by);
+    }
+  });
+}
+
+test('another record in the place of the newest one ends a follower whose tail is pushed', async () => {
+  for (const isPushed of [false, true]) {
+    const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
+    while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+    if (isPushed) log.push();
+    await tick();
+    const { checks } = log;
+    log.lose(1);
+    log.append(0);
+    log.push();
+    await assert.rejects(ended, HistoryLost);
+    if (isPushed) assert.equal(log.checks, checks + 1);
+  }
+});
+
+test('a pushed tail that is older than the one before ends a follower, if the log has lost its records', async () => {
+  const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
+  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  log.push();
+  await tick();
+  log.lose(3);
+  log.append(0);
+  log.push();
+  await assert.rejects(ended, HistoryLost);
+});
+
+test('the same record, reported again in any way, is not taken for another one, and costs no request to the leader', async () => {
+  const { log, abort, got, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
+  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  log.push();
+  log.push();
+  await tick();
+  const { checks } = log;
+  log.reconnect();
+  while (log.checks === checks) await tick();
+  log.append(2);
+  while (got.length < 6) await tick();
+  log.push();
+  await tick();
+  abort.abort();
+  await ended;
+  assert.deepEqual([got, log.asked], [[1, 2, 3, 4, 5, 6], []]);
 });
 
 test('a record folded again after a loss ends only followers that have yielded lost records', async () => {

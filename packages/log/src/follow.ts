@@ -9,7 +9,8 @@ import type { FollowStart, StoredFacts } from './fact-log.ts';
  * push tails, a follower that stays quiet has its tail pushed instead and stops asking.
  *
  * A log that was restored to an earlier state reuses its sequences. A record whose predecessor is older than a yielded one proves a loss.
- * An older tail only hints at it, because the tail may lag, so the follower asks the leader. It then throws HistoryLost.
+ * An older tail, or another record at the sequence of the newest yielded one, only hints at it, because the tail may come from a replica that
+ * is behind, so the follower asks the leader. It then throws HistoryLost.
  */
 export interface FollowSource {
   /** Resolves when the subscription is live. Calls `onReconnect` when messages may have been missed. */
@@ -21,8 +22,11 @@ export interface FollowSource {
   read(from: number): AsyncGenerator<StoredFacts, number>;
   /** The newest record, or undefined when there is none. May lag behind the leader. */
   tail(): Promise<Tail | undefined>;
-  /** Whether the task's record at `seq` is gone although retention has not removed it. Read from the leader. */
-  isLost(seq: number): Promise<boolean>;
+  /**
+   * Whether the task's record at `seq` is gone, or another one than `id` stands there, although retention has not removed it. Without `id`, any
+   * record of the task counts as the same. Read from the leader.
+   */
+  isLost(seq: number, id: string | undefined): Promise<boolean>;
   /**
    * Calls `onTail` with the newest record, read from the leader, once the push is established, and then for each later record, shortly
    * after its live message. `onLost`: records may be missed until `onTail` is called again. Returns a function that ends the push.
@@ -31,8 +35,10 @@ export interface FollowSource {
   pushTail?(onTail: (tail: Tail) => void, onLost: () => void): () => void;
 }
 
-/** The newest record of a task. `seq` is 0 if the task has no records; `startSeq` is 0 if it is unknown. */
-export type Tail = { seq: number; startSeq: number };
+/**
+ * The newest record of a task. `seq` is 0 if the task has no records; `startSeq` is 0 if it is unknown. `id`: that of its append, if it has one.
+ */
+export type Tail = { seq: number; startSeq: number; id?: string };
 
 export type LiveRecord = {
   seq: number;
@@ -44,6 +50,8 @@ export type LiveRecord = {
   continuesText: boolean;
   /** Undefined when the payload is not a record. */
   decode(): StoredFacts | undefined;
+  /** Id of the append. Read only for the newest record of a task that has become quiet, so a stream of tokens does not pay for it. */
+  id(): string | undefined;
 };
 
 export type FollowOptions = {
@@ -99,6 +107,8 @@ class Follower {
   #seen: number;
   /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
   #known: number;
+  /** Id of the record at `#known`, or the live record that has it; undefined if neither is known. */
+  #knownId: string | LiveRecord | undefined;
   readonly #skipsText: boolean;
   /** Generation after the newest record that was yielded; undefined after a record that was skipped. */
   #generation: number | undefined;
@@ -124,6 +134,8 @@ class Follower {
   #quietChecks = 0;
   /** The source reports each record of the task, so silence means that none was stored. */
   #isPushed = false;
+  /** Sequence of the tail that was pushed last. */
+  #pushed = 0;
   #stopPush: (() => void) | undefined;
   #wake: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -143,6 +155,7 @@ class Follower {
     if (after === 'new') this.#seen = 0;
     else this.#seen = typeof after === 'object' ? after.newest : after;
     this.#known = typeof after === 'object' ? after.newest : 0;
+    this.#knownId = typeof after === 'object' ? after.id : undefined;
   }
 
   async open(): Promise<void> {
@@ -187,7 +200,9 @@ class Follower {
     if (live.seq <= this.#seen) {
       // A record up to #readTo had been read from the log before its live message arrived. A later record below #known means that the log reuses its
       // sequences; a check of the tail confirms it.
+      // The same holds for another record than the one that was seen at #known.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
+      else if (live.seq === this.#known && this.#isOther(live.id())) this.#checkTail = true;
       return undefined;
     }
     if (live.last > 0 && live.last < this.#known) throw lost();
@@ -197,7 +212,7 @@ class Follower {
       this.#reread('gap');
       return undefined;
     }
-    this.#passed(live.seq);
+    this.#passed(live);
     if (this.#skipsText && live.continuesText) {
       this.#generation = undefined;
       return undefined;
@@ -206,19 +221,21 @@ class Follower {
   }
 
   /** Passes over a record of text that directly follows the newest one, without waking the reader. */
-  #skips({ continuesText, seq, last }: LiveRecord): boolean {
+  #skips(live: LiveRecord): boolean {
+    const { continuesText, seq, last } = live;
     const isNext = this.#buffer.length === 0 && !this.#isBehind && last > 0 && last === this.#seen && seq > last;
     if (!this.#skipsText || !continuesText || !isNext) return false;
-    this.#passed(seq);
+    this.#passed(live);
     this.#generation = undefined;
     this.#hasSkipped = true;
     return true;
   }
 
-  /** The live record at `seq` follows everything that was seen. */
-  #passed(seq: number): void {
-    this.#seen = seq;
-    this.#known = seq;
+  /** The live record follows everything that was seen. */
+  #passed(live: LiveRecord): void {
+    this.#seen = live.seq;
+    this.#known = live.seq;
+    this.#knownId = live;
     this.#isUnconfirmed = false;
     this.#quietChecks = 0;
   }
@@ -235,13 +252,17 @@ class Follower {
         if (done) {
           // Payloads that are not records count as seen, otherwise every tail check would read them again.
           this.#seen = Math.max(this.#seen, value);
-          this.#known = Math.max(this.#known, value);
+          if (value > this.#known) {
+            this.#known = value;
+            this.#knownId = undefined;
+          }
           // If the record was not found, retention may have removed it.
           if (this.#newest === newest) this.#newest = 0;
           return;
         }
         this.#seen = value.seq;
         this.#known = value.seq;
+        this.#knownId = value.id;
         this.#readTo = value.seq;
         yield this.#noted(value);
       }
@@ -271,11 +292,30 @@ class Follower {
     this.#checkTail = false;
     try {
       const tail = await this.#source.tail();
-      if ((tail?.seq ?? 0) < this.#known && (await this.#source.isLost(this.#known))) throw lost();
+      const isOlder = (tail?.seq ?? 0) < this.#known;
+      if ((isOlder || this.#replacesKnown(tail)) && (await this.#source.isLost(this.#known, this.#readId()))) throw lost();
       if (tail) this.#noteTail(tail);
     } catch (error) {
       if (error instanceof HistoryLost) throw error;
     }
+  }
+
+  /** Whether another record than the seen one stands at `#known`. If the id of the seen one is unknown, that of the tail is noted. */
+  #replacesKnown(tail: Tail | undefined): boolean {
+    if (tail?.seq !== this.#known) return false;
+    if (this.#readId() === undefined) this.#knownId = tail.id;
+    return this.#isOther(tail.id);
+  }
+
+  #isOther(id: string | undefined): boolean {
+    const known = this.#readId();
+    return id !== undefined && known !== undefined && id !== known;
+  }
+
+  /** Id of the record at `#known`, if known. Releases the live message that has it. */
+  #readId(): string | undefined {
+    if (typeof this.#knownId === 'object') this.#knownId = this.#knownId.id();
+    return this.#knownId;
   }
 
   #noteTail(tail: Tail): void {
@@ -287,9 +327,11 @@ class Follower {
   #pushTail(): void {
     this.#stopPush ??= this.#source.pushTail?.(
       tail => {
-        // Only the first tail was read from the leader; later ones arrive after the live messages.
-        if (!this.#isPushed && tail.seq < this.#known) this.#checkTail = true;
+        // Only the first tail was read from the leader; later ones arrive after the live messages, in the order of the log.
+        const isOlder = tail.seq < (this.#isPushed ? this.#pushed : this.#known);
+        if (this.#replacesKnown(tail) || isOlder) this.#checkTail = true;
         this.#isPushed = true;
+        this.#pushed = tail.seq;
         this.#noteTail(tail);
         this.#wake?.();
       },

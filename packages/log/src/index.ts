@@ -81,6 +81,7 @@ export {
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
   ENDED_NEWEST_UNITS_MAX,
+  ENDED_NEWEST_UNITS_MIN,
   ENDED_PAGES_MAX,
   type EndedPage,
   type EndedPageRange,

@@ -38,7 +38,7 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);
   const following = facts
-    .follow(newest.record.aggregate.taskId, { newest: newest.seq }, ended)
+    .follow(newest.record.aggregate.taskId, { newest: newest.seq, id: newest.id }, ended)
     .then(all => all[Symbol.asyncIterator]());
   const second = following.then(records => records.next());
   second.catch(() => {});

@@ -39,18 +39,23 @@ export type EndedPageRange = { n: number; tasks: number; from: number; to: numbe
 
 /** Tasks that the newest part of a list holds before its oldest ones become a page. */
 export const ENDED_NEWEST_MAX = 256;
-/** UTF-16 units of their JSON, because each list reads this part of each shard and each move writes it. */
+/**
+ * UTF-16 units of their JSON, because each list reads this part of each shard and each move writes it. The limit is twice the size of the list of
+ * pages, which is read with it: so both grow with the root of the number of tasks, and 256 shards cost one caller little more than 16.
+ */
+export const ENDED_NEWEST_UNITS_MIN = 4 * 1024;
 export const ENDED_NEWEST_UNITS_MAX = 64 * 1024;
-/** Tasks that stay in it, and UTF-16 units of their JSON. */
+const UNITS_BY_PAGES_UNIT = 2;
+/** Tasks that stay in it, and the share of the UTF-16 units. */
 export const ENDED_NEWEST_KEPT = 64;
-const ENDED_KEPT_UNITS_MAX = 16 * 1024;
+const ENDED_KEPT_SHARE = 0.25;
 /** Tasks that may be added at once, so that a page stays well below the largest message of NATS (1 MiB). */
 export const ENDED_ADDED_MAX = 192;
 /**
- * Pages of an owner in one shard: with 16 shards 0.8 (rows of 500 bytes) to 1.5 million tasks of one owner. Beyond that the oldest page leaves the lists, and the number of the
- * owner's tasks is no longer known.
+ * Pages of an owner in one shard: a million tasks of one owner with 16 shards and rows of 400 bytes. Beyond that the oldest page leaves the lists, and
+ * the number of the owner's tasks is no longer known.
  */
-export const ENDED_PAGES_MAX = 512;
+export const ENDED_PAGES_MAX = 768;
 
 const HASH_CHARS = 22;
 
@@ -122,7 +127,7 @@ export async function putTask(
 
 /**
  * Adds ended tasks, at most ENDED_ADDED_MAX, to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX or
- * ENDED_NEWEST_UNITS_MAX. If a task occurs twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
+ * too many units. If a task occurs twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
  */
 export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, added: readonly EndedTask[]): Promise<void> {
   const found = await lists.get(endedKey(prefix));
@@ -131,8 +136,9 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
   for (const task of [...known.ended, ...added]) if ((byId.get(task[0])?.[4] ?? -1) < task[4]) byId.set(task[0], task);
   let ended = [...byId.values()].sort(compareEnds);
   let pages = known.pages;
-  if (ended.length > ENDED_NEWEST_MAX || JSON.stringify(ended).length > ENDED_NEWEST_UNITS_MAX) {
-    const kept = keptOf(ended);
+  const unitsMax = newestUnitsMax(pages);
+  if (ended.length > ENDED_NEWEST_MAX || JSON.stringify(ended).length > unitsMax) {
+    const kept = keptOf(ended, unitsMax * ENDED_KEPT_SHARE);
     const page = ended.slice(0, -kept);
     ended = ended.slice(-kept);
     const range = rangeOf((pages.at(-1)?.n ?? 0) + 1, page);
@@ -145,12 +151,17 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
   else await lists.update(endedKey(prefix), value, found.revision);
 }
 
+function newestUnitsMax(pages: readonly EndedPageRange[]): number {
+  const balanced = UNITS_BY_PAGES_UNIT * JSON.stringify(pages).length;
+  return Math.min(ENDED_NEWEST_UNITS_MAX, Math.max(ENDED_NEWEST_UNITS_MIN, balanced));
+}
+
 /** Number of the newest tasks that stay in the newest part, at least one. */
-function keptOf(ended: readonly EndedTask[]): number {
+function keptOf(ended: readonly EndedTask[], unitsMax: number): number {
   let units = 0;
   const fits = (task: EndedTask) => {
     units += JSON.stringify(task).length;
-    return units <= ENDED_KEPT_UNITS_MAX;
+    return units <= unitsMax;
   };
   const newest = ended.slice(-ENDED_NEWEST_KEPT).reverse();
   const end = newest.findIndex(task => !fits(task));

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { shardOf } from '@hopline/events';
+import { Layouts, shardOf } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { OwnedConfigs } from './owned-configs.ts';
 
 const SHARDS = 2;
+const LAYOUTS = Layouts.one(SHARDS);
 const settled = () => new Promise(resolve => setTimeout(resolve, 20));
 
 /** One task of each shard. */
 const [FIRST, SECOND] = [0, 1].map(shard => {
-  for (let n = 0; ; n += 1) if (shardOf(`t${n}`, SHARDS) === shard) return `t${n}`;
+  for (let n = 0; ; n += 1) if (shardOf(`t${n}`, LAYOUTS) === shard) return `t${n}`;
 }) as [string, string];
 
 const keyOf = (taskId: string, id = 'cfg') => `${taskId}.${Buffer.from(id).toString('base64url')}`;

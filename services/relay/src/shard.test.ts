@@ -1,22 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
+import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 
-const MESSAGE: InputRecord = {
+const message = (messageId: string): InputRecord => ({
   v: 1,
   at: 1,
   from: 'client',
   input: {
     kind: 'message',
-    message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] },
+    message: { messageId, role: 'ROLE_USER', parts: [{ text: 'hello' }] },
     contextId: 'c',
     role: 'agent.echo',
     profile: 'transparent',
   },
-};
+});
+const MESSAGE = message('m');
 
 function agent(n: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED'): InputRecord {
   const inputs: AgentInput[] = [{ kind: 'status', state }];
@@ -60,6 +62,44 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
     await shard.stop();
   }
 });
+
+for (const [when, isSwept] of [
+  ['before the first check', false],
+  ['after a check', true],
+] as const) {
+  test(`a loss ${when} is noticed although another task goes on past the lost sequences`, async t => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const log = createMemoryLog({ shards: 1 });
+    const failures: unknown[] = [];
+    let ids = 0;
+    const shard = shardOf(log, { onFailure: error => void failures.push(error) });
+    shard.start();
+    const stores = async (taskId: string, record: InputRecord) => {
+      const { seq } = await log.inputs.append(taskId, record, { id: `i${++ids}` });
+      while (((await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0) < seq || shard.checkpoint < seq)
+        await new Promise(setImmediate);
+    };
+    const sweep = async () => {
+      t.mock.timers.tick(SWEEP_MS);
+      for (let n = 0; n < 5; n += 1) await new Promise(setImmediate);
+    };
+    try {
+      await stores('busy', MESSAGE);
+      const { lastSeq } = await log.facts.extent();
+      await stores('quiet', MESSAGE);
+      const lost = (await log.facts.extent()).lastSeq;
+      for (let n = 0; isSwept && n < 4; n += 1) await sweep();
+      log.loseFacts(lastSeq);
+      while ((await log.facts.extent()).lastSeq <= lost) await stores('busy', message(`m${++ids}`));
+      if (!isSwept) await sweep();
+      assert.equal(failures.length, 0);
+      await sweep();
+      assert.ok(failures[0] instanceof HistoryLost);
+    } finally {
+      await shard.stop();
+    }
+  });
+}
 
 test('a shard reads no more than its limit while an append is pending, even with large records', async () => {
   const log = createMemoryLog({ shards: 1 });

@@ -24,6 +24,12 @@ export const IDLE_MS = 30_000;
 /** The same for a task that has ended, because few inputs follow its end and each task in memory is a step of every checkpoint. */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
+/**
+ * Time after which a record that was found again and again is looked for only every LOOK_OLD_MS. A crash of NATS loses records that are younger than its
+ * sync interval (2 minutes by default); only a restored backup lacks older ones.
+ */
+export const LOOK_OFTEN_MS = 10 * 60_000;
+const LOOK_OLD_MS = 60_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
@@ -48,8 +54,12 @@ type LoadedTask = {
   unfolded: number[];
   /** Records read since the last check. */
   sinceLook: number;
-  /** The newest record of the task that this shard stored. While the task is in memory, its next append proves that the log has it. */
+  /** The newest record of the task that this shard stored. The task's next append proves that the log has it. */
   stored?: RecordMark;
+  /** `stored` at the last sweep. If it is still the same at the next one, the task is quiet. */
+  swept?: RecordMark;
+  /** `stored` when it was added to the records that are checked, so that it is added once. */
+  listed?: RecordMark;
   /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
   blockedAt?: number;
 };
@@ -58,8 +68,10 @@ type LoadedTask = {
  * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task.
  *
  * The checkpoint is valid only while the log keeps the stored records. So the shard remembers its newest record, and checks that the log has it at
- * start, before it continues a task from the log, and from time to time. It also checks the newest record of each task that it removes from memory,
- * because that record may be newer than a loss. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and lost facts are made again.
+ * start, before it continues a task from the log, and from time to time. A loss between two checks may spare the record of the first one, and another
+ * task's later record then hides it at the second. So the newest record of each task is checked once the task is quiet, and a later loss of it has
+ * taken the record of the last check as well. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and
+ * lost facts are made again.
  */
 export class Shard {
   readonly index: number;
@@ -69,9 +81,14 @@ export class Shard {
   #checkpoint: number;
   #lastReadSeq: number;
   #newest: RecordMark | undefined;
+  /** `#newest` at the last check that found it. */
+  #found: RecordMark | undefined;
   #refoldTo: number | undefined;
   /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
+  /** When this process stored the newest record or, if it stored none, took the shard. Monotonic milliseconds, like the time of the last look. */
+  #storedAtMs: number;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   /** The running check of the newest record, and the next one. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -95,6 +112,7 @@ export class Shard {
     this.#newest = newest;
     this.#refoldTo = refoldTo;
     this.#unproven = [...unproven];
+    this.#storedAtMs = context.now();
   }
 
   start(): void {
@@ -113,9 +131,14 @@ export class Shard {
   get progress(): ShardProgress {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
-    const unproven = [...this.#unproven];
-    for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.push(stored);
-    return { checkpoint, ...(this.#newest && { newest: this.#newest }), ...(checkpoint < refoldTo && { refoldTo }), unproven };
+    const unproven = new Set(this.#unproven);
+    for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.add(stored);
+    return {
+      checkpoint,
+      ...(this.#newest && { newest: this.#newest }),
+      ...(checkpoint < refoldTo && { refoldTo }),
+      unproven: [...unproven],
+    };
   }
 
   /** Raw sequence up to which every input of the shard is folded, including side effects. */
@@ -167,6 +190,7 @@ export class Shard {
     const before = this.#newest;
     if (before !== undefined && before.seq >= stored.seq) return;
     this.#newest = stored;
+    this.#storedAtMs = this.#context.now();
     if (before === undefined || taskOfFactsId(before.id) === taskOfFactsId(stored.id)) return;
     if (this.#tasks.get(taskOfFactsId(before.id))?.stored?.id !== before.id) this.#unproven.push(before);
   }
@@ -188,13 +212,15 @@ export class Shard {
   }
 
   async #look(): Promise<void> {
-    const marks = [...this.#unproven, ...(this.#newest === undefined ? [] : [this.#newest])];
+    const newest = this.#newest;
+    const marks = [...new Set([...this.#unproven, this.#found, newest])].filter(mark => mark !== undefined);
     const { length } = this.#unproven;
     for (let first = 0; first < marks.length; first += LOOKS_AT_ONCE_MAX) {
       const looks = marks.slice(first, first + LOOKS_AT_ONCE_MAX).map(mark => this.#context.facts.isLost(mark));
       if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');
     }
     this.#unproven.splice(0, length);
+    this.#found = newest;
   }
 
   async #readInputs(): Promise<void> {
@@ -290,20 +316,43 @@ export class Shard {
 
   #sweep(): void {
     this.#evictIdle();
+    this.#listQuiet();
+    if (!this.#isLookDue()) return;
     // Without an answer the next sweep checks again.
     this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
   }
 
+  /** With hundreds of idle shards the looks would cost more than all else that they do. */
+  #isLookDue(): boolean {
+    const nowMs = this.#context.now();
+    const isOld = this.#unproven.length === 0 && nowMs - this.#storedAtMs >= LOOK_OFTEN_MS;
+    if (isOld && nowMs - this.#lookedAtMs < LOOK_OLD_MS) return false;
+    this.#lookedAtMs = nowMs;
+    return true;
+  }
+
   #evictIdle(): void {
     const now = this.#context.now();
-    for (const [taskId, { pipeline, stored }] of this.#tasks) {
+    for (const [taskId, { pipeline, stored, listed }] of this.#tasks) {
       if (pipeline?.isIdle !== true) continue;
       const { aggregate, lastInputAt } = pipeline;
       const isEnded = aggregate !== undefined && isTerminal(aggregate.state);
       if (now - lastInputAt < (isEnded ? ENDED_IDLE_MS : IDLE_MS)) continue;
       pipeline.stop();
       this.#tasks.delete(taskId);
-      if (stored !== undefined) this.#unproven.push(stored);
+      if (stored !== undefined && stored !== listed) this.#unproven.push(stored);
+    }
+  }
+
+  /** Lists the newest records of tasks that have stored none since the last sweep. */
+  #listQuiet(): void {
+    for (const task of this.#tasks.values()) {
+      const { stored, swept, listed } = task;
+      if (stored === undefined || stored === listed) continue;
+      task.swept = stored;
+      if (stored !== swept) continue;
+      task.listed = stored;
+      this.#unproven.push(stored);
     }
   }
 

@@ -7,6 +7,7 @@ import {
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
   ENDED_NEWEST_UNITS_MAX,
+  ENDED_NEWEST_UNITS_MIN,
   type EndedTask,
   endedKey,
   endedPageKey,
@@ -129,7 +130,9 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
   ended.stop();
   const task = (n: number): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n];
   const prefix = 'a.b.00';
-  const tasks = Array.from({ length: ENDED_NEWEST_MAX + 1 }, (_, n) => task(n + 1));
+  const unitsOf = (some: EndedTask[]) => JSON.stringify(some).length;
+  const many = Array.from({ length: ENDED_NEWEST_MAX }, (_, n) => task(n + 1));
+  const tasks = many.slice(0, many.findIndex((_, n) => unitsOf(many.slice(0, n + 1)) > ENDED_NEWEST_UNITS_MIN) + 1);
   await ended.store(prefix, tasks.slice(0, -1));
   const head = async () => {
     const found = (await log.taskLists.get(endedKey(prefix)))!.value;
@@ -138,7 +141,10 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
   };
   assert.deepEqual(await head(), { v: 1, ended: tasks.slice(0, -1), pages: [] });
   await ended.store(prefix, [task(3), ...tasks.slice(-1)]);
-  const cut = tasks.length - ENDED_NEWEST_KEPT;
+  const kept = (await head()).ended;
+  const isQuarter = (some: EndedTask[]) => unitsOf(some) - 1 - some.length <= ENDED_NEWEST_UNITS_MIN / 4;
+  const cut = tasks.length - kept.length;
+  assert.deepEqual([isQuarter(kept), isQuarter(tasks.slice(cut - 1)), kept.length <= ENDED_NEWEST_KEPT], [true, false, true]);
   assert.deepEqual(await head(), {
     v: 1,
     ended: tasks.slice(cut),
@@ -147,7 +153,7 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
   assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
 });
 
-test('a list whose rows are large becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
+test('a list with many pages becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {
   const log = createMemoryLog();
   const ended = new EndedLists({ log, logger });
   ended.stop();
@@ -156,21 +162,24 @@ test('a list whose rows are large becomes a page at ENDED_NEWEST_UNITS_MAX, and 
   const units = JSON.stringify([task(10)]).length;
   const fits = Math.floor(ENDED_NEWEST_UNITS_MAX / units);
   const head = async () => (await log.taskLists.get(endedKey('a.b.00')))!.value;
+  const pages = Array.from({ length: 500 }, (_, n) => ({ n: n + 1, tasks: 1, from: 1e12, to: 1e12, seqFrom: 1, seqTo: 100_000 }));
+  assert.ok(2 * JSON.stringify(pages).length >= ENDED_NEWEST_UNITS_MAX);
+  await log.taskLists.put(endedKey('a.b.00'), { v: 1, ended: [], pages });
   await ended.store(
     'a.b.00',
     Array.from({ length: fits }, (_, n) => task(n + 10)),
   );
   const before = await head();
-  assert.ok(isEndedTasks(before) && before.pages.length === 0 && before.ended.length === fits);
+  assert.ok(isEndedTasks(before) && before.pages.length === pages.length && before.ended.length === fits);
   await ended.store(
     'a.b.00',
     Array.from({ length: ENDED_ADDED_MAX }, (_, n) => task(n + 10 + fits)),
   );
   const after = await head();
-  assert.ok(isEndedTasks(after) && after.pages.length === 1);
-  assert.equal(after.ended.length + after.pages[0]!.tasks, fits + ENDED_ADDED_MAX);
+  assert.ok(isEndedTasks(after) && after.pages.length === pages.length + 1);
+  assert.equal(after.ended.length + after.pages.at(-1)!.tasks, fits + ENDED_ADDED_MAX);
   assert.ok(after.ended.length >= 1 && JSON.stringify(after.ended).length <= ENDED_NEWEST_UNITS_MAX / 4);
-  const page = await log.taskLists.get(endedPageKey('a.b.00', 1));
+  const page = await log.taskLists.get(endedPageKey('a.b.00', pages.length + 1));
   assert.ok(Buffer.byteLength(JSON.stringify(page!.value)) < 512 * 1024);
 });
 

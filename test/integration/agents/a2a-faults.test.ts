@@ -695,6 +695,64 @@ test('a run is reported once, before its first event, so that another process ca
   await running.return?.();
 });
 
+for (const how of ['streams', 'pushes'] as const) {
+  test(`a turn that is stopped before the first event of its agent cancels the run that it has begun: the agent ${how}`, async t => {
+    const named = Promise.withResolvers<void>();
+    const isSent = Promise.withResolvers<void>();
+    const script = async function* (): AsyncGenerator<Step> {
+      isSent.resolve();
+      await named.promise;
+      yield { token: 'a' };
+      yield { hang: true };
+    };
+    const { remote, agent } =
+      how === 'streams'
+        ? await pair(t, { script })
+        : await pair(
+            t,
+            { script, card: { streaming: false, pushNotifications: true }, pushes: 'never', answersAfter: named.promise },
+            { webhooks: { open: () => ({ url: 'http://127.0.0.1:9/', close: () => {} }) } },
+          );
+    const stop = new AbortController();
+    const running = agent.run(turnOf('x', { signal: stop.signal }))[Symbol.asyncIterator]();
+    const over = running.next();
+    await isSent.promise;
+    stop.abort(TASK_ENDED);
+    const returned = running.return?.();
+    named.resolve();
+    await over;
+    await returned;
+    assert.deepEqual(
+      remote.requests.map(({ method }) => method),
+      [how === 'streams' ? 'stream' : 'send', 'cancel'],
+    );
+    assert.equal(remote.requests[1]!.taskId, remote.requests[0]!.taskId);
+  });
+}
+
+test('the answer to a question is canceled with our task before its first event, although an earlier turn has ended', async t => {
+  const isAnswered = Promise.withResolvers<void>();
+  const script = async function* ({ turn }: { turn: number }): AsyncGenerator<Step> {
+    if (turn === 1) return yield { inputRequired: 'where?' };
+    isAnswered.resolve();
+    yield { pause: 60_000 };
+    yield { complete: true };
+  };
+  const { remote, agent } = await pair(t, { script });
+  const { resume } = lastOf(await eventsOf(agent, 'deploy'), 'interrupted');
+  const stop = new AbortController();
+  const running = agent.run(turnOf('prod', { resume, signal: stop.signal }))[Symbol.asyncIterator]();
+  const over = running.next();
+  await isAnswered.promise;
+  stop.abort(TASK_ENDED);
+  assert.equal((await over).done, true);
+  assert.deepEqual(
+    remote.requests.map(({ method }) => method),
+    ['stream', 'get', 'stream', 'cancel'],
+  );
+  assert.equal(remote.requests.at(-1)!.taskId, remote.requests[0]!.taskId);
+});
+
 test('an attempt cancels the task of an earlier one before it sends the message again', async t => {
   const { remote, agent } = await pair(t, { script: ({ turn }) => (turn === 1 ? answer(['a']) : []) });
   const earlier = createA2AAgent({ url: remote.url });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { liveSubject, logSubject, rawShardFilter, rawSubject, shardOf, type Work } from '@hopline/events';
+import { Layouts, liveSubject, logSubject, rawShardFilter, rawSubject, shardOf, type Work } from '@hopline/events';
 import { type Log, LogConflict, Requeued, SETTLE_DELIVERIES_MAX } from '@hopline/log';
 import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
@@ -9,6 +9,7 @@ import { connect } from '@nats-io/transport-node';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 const SHARDS = 16;
+const LAYOUTS = Layouts.one(SHARDS);
 const PATIENCE_MS = 20_000;
 const never = new AbortController().signal;
 
@@ -24,6 +25,7 @@ describe('events of the log', () => {
     openJetStreamLog({
       servers: server.url,
       name: 'events',
+      shards: SHARDS,
       attemptsMax: 1,
       ackWaitMs: 1_000,
       onEvent: event => void events.push(event),
@@ -55,21 +57,21 @@ describe('events of the log', () => {
   test('payloads that are not records are skipped and reported, in every stream and bucket', async () => {
     const taskId = 'garbage';
     events = [];
-    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), '{"v":1}');
+    await nc.request(rawSubject(taskId, LAYOUTS, 'agent.a'), '{"v":1}');
     const { seq } = await append(taskId, 1);
-    for await (const input of log.inputs.readShard(shardOf(taskId, SHARDS), 1, never)) if (input.seq === seq) break;
+    for await (const input of log.inputs.readShard(shardOf(taskId, LAYOUTS), 1, never)) if (input.seq === seq) break;
     assert.equal(reported({ type: 'undecodable', where: 'inputs' }), 1);
 
     // The wrong shard, a task id that is not one, a malformed member, and JSON that overflows the stack of an encoder.
-    const elsewhere = rawShardFilter((shardOf(taskId, SHARDS) + 1) % SHARDS).replace('>', `${taskId}.agent.a`);
-    const shard = shardOf(taskId, SHARDS);
+    const elsewhere = rawShardFilter((shardOf(taskId, LAYOUTS) + 1) % SHARDS).replace('>', `${taskId}.agent.a`);
+    const shard = shardOf(taskId, LAYOUTS);
     const record = (input: string) =>
       `{"v":1,"at":1,"from":{"id":"c","agent":"a","turn":1,"attempt":1},"n":2,"inputs":[${input}]}`;
     const deep = `{"kind":"step","step":"1","payload":${'['.repeat(6_500)}${']'.repeat(6_500)}}`;
     await nc.request(elsewhere, record('{"kind":"close","lane":"l"}'));
     await nc.request(rawShardFilter(shard).replace('>', 'tésk.agent.a'), record('{"kind":"close","lane":"l"}'));
-    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), record('{"kind":"text","lane":"l","tokens":[5]}'));
-    await nc.request(rawSubject(taskId, SHARDS, 'agent.a'), record(deep));
+    await nc.request(rawSubject(taskId, LAYOUTS, 'agent.a'), record('{"kind":"text","lane":"l","tokens":[5]}'));
+    await nc.request(rawSubject(taskId, LAYOUTS, 'agent.a'), record(deep));
     const { seq: last } = await append(taskId, 2);
     const rejected: string[] = [];
     const onRejected = ({ fault }: { fault: string }) => void rejected.push(fault);
@@ -92,10 +94,10 @@ describe('events of the log', () => {
     })();
     await nc.flush();
     await until(async () => {
-      nc.publish(liveSubject(taskId, SHARDS), '{}');
+      nc.publish(liveSubject(taskId, LAYOUTS), '{}');
       return reported({ type: 'undecodable', where: 'facts' }) >= 1;
     }, 'a live message without a sequence');
-    await nc.request(logSubject(taskId, SHARDS), '[]');
+    await nc.request(logSubject(taskId, LAYOUTS), '[]');
     await until(() => reported({ type: 'undecodable', where: 'facts' }) >= 2, 'a live payload');
     abort.abort();
     await following;
@@ -217,7 +219,7 @@ describe('events of the log', () => {
   test('a reader whose consumer is removed continues after its last record', async () => {
     events = [];
     const taskId = 'removed';
-    const shard = shardOf(taskId, SHARDS);
+    const shard = shardOf(taskId, LAYOUTS);
     const first = await append(taskId, 1);
     const abort = new AbortController();
     const got: number[] = [];

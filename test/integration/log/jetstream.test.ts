@@ -9,6 +9,7 @@ import {
   CONTRACT_ACK_WAIT_MS,
   CONTRACT_ATTEMPTS_MAX,
   CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
+  CONTRACT_LAYOUTS,
   CONTRACT_REQUEUES_MAX,
   CONTRACT_ROLE_ITEMS_MAX,
   CONTRACT_SHARDS,
@@ -73,12 +74,18 @@ async function open(groups: number, { tailCheckMs }: { tailCheckMs: number }): P
       await back;
     },
     async expire(what, taskId, below) {
-      const shard = shardOf(taskId, CONTRACT_SHARDS);
+      const shard = shardOf(taskId, CONTRACT_LAYOUTS);
       const stream = what === 'inputs' ? names.inputsStreamOf(shard) : names.factsStreamOf(shard);
-      await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_SHARDS), seq: below });
+      await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_LAYOUTS), seq: below });
+    },
+    async lose(taskId, lastSeq) {
+      const stream = names.factsStreamOf(shardOf(taskId, CONTRACT_LAYOUTS));
+      const { config } = await jsm.streams.info(stream);
+      await jsm.streams.delete(stream);
+      await jsm.streams.add({ ...config, first_seq: lastSeq + 1 });
     },
     async garbage(what, taskId) {
-      const subject = what === 'facts' ? logSubject(taskId, CONTRACT_SHARDS) : rawSubject(taskId, CONTRACT_SHARDS, 'client');
+      const subject = what === 'facts' ? logSubject(taskId, CONTRACT_LAYOUTS) : rawSubject(taskId, CONTRACT_LAYOUTS, 'client');
       await nc.request(subject, 'not json');
     },
     async readersLeft() {

@@ -36,6 +36,7 @@ describeLogContract('memory', async ({ tailCheckMs }) => {
       log.reconnect();
     },
     expire: async (what, taskId, below) => log.expire(what, taskId, below),
+    lose: async (_taskId, lastSeq) => log.loseFacts(lastSeq),
     garbage: async (what, taskId) => void log.garbage(what, taskId),
     readersLeft: async () => 0,
     close: () => log.close(),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
-import { rawSubject } from '@hopline/events';
+import { Layouts, rawSubject } from '@hopline/events';
 import type { FactLog, Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger, type HopMetrics } from '@hopline/telemetry';
@@ -38,7 +38,7 @@ async function openLog(t: TestContext) {
   };
   const publishUnreadable = async (count: number) => {
     const js = jetstream(nc);
-    await Promise.all(Array.from({ length: count }, () => js.publish(rawSubject('t', 1, 'client'), 'not JSON')));
+    await Promise.all(Array.from({ length: count }, () => js.publish(rawSubject('t', Layouts.one(1), 'client'), 'not JSON')));
   };
   return { log, startRelay, publishUnreadable };
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { shardOf } from '@hopline/events';
+import { Layouts, shardOf } from '@hopline/events';
 import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
@@ -22,6 +22,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 import { type StartedLog, startedLog } from './started-log.ts';
 
 const SHARDS = 8;
+const LAYOUTS = Layouts.one(SHARDS);
 const GROUPS = 3;
 const MIB = 1024 * 1024;
 
@@ -155,7 +156,7 @@ test('every service may use the streams of all groups, and nothing is denied', a
   };
   const relay = await openAs('relay');
   const byShard = new Map<number, string>();
-  for (let n = 0; byShard.size < SHARDS; n += 1) byShard.set(shardOf(`t${n}`, SHARDS), `t${n}`);
+  for (let n = 0; byShard.size < SHARDS; n += 1) byShard.set(shardOf(`t${n}`, LAYOUTS), `t${n}`);
   const taskIds = [...byShard.values()];
   for (const taskId of taskIds) await relay.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:me:1` });
   for (const user of ['ingress', 'supervisor', 'notifier', 'operator', 'agent.guide'] as const) {

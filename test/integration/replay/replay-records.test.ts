@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { shardOf } from '@hopline/events';
+import { Layouts, shardOf } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { openJetStreamLog } from '@hopline/log-jetstream';
@@ -9,6 +9,7 @@ import { agent, StoredScenario } from '@hopline/task/test-kit';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const SHARDS = 4;
+const LAYOUTS = Layouts.one(SHARDS);
 const TASKS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 const RECORDS = 6;
 
@@ -136,9 +137,9 @@ for (const [name, open] of [
       const { items, checkpoint } = await readFacts(log, { taskId: 'c' });
       assert.deepEqual(stepsOf(items), { c: ALL.c });
       assert.deepEqual((await readFacts(log, { taskId: 'c', after: checkpoint })).items, []);
-      const shard = shardOf('c', SHARDS);
+      const shard = shardOf('c', LAYOUTS);
       const ofShard = await readFacts(log, { shards: [shard] });
-      assert.ok(ofShard.items.length > 0 && ofShard.items.every(({ taskId }) => shardOf(taskId, SHARDS) === shard));
+      assert.ok(ofShard.items.length > 0 && ofShard.items.every(({ taskId }) => shardOf(taskId, LAYOUTS) === shard));
       assert.equal((await all(replayInputs(log, { taskId: 'c', sinceMs }))).length, 0);
       assert.equal((await all(replayInputs(log, { taskId: 'c' }))).length, RECORDS);
     });

@@ -46,6 +46,8 @@ export type RemoteAgentOptions = {
   pushes?: Pushes;
   /** Responds to a blocking send at once. */
   neverWaits?: boolean;
+  /** Responds to sends only after this promise. */
+  answersAfter?: Promise<void>;
   /** Responds to a non-blocking send with the state of the task before the message. */
   answersWithPreviousState?: boolean;
   /** Rejects a context id that it has not assigned itself. */
@@ -138,6 +140,7 @@ export async function startRemoteAgent(options: RemoteAgentOptions): Promise<Rem
     if (method !== 'send') return await follow(task, from, response, body.id);
     if (webhook !== undefined && options.pushes !== undefined)
       void pushFrames(task, { from, webhook, pushes: options.pushes, statuses: pushStatuses });
+    await options.answersAfter;
     if (options.answersWithPreviousState === true)
       return reply(response, body.id, { result: SHAPES[options.dialect].taskResult(before) });
     if (options.neverWaits !== true && !answersAtOnce(body.params)) await task.ended();

@@ -1,4 +1,5 @@
 import { A2AError } from '@hopline/a2a';
+import { Layouts } from '@hopline/events';
 import { logSettingsOf } from '@hopline/local-cluster';
 import type { CommandContext } from '../command/command.ts';
 import { command } from '../command/command.ts';
@@ -25,6 +26,8 @@ export const layout = command({
 async function addOrPrint(text: string | undefined, { json, output, environment }: CommandContext): Promise<ExitCode> {
   const size = SIZE.exec(text ?? '');
   if (text !== undefined && size === null) throw new UsageError(`layout requires SHARDS/GROUPS, such as 64/4, not ${text}`);
+  const added = size === null ? undefined : { shards: Number(size[1]), groups: Number(size[2]) };
+  if (added !== undefined) requirePossible(added);
   const log = logSettingsOf(environment, 'admin');
   // Loaded on demand: the other commands need no broker.
   const [{ LOG_SETTINGS, addLayoutFromSettings }, { ConfigError, defineConfig }] = await Promise.all([
@@ -33,7 +36,7 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
   ]);
   try {
     await addLayoutFromSettings(defineConfig(LOG_SETTINGS).load({ ...environment, ...log }), {
-      size: size === null ? undefined : { shards: Number(size[1]), groups: Number(size[2]) },
+      size: added,
       onLayout: ({ begins, shards, groups }) => {
         const from = begins === 0 ? 'the beginning' : new Date(begins).toISOString();
         output.line(
@@ -50,4 +53,13 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
     });
   }
   return EXIT.ok;
+}
+
+/** An impossible layout is refused before the log is asked, and whether or not it can be. */
+function requirePossible({ shards, groups }: { shards: number; groups: number }): void {
+  try {
+    Layouts.one(shards, groups);
+  } catch (error) {
+    throw new UsageError((error as RangeError).message);
+  }
 }

@@ -5,14 +5,17 @@ import { ATTEMPTS_MAX_DEFAULT, REQUEUES_MAX_DEFAULT, ROLE_ITEMS_MAX_DEFAULT, TEN
 import { MemoryBucket, MemoryKeyValue } from './memory-key-value.ts';
 import { MemoryPresence } from './memory-presence.ts';
 import { MemoryFacts, MemoryInputs, requireOpen } from './memory-records.ts';
-import { type Faults, MemoryStream } from './memory-stream.ts';
+import type { Faults } from './memory-stream.ts';
+import { MemoryStreams } from './memory-streams.ts';
 import { type MemoryListeners, MemoryWakeUps } from './memory-wake-ups.ts';
 import { MemoryItems, MemoryWork, type MemoryWorkOptions } from './memory-work.ts';
 
 export type MemoryLogOptions = {
   shards?: number;
+  /** Default: one layout with `shards` and one stream group. */
+  layouts?: Layouts;
   recordBytesMax?: number;
-  /** Limit for the bytes of all facts; the oldest records beyond it are removed. Default: unlimited. */
+  /** Limit for the bytes of the facts of a stream group; the oldest records beyond it are removed. Default: unlimited. */
   factsBytesMax?: number;
   /** Limit for the bytes of the task index; the oldest entries beyond it are removed. Default: unlimited. */
   tasksBytesMax?: number;
@@ -38,8 +41,8 @@ export type MemoryLog = Log & {
   expireAll(what: 'inputs' | 'facts', below: number): void;
   /** Simulates that an operator deleted the stream of inputs and a service created it again (ADR 41). */
   rebuildInputs(firstSeq: number): void;
-  /** Simulates a loss of power: the facts after a log sequence are gone, and new facts reuse their sequences. */
-  loseFacts(lastSeq: number): void;
+  /** Simulates a loss of power: the facts of a stream group after a log sequence are gone, and new facts reuse their sequences. */
+  loseFacts(lastSeq: number, group?: number): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that no writer checked, and returns its sequence. By default it is not JSON. */
@@ -53,8 +56,8 @@ type Store = {
   layouts: Layouts;
   recordBytesMax: number;
   faults: Faults;
-  inputs: MemoryStream;
-  facts: MemoryStream;
+  inputs: MemoryStreams;
+  facts: MemoryStreams;
   items: MemoryItems;
   listeners: MemoryListeners;
   members: Set<string>;
@@ -67,15 +70,15 @@ type Store = {
 };
 
 export function createMemoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  const layouts = Layouts.one(options.shards ?? SHARDS_DEFAULT);
+  const layouts = options.layouts ?? Layouts.one(options.shards ?? SHARDS_DEFAULT);
   const recordBytesMax = options.recordBytesMax ?? MEMORY_RECORD_BYTES_MAX;
   const faults: Faults = { loseAcks: 0, loseLive: 0, conflicts: 0, refusals: 0, staleTails: 0 };
   return openMemoryLog({
     layouts,
     recordBytesMax,
     faults,
-    inputs: new MemoryStream(faults, layouts, recordBytesMax),
-    facts: new MemoryStream(faults, layouts, recordBytesMax, options.factsBytesMax),
+    inputs: new MemoryStreams(faults, layouts, recordBytesMax),
+    facts: new MemoryStreams(faults, layouts, recordBytesMax, options.factsBytesMax),
     items: new MemoryItems(),
     listeners: new Set(),
     members: new Set(),
@@ -129,11 +132,11 @@ function openMemoryLog(store: Store): MemoryLog {
     reconnect: () => {
       for (const onReconnect of reconnects) onReconnect();
     },
-    expire: (what, taskId, below) => store[what].expire(taskId, below),
+    expire: (what, taskId, below) => store[what].of(taskId).expire(taskId, below),
     expireAll: (what, below) => store[what].expireAll(below),
     rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
-    loseFacts: lastSeq => store.facts.loseTail(lastSeq),
+    loseFacts: (lastSeq, group = 0) => store.facts.ofGroup(group).loseTail(lastSeq),
     forgetWorkIds: () => store.items.forgetIds(),
-    garbage: (what, taskId, json = 'not json') => store[what].storeGarbage(taskId, json),
+    garbage: (what, taskId, json = 'not json') => store[what].of(taskId).storeGarbage(taskId, json),
   };
 }

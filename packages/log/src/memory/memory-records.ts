@@ -13,28 +13,29 @@ import {
 } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
 import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
-import { relayOfFactsId, requireTaskId, requireWriter } from '../names.ts';
-import { decode, type Faults, type MemoryStream, type StoredText, take } from './memory-stream.ts';
+import { relayOfFactsId, requireTaskId, requireWriter, taskOfFactsId } from '../names.ts';
+import { decode, type Faults, type StoredText, take } from './memory-stream.ts';
+import type { MemoryStreams } from './memory-streams.ts';
 
 export class MemoryInputs implements InputLog {
-  readonly #stream: MemoryStream;
+  readonly #streams: MemoryStreams;
   readonly #closed: AbortSignal;
 
-  constructor(stream: MemoryStream, closed: AbortSignal) {
-    this.#stream = stream;
+  constructor(streams: MemoryStreams, closed: AbortSignal) {
+    this.#streams = streams;
     this.#closed = closed;
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     requireWriter(writerOf(record));
     requireOpen(this.#closed);
-    const { seq, duplicate } = await this.#stream.write(taskId, record, options);
+    const { seq, duplicate } = await this.#streams.write(taskId, record, options);
     return { seq, duplicate };
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
-    for (const stored of this.#stream.ofTask(taskId, 0)) {
+    for (const stored of this.#streams.ofTask(taskId, 0)) {
       requireOpen(this.#closed);
       const input = toInput(stored);
       if ('record' in input) yield input;
@@ -43,13 +44,13 @@ export class MemoryInputs implements InputLog {
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
     requireOpen(this.#closed);
-    const inputs = this.#stream.ofShard(shard, start).map(toInput);
+    const inputs = this.#streams.ofShard(shard, start).map(toInput);
     yield inputs.filter(input => 'record' in input).map(({ trace: _trace, ...input }) => input);
   }
 
   async extent(): Promise<LogExtent> {
     requireOpen(this.#closed);
-    return this.#stream.extent;
+    return this.#streams.extent;
   }
 
   async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
@@ -64,16 +65,16 @@ export class MemoryInputs implements InputLog {
     onRejected: (rejected: RejectedInput) => void = () => {},
   ): AsyncGenerator<StoredInput, void> {
     let next = from;
-    const beforeLive = this.#stream.extent.lastSeq;
+    const beforeLive = this.#streams.extent.ofShard(shard).lastSeq;
     let wake: (() => void) | undefined;
     const onWake = () => wake?.();
-    const unlisten = this.#stream.listen(onWake);
+    const unlisten = this.#streams.listen(onWake);
     signal.addEventListener('abort', onWake);
     this.#closed.addEventListener('abort', onWake);
     try {
       while (!signal.aborted) {
         requireOpen(this.#closed);
-        const stored = this.#stream.nextOfShard(shard, next);
+        const stored = this.#streams.nextOfShard(shard, next);
         if (stored) {
           next = stored.seq + 1;
           const input = toInput(stored);
@@ -94,14 +95,14 @@ export class MemoryInputs implements InputLog {
 }
 
 export class MemoryFacts implements FactLog {
-  readonly #stream: MemoryStream;
+  readonly #streams: MemoryStreams;
   readonly #faults: Faults;
   readonly #closed: AbortSignal;
   readonly #reconnects: Set<() => void>;
   readonly #options: FollowOptions;
 
-  constructor(stream: MemoryStream, faults: Faults, closed: AbortSignal, reconnects: Set<() => void>, options: FollowOptions) {
-    this.#stream = stream;
+  constructor(streams: MemoryStreams, faults: Faults, closed: AbortSignal, reconnects: Set<() => void>, options: FollowOptions) {
+    this.#streams = streams;
     this.#faults = faults;
     this.#closed = closed;
     this.#reconnects = reconnects;
@@ -110,19 +111,19 @@ export class MemoryFacts implements FactLog {
 
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     requireOpen(this.#closed);
-    const { seq, bytes } = await this.#stream.write(record.aggregate.taskId, record, options);
+    const { seq, bytes } = await this.#streams.write(record.aggregate.taskId, record, options);
     return { seq, bytes };
   }
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
     requireOpen(this.#closed);
-    const stored = this.#stream.ofTask(taskId, 0);
+    const stored = this.#streams.ofTask(taskId, 0);
     if ((decode<{ v?: number }>(stored.at(-1) ?? NO_RECORD)?.v ?? 1) > 1)
       throw new LaterVersion('the newest record has a later version');
     const record = stored.findLast(one => toFacts(one) !== undefined);
     const facts = record && toFacts(record);
-    return facts && { ...facts, seq: stored.at(-1)!.seq };
+    return facts && { ...facts, seq: stored.at(-1)!.seq, id: stored.at(-1)!.id };
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -147,28 +148,28 @@ export class MemoryFacts implements FactLog {
 
   async extent(): Promise<LogExtent> {
     requireOpen(this.#closed);
-    return this.#stream.extent;
+    return this.#streams.extent;
   }
 
   async isLost({ seq, id }: RecordMark): Promise<boolean> {
     requireOpen(this.#closed);
-    return this.#stream.isLost(seq, stored => stored.id === id);
+    return this.#streams.of(taskOfFactsId(id)).isLost(seq, stored => stored.id === id);
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     requireOpen(this.#closed);
-    const records = this.#stream.ofShard(shard, start).map(toFacts);
+    const records = this.#streams.ofShard(shard, start).map(toFacts);
     yield records.filter(stored => stored !== undefined).map(recordFactsOf);
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {
-    const stored = this.#stream.ofTask(taskId, from);
+    const stored = this.#streams.ofTask(taskId, from);
     for (const one of stored) {
       requireOpen(this.#closed);
       // A broker answers asynchronously: records appended between two answers are not part of this read.
       await null;
       const facts = toFacts(one);
-      if (facts) yield facts;
+      if (facts) yield { ...facts, id: one.id };
     }
     return stored.at(-1)?.seq ?? 0;
   }
@@ -178,15 +179,16 @@ export class MemoryFacts implements FactLog {
       read: from => this.#read(taskId, from),
       tail: async () => {
         const isStale = take(this.#faults, 'staleTails');
-        const stored = isStale ? this.#stream.ofTask(taskId, 0).at(-2) : this.#stream.last(taskId);
-        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0 };
+        const stored = isStale ? this.#streams.ofTask(taskId, 0).at(-2) : this.#streams.last(taskId);
+        return stored && { seq: stored.seq, startSeq: decode<FactRecord>(stored)?.startSeq ?? 0, id: stored.id };
       },
-      isLost: async seq => this.#stream.isLost(seq, stored => stored.taskId === taskId),
+      isLost: async (seq, id) =>
+        this.#streams.of(taskId).isLost(seq, stored => (id === undefined ? stored.taskId === taskId : stored.id === id)),
       subscribe: async (onLive, onReconnect) => {
-        const unlisten = this.#stream.listen((stored, last) => {
+        const unlisten = this.#streams.listen((stored, last) => {
           if (stored.taskId !== taskId || take(this.#faults, 'loseLive')) return;
           const { seq, bytes, continuesText = false } = stored;
-          onLive({ seq, last, bytes, continuesText, decode: () => toFacts(stored) });
+          onLive({ seq, last, bytes, continuesText, decode: () => toFacts(stored), id: () => stored.id });
         });
         this.#reconnects.add(onReconnect);
         return () => {

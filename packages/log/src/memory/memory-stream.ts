@@ -1,6 +1,6 @@
 import type { Layouts } from '@hopline/events';
 import { LogConflict, LogUnavailable, RecordTooLarge } from '../errors.ts';
-import { type LogExtent, type ReadStart, toLogExtent } from '../fact-log.ts';
+import type { ReadStart, StreamExtent } from '../fact-log.ts';
 import { requireRecordId, requireTaskId } from '../names.ts';
 
 /** A stored record. The payload is JSON text, so that every reader gets its own copy of what JSON can represent. */
@@ -117,11 +117,11 @@ export class MemoryStream {
     return () => this.#listeners.delete(listener);
   }
 
-  get extent(): LogExtent {
+  get extent(): StreamExtent {
     const bytesMax = this.#bytesMax;
     const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
     const bounds = Number.isFinite(bytesMax) && { bytesMax };
-    return toLogExtent([{ firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds }], this.#layouts);
+    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds };
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */

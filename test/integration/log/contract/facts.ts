@@ -6,6 +6,7 @@ import {
   all,
   appendRun,
   type Case,
+  CONTRACT_LAYOUTS,
   CONTRACT_SHARDS,
   generationsOf,
   newTask,
@@ -30,7 +31,7 @@ export const factCases: Case[] = [
       assert.deepEqual(generationsOf(read), range(1, 5));
       for (const stored of [await log.facts.last(taskId), read.at(-1)]) {
         const { storedAt = Date.now(), ...rest } = stored!;
-        assert.deepEqual(rest, { seq, record, relay: 'relay-1', trace: TRACE });
+        assert.deepEqual(rest, { seq, record, id, relay: 'relay-1', trace: TRACE });
         assert.ok(Math.abs(Date.now() - storedAt) < 60_000);
       }
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);
@@ -189,7 +190,7 @@ export const factCases: Case[] = [
       const taskId = newTask();
       await appendRun(log, taskId, 1, 20);
       assert.deepEqual(generationsOf(await take(log.facts.read(taskId, 1), 3)), [1, 2, 3]);
-      const shard = shardOf(taskId, CONTRACT_SHARDS);
+      const shard = shardOf(taskId, CONTRACT_LAYOUTS);
       assert.equal((await take(log.facts.readStoredShard(shard, { seq: 1 }), 1)).length, 1);
       assert.equal(await readersLeft(), 0);
     },

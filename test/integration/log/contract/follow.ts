@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { FollowStart, Log, StoredFacts } from '@hopline/log';
+import { type FollowStart, HistoryLost, type Log, type StoredFacts } from '@hopline/log';
+import { factRecord } from '@hopline/log/test-kit';
 import { until } from '../../../kit/until.ts';
 import {
   all,
@@ -24,8 +25,10 @@ async function following(log: Log, taskId: string, after: FollowStart) {
     for await (const record of live) records.push(record);
   })();
   const generations = () => generationsOf(records);
+  ended.catch(() => {});
   return {
     generations,
+    ended,
     has: (generation: number) => until(() => generations().includes(generation), `generation ${generation}`),
     async end() {
       await within(ended, 'the end of the follower');
@@ -226,6 +229,35 @@ export const followCases: Case[] = [
       await follower.has(4);
       await pause(2 * CONTRACT_TAIL_CHECK_MS);
       assert.deepEqual(await follower.stop(), [1, 2, 3, 4]);
+    },
+  },
+  {
+    name: 'a follower whose newest record was lost ends with HistoryLost when another record of the task takes its sequence',
+    async run({ log, another, lose, loseLive }) {
+      const writer = await another();
+      for (const isLiveLost of [true, false]) {
+        const taskId = newTask();
+        const live = await following(log, taskId, 'new');
+        const seqs = await appendRun(writer, taskId, 1, 2);
+        const skipping = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
+        await live.has(2);
+        seqs.push(...(await appendRun(writer, taskId, 3, 3, seqs[0]!, seqs[1]!, true)));
+        const newest = seqs[2]!;
+        const { id } = (await log.facts.last(taskId))!;
+        assert.equal(id, `${taskId}:3`);
+        const followers = [live, skipping, await following(log, taskId, 0), await following(log, taskId, { newest, id })];
+        await live.has(3);
+        await followers[2]!.has(3);
+        // Longer than a follower waits before it reads what was stored before its subscription.
+        await pause(2 * CONTRACT_TAIL_CHECK_MS);
+        await lose(taskId, newest - 1);
+        loseLive(isLiveLost ? 1 : 0);
+        const expected = (await writer.facts.last(taskId))?.seq ?? 0;
+        const other = await writer.facts.append(factRecord(taskId, 3, seqs[0]), { expected, id: `${taskId}:other` });
+        assert.equal(other.seq, newest);
+        for (const { ended } of followers) await assert.rejects(within(ended, 'the end of the follower'), HistoryLost);
+        loseLive(0);
+      }
     },
   },
   {

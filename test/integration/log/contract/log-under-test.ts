@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { FactRecord } from '@hopline/events';
-import { shardOf } from '@hopline/events';
+import { type FactRecord, Layouts, shardOf } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { factRecord } from '@hopline/log/test-kit';
 
@@ -17,6 +16,8 @@ export type LogUnderTest = {
   cut(during: () => Promise<void>): Promise<void>;
   /** Retention removes the records of a task below a sequence. */
   expire(what: 'inputs' | 'facts', taskId: string, below: number): Promise<void>;
+  /** Loses the records of the facts stream of a task after `lastSeq`; those before it may be removed. The stream gives their sequences again. */
+  lose(taskId: string, lastSeq: number): Promise<void>;
   /** Writes a payload that is not a record. */
   garbage(what: 'inputs' | 'facts', taskId: string): Promise<void>;
   /** Number of consumers of inputs and facts on the server. */
@@ -26,6 +27,7 @@ export type LogUnderTest = {
 
 /** Options for the logs under test: short times, so that the suite takes seconds. */
 export const CONTRACT_SHARDS = 16;
+export const CONTRACT_LAYOUTS = Layouts.one(CONTRACT_SHARDS);
 export const CONTRACT_ATTEMPTS_MAX = 2;
 export const CONTRACT_REQUEUES_MAX = 4;
 export const CONTRACT_ROLE_ITEMS_MAX = 12;
@@ -51,13 +53,13 @@ export function newTask(): string {
 export function newTaskOf(shard: number): string {
   for (;;) {
     const taskId = newTask();
-    if (shardOf(taskId, CONTRACT_SHARDS) === shard) return taskId;
+    if (shardOf(taskId, CONTRACT_LAYOUTS) === shard) return taskId;
   }
 }
 
 /** `count` task ids of the same shard. */
 export function tasksOfOneShard(count: number): { shard: number; taskIds: string[] } {
-  const shard = shardOf(newTask(), CONTRACT_SHARDS);
+  const shard = shardOf(newTask(), CONTRACT_LAYOUTS);
   return { shard, taskIds: Array.from({ length: count }, () => newTaskOf(shard)) };
 }
 
