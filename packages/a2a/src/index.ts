@@ -36,7 +36,15 @@ export type {
 } from './requests.ts';
 export { ID_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTS_MAX, PUSH_CONFIGS_MAX } from './schema/limits.ts';
 export type { SseEvent, SseFrame } from './sse.ts';
-export { decodeSse, decodeSseBatches, SSE_CONTENT_TYPE, SSE_EVENT_BYTES_MAX, sseComment, sseFrame } from './sse.ts';
+export {
+  decodeSse,
+  decodeSseBatches,
+  SSE_CONTENT_TYPE,
+  SSE_EVENT_BYTES_MAX,
+  SseDecoder,
+  sseComment,
+  sseFrame,
+} from './sse.ts';
 export type {
   AgentSkill,
   Artifact,

@@ -1,4 +1,4 @@
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { A2AError } from './errors.ts';
 
 /** Server-sent events, encoded and decoded (WHATWG HTML 9.2). */
@@ -45,37 +45,51 @@ export async function* decodeSse(
 }
 
 /**
- * Decodes a byte stream into events, those of one chunk together: a step of an iterator costs more than a small event. Accepts
- * LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also inside a code point. An event that the end of
- * the stream truncates is discarded. Throws INVALID_AGENT_RESPONSE when the data of an event exceeds `eventBytesMax` in UTF-8.
+ * Decodes the chunks of a byte stream. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also inside a code
+ * point. An event that the end of the stream truncates is discarded.
  */
+export class SseDecoder {
+  readonly #eventBytesMax: number;
+  readonly #text = new TextDecoder();
+  readonly #parser: EventSourceParser;
+  #events: SseEvent[] = [];
+  #overflow = false;
+
+  constructor(eventBytesMax = SSE_EVENT_BYTES_MAX) {
+    this.#eventBytesMax = eventBytesMax;
+    this.#parser = createParser({
+      // Limits the units of an incomplete event, whose bytes are at least as many.
+      maxBufferSize: eventBytesMax + DATA_FIELD.length,
+      onEvent: ({ data, id, event }) => {
+        this.#overflow ||= isLonger(data, eventBytesMax);
+        this.#events.push({ data, ...(id !== undefined && { id }), ...(event !== undefined && { event }) });
+      },
+      onError: error => {
+        this.#overflow ||= error.type === 'max-buffer-size-exceeded';
+      },
+    });
+  }
+
+  /** The events that the chunk completes. Throws INVALID_AGENT_RESPONSE when the data of an event exceeds `eventBytesMax` in UTF-8. */
+  feed(chunk: Uint8Array): SseEvent[] {
+    this.#parser.feed(this.#text.decode(chunk, { stream: true }));
+    if (this.#overflow)
+      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${this.#eventBytesMax} bytes` });
+    const events = this.#events;
+    if (events.length > 0) this.#events = [];
+    return events;
+  }
+}
+
+/** The events of a byte stream, those of one chunk together, as `SseDecoder` decodes them: a step of an iterator costs more than a small event. */
 export async function* decodeSseBatches(
   chunks: AsyncIterable<Uint8Array>,
   eventBytesMax = SSE_EVENT_BYTES_MAX,
 ): AsyncGenerator<SseEvent[]> {
-  const tooLong = () =>
-    new A2AError('INVALID_AGENT_RESPONSE', { detail: `an event of the stream exceeds ${eventBytesMax} bytes` });
-  const decoder = new TextDecoder();
-  let events: SseEvent[] = [];
-  let overflow = false;
-  const parser = createParser({
-    // Limits the units of an incomplete event, whose bytes are at least as many.
-    maxBufferSize: eventBytesMax + DATA_FIELD.length,
-    onEvent: ({ data, id, event }) => {
-      overflow ||= isLonger(data, eventBytesMax);
-      events.push({ data, ...(id !== undefined && { id }), ...(event !== undefined && { event }) });
-    },
-    onError: error => {
-      overflow ||= error.type === 'max-buffer-size-exceeded';
-    },
-  });
+  const decoder = new SseDecoder(eventBytesMax);
   for await (const chunk of chunks) {
-    parser.feed(decoder.decode(chunk, { stream: true }));
-    if (overflow) throw tooLong();
-    if (events.length === 0) continue;
-    const ready = events;
-    events = [];
-    yield ready;
+    const events = decoder.feed(chunk);
+    if (events.length > 0) yield events;
   }
 }
 

@@ -1,15 +1,16 @@
+import { finished, type Readable } from 'node:stream';
 import {
   A2AError,
   DIALECTS,
   decodeRemoteEvent,
   decodeRemoteResponse,
-  decodeSseBatches,
   INTERPRETED_MEMBERS,
   type JsonObject,
   JsonStream,
   type Operation,
   type RemoteResponse,
   SSE_CONTENT_TYPE,
+  SseDecoder,
   VERSION_HEADER,
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
@@ -49,6 +50,9 @@ export type RemoteClientOptions = {
   limits: A2ALimits;
   onSkipped: (what: Skipped) => void;
 };
+
+/** What to do after an event: read on at once, after the promise, or no more. */
+export type Taken = undefined | Promise<void> | 'stop';
 
 type Context = {
   signal: AbortSignal;
@@ -100,10 +104,15 @@ export class RemoteClient {
   }
 
   /**
-   * Streams the agent's events in arrays of those that arrive together; a JSON response is one event. Ends without a fault when the
-   * connection breaks after the first event.
+   * Gives the agent's events to `take`, in arrays of those that arrive together; a JSON response is one event. Resolves when `take` stops the
+   * stream, when it ends, and when the connection breaks after the first event.
    */
-  async *stream(operation: 'stream' | 'subscribe', params: JsonObject, context: Context): AsyncGenerator<RemoteResponse[]> {
+  async stream(
+    operation: 'stream' | 'subscribe',
+    params: JsonObject,
+    context: Context,
+    take: (events: RemoteResponse[]) => Taken,
+  ): Promise<void> {
     const { limits } = this.#options;
     // A 0.3 subscription begins with the next event of the task, which may be silent for as long as a stream may.
     const firstEventMsMax = operation === 'subscribe' ? limits.silenceMsMax : limits.firstEventMsMax;
@@ -113,20 +122,26 @@ export class RemoteClient {
       context.signal,
     );
     let hasBegun = false;
+    const takeInTime = (events: RemoteResponse[]): Taken => {
+      hasBegun = true;
+      // Only events are a sign of life: the servers of the Python SDKs write `: ping` as long as the connection is open, and other
+      // keep-alives are frames of kinds unknown to A2A.
+      const isAlive = events.some(event => !('unknown' in event));
+      if (isAlive) deadlines.touch();
+      const taken = take(events);
+      if (!isAlive) return taken;
+      if (taken instanceof Promise) {
+        deadlines.pause();
+        return taken.then(() => {
+          if (context.mayBeSilent?.() !== true) deadlines.resume();
+        });
+      }
+      if (context.mayBeSilent?.() === true) deadlines.pause();
+      return taken;
+    };
     try {
       const response = await this.#post(operation, params, context, deadlines.signal);
-      for await (const events of this.#responses(response)) {
-        hasBegun = true;
-        // Only events are a sign of life: the servers of the Python SDKs write `: ping` as long as the connection is open, and other
-        // keep-alives are frames of kinds unknown to A2A.
-        const isAlive = events.some(event => !('unknown' in event));
-        if (isAlive) {
-          deadlines.touch();
-          deadlines.pause();
-        }
-        yield events;
-        if (isAlive && context.mayBeSilent?.() !== true) deadlines.resume();
-      }
+      await this.#responses(response, takeInTime);
     } catch (error) {
       const fault = faultOf(error, deadlines, context.signal);
       if (!hasBegun || fault.message !== UNREACHABLE) throw fault;
@@ -216,17 +231,21 @@ export class RemoteClient {
     return decoded;
   }
 
-  async *#responses(response: Dispatcher.ResponseData<unknown>): AsyncGenerator<RemoteResponse[]> {
-    if (response.statusCode !== 200 || isJson(response)) return yield [await this.#answer(response)];
+  async #responses(response: Dispatcher.ResponseData<unknown>, take: (events: RemoteResponse[]) => Taken): Promise<void> {
+    if (response.statusCode !== 200 || isJson(response)) {
+      await take([await this.#answer(response)]);
+      return;
+    }
     if (!isReadable(response)) {
       await response.body.dump();
       throw new AgentFault('the agent answered with neither an event stream nor JSON', false, { word: 'not_json' });
     }
     let malformed = 0;
     const json = new JsonStream(decode, INTERPRETED_MEMBERS);
-    for await (const frames of decodeSseBatches(response.body, this.#options.limits.eventBytesMax)) {
+    const sse = new SseDecoder(this.#options.limits.eventBytesMax);
+    await readChunks(response.body, chunk => {
       const decoded: RemoteResponse[] = [];
-      for (const { data } of frames) {
+      for (const { data } of sse.feed(chunk)) {
         const event = parsed(() => json.read(data));
         if (event !== undefined) decoded.push(event);
         else {
@@ -235,10 +254,46 @@ export class RemoteClient {
           if (malformed > MALFORMED_MAX) break;
         }
       }
-      if (decoded.length > 0) yield decoded;
+      const taken = decoded.length > 0 ? take(decoded) : undefined;
       if (malformed > MALFORMED_MAX) throw new AgentFault(NOT_JSON, false);
-    }
+      return taken;
+    });
   }
+}
+
+/**
+ * Gives what has arrived to `take` as soon as it arrives: an iterator's steps would cost as much as the rest of a token. Resolves when the body ends or
+ * `take` stops it. Rejects with the error of the body, or of `take`.
+ */
+function readChunks(body: Readable, take: (chunk: Buffer) => Taken): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isWaiting = false;
+    const leave = (error?: unknown) => {
+      if (error === undefined) resolve();
+      else reject(error);
+      body.destroy();
+    };
+    const read = () => {
+      try {
+        for (let chunk = body.read(); chunk !== null; chunk = body.read()) {
+          const taken = take(chunk);
+          if (taken === undefined) continue;
+          if (taken === 'stop') return leave();
+          isWaiting = true;
+          return void taken.then(() => {
+            isWaiting = false;
+            read();
+          }, leave);
+        }
+      } catch (error) {
+        leave(error);
+      }
+    };
+    body.on('readable', () => {
+      if (!isWaiting) read();
+    });
+    finished(body, error => (error ? reject(error) : resolve()));
+  });
 }
 
 function tryCard(card: unknown, cardUrl: string, configured: string): RemoteAgent | undefined {

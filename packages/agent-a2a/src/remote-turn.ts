@@ -86,6 +86,14 @@ export class RemoteTurn {
   readonly #options: RemoteTurnOptions;
   readonly #reader: EventReader;
   readonly #endsAtMs: number;
+  /** Aborts when the caller stops reading. */
+  readonly #left = new AbortController();
+  /** Aborts with the turn, or when the caller stops reading. */
+  readonly #signal: AbortSignal;
+  /** Set while the caller waits for events. */
+  #wake: (() => void) | undefined;
+  /** Set while a state waits until the caller has taken the events. */
+  #room: PromiseWithResolvers<void> | undefined;
   #webhookCalls: WebhookCalls | undefined;
   #isStreamRefused = false;
   #hasSubscribed = false;
@@ -109,33 +117,81 @@ export class RemoteTurn {
     this.#turn = options.turn;
     this.#options = options;
     this.#reader = new EventReader(options.reader);
+    this.#signal = this.#orLeft(options.turn.signal);
     this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
 
-  /** The events of the turn, in arrays of those that arrived together. */
+  /**
+   * The events of the turn, in arrays of those that arrived together. The states write into the reader while this generator waits, so that one
+   * step of an iterator brings a token from the socket to the caller.
+   */
   async *run(): AsyncGenerator<AgentEvent[]> {
+    let end: { error?: unknown } | undefined;
+    const ended = (how: { error?: unknown }) => {
+      end = how;
+      this.#wake?.();
+    };
+    const running = this.#runStates().then(
+      () => ended({}),
+      error => ended({ error }),
+    );
     try {
-      for await (const events of this.#runStates()) yield events;
-    } catch (error) {
-      if (this.#turn.signal.aborted) return;
-      if (!(error instanceof AgentFault)) throw error;
-      this.#reader.end();
-      yield this.#reader.take();
-      const { waiting } = this.#reader;
-      // Credentials may take longer than a turn: the next turn continues the agent's task.
-      if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
-        yield [{ type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting }];
-      else {
-        this.#hasFailed = !error.retryable;
-        yield [{ type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word }];
+      for (;;) {
+        const events = this.#reader.take();
+        if (events.length > 0) {
+          yield this.#withContext(events);
+          continue;
+        }
+        this.#room?.resolve();
+        this.#room = undefined;
+        if (end !== undefined) break;
+        await new Promise<void>(resolve => {
+          this.#wake = resolve;
+        });
       }
+      yield* this.#failure(end.error);
     } finally {
+      this.#left.abort();
+      await running;
       this.#webhookCalls?.close();
       await this.#cancel();
     }
   }
 
-  async *#runStates(): AsyncGenerator<AgentEvent[]> {
+  /** Aborts with `signal`, or when the caller stops reading. */
+  #orLeft(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#left.signal]);
+  }
+
+  /** The last events of a turn that ended with `error`. */
+  *#failure(error: unknown): Generator<AgentEvent[]> {
+    if (error === undefined || this.#turn.signal.aborted) return;
+    if (!(error instanceof AgentFault)) throw error;
+    this.#reader.end();
+    yield this.#reader.take();
+    const { waiting } = this.#reader;
+    // Credentials may take longer than a turn: the next turn continues the agent's task.
+    if (waiting !== undefined && performance.now() >= this.#endsAtMs - CLOCK_MS)
+      yield [{ type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', ...waiting }];
+    else {
+      this.#hasFailed = !error.retryable;
+      yield [{ type: 'failed', reason: error.message, retryable: error.retryable, cause: error.word }];
+    }
+  }
+
+  /** Lets the caller take what was read. Returns a promise to wait for if the caller has not yet taken what was read before. */
+  #deliver(): Promise<void> | undefined {
+    const wake = this.#wake;
+    if (wake === undefined) {
+      this.#room ??= Promise.withResolvers();
+      return this.#room.promise;
+    }
+    this.#wake = undefined;
+    wake();
+    return undefined;
+  }
+
+  async #runStates(): Promise<void> {
     let agent = await this.#client.agent();
     let state: State = agent.streaming ? 'stream' : 'send';
     this.#isUnproved = await this.#isSent();
@@ -144,7 +200,7 @@ export class RemoteTurn {
     let isCardFresh = false;
     while (!this.#reader.ended) {
       try {
-        for await (const events of this.#events(state, agent)) yield this.#withContext(events);
+        await this.#runState(state, agent);
         state = this.#next(state, agent);
       } catch (error) {
         const isRejected = error instanceof AgentFault && !error.retryable && !this.#reader.begun;
@@ -202,7 +258,7 @@ export class RemoteTurn {
     this.#turn.remoteRunBegan?.({ taskId } satisfies RemoteRun);
   }
 
-  #events(state: State, agent: RemoteAgent): AsyncIterable<AgentEvent[]> {
+  #runState(state: State, agent: RemoteAgent): Promise<void> {
     switch (state) {
       case 'stream':
         return this.#stream(agent);
@@ -223,14 +279,15 @@ export class RemoteTurn {
     return 'poll';
   }
 
-  async *#stream(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
+  async #stream(agent: RemoteAgent): Promise<void> {
     let mayBeStale = resumeOf(this.#turn).taskId !== undefined;
     // The refusal came from the server that the previous card described; the new one may stream.
     this.#isStreamRefused = false;
     this.#rememberAnswered();
     using beginning = this.#beginRun();
-    const context = { ...this.#context(), signal: beginning.signal, agent };
-    for await (const responses of this.#client.stream('stream', this.#options.params(agent), context)) {
+    const context = { ...this.#context(), signal: this.#orLeft(beginning.signal), agent };
+    let failure: { error: unknown } | undefined;
+    await this.#client.stream('stream', this.#options.params(agent), context, responses => {
       try {
         for (const response of responses) {
           this.#isStreamRefused ||= isStreamRefusal(response) && this.#reader.ids.taskId === undefined;
@@ -238,20 +295,20 @@ export class RemoteTurn {
           this.#read(response, mayBeStale);
           mayBeStale = false;
         }
-      } finally {
-        if (this.#reader.ids.taskId !== undefined) beginning.named();
-        // Events that arrived before an error are yielded before it.
-        const events = this.#reader.take();
-        if (events.length > 0) yield events;
+      } catch (error) {
+        failure = { error };
       }
-      if (this.#isStreamRefused || this.#reader.ended) return;
-    }
+      if (this.#reader.ids.taskId !== undefined) beginning.named();
+      const taken = this.#deliver();
+      return failure !== undefined || this.#isStreamRefused || this.#reader.ended ? 'stop' : taken;
+    });
+    if (failure !== undefined) throw failure.error;
   }
 
-  async *#send(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
+  async #send(agent: RemoteAgent): Promise<void> {
     const response = await this.#sendOnce(agent);
     this.#read(response, resumeOf(this.#turn).taskId !== undefined && this.#webhookCalls !== undefined);
-    yield this.#reader.take();
+    await this.#deliver();
   }
 
   /** Sends with a webhook if the agent pushes; otherwise waits for the answer. */
@@ -263,7 +320,7 @@ export class RemoteTurn {
     if (calls !== undefined && url !== undefined) {
       this.#webhookCalls = calls;
       using beginning = this.#beginRun();
-      const context = { ...this.#context(), signal: beginning.signal, agent };
+      const context = { ...this.#context(), signal: this.#orLeft(beginning.signal), agent };
       const response = await this.#client.call('send', params(agent, url), context);
       if (!('error' in response) || !CANNOT_PUSH.includes(response.error.code)) return response;
       this.#webhookCalls = undefined;
@@ -291,56 +348,54 @@ export class RemoteTurn {
    * Reads the task once. Text that the agent sent while we were disconnected is complete only if the task contains it; otherwise a new
    * attempt replaces the text.
    */
-  async *#poll(agent: RemoteAgent): AsyncGenerator<AgentEvent[]> {
+  async #poll(agent: RemoteAgent): Promise<void> {
     await this.#untilNextPoll();
     const task = await this.#get();
     this.#assertChanging(task, agent);
-    yield* this.#show(task);
+    this.#show(task);
+    await this.#deliver();
   }
 
-  *#show(task: Task): Generator<AgentEvent[]> {
+  #show(task: Task): void {
     const { state } = task.status;
     this.#isUnproved &&= !isWholeText(task, { turn: this.#turn, options: this.#options.reader });
     const isWhole = !this.#isUnproved && this.#reader.snapshot(task);
-    yield this.#reader.take();
     // A failure keeps the text that another run has shown.
     const hasFailed = isTerminal(state) && state !== 'TASK_STATE_COMPLETED';
     if (isSettled(state) && !isWhole && !(hasFailed && this.#isUnproved)) throw new AgentFault(NO_TERMINAL_STATE, true);
     // The message of a status in progress is a message of the turn, which `snapshot` has read.
     const { message: _read, ...progress } = task.status;
     this.#reader.status(isInProgress(state) ? progress : task.status, task.metadata);
-    yield this.#reader.take();
   }
 
   /**
    * Follows the events from now on. Earlier ones may be missing, so none of them is shown: the text comes from the task itself, which is
    * read from time to time and at its end. Otherwise a text with a hole would remain if the turn failed.
    */
-  async *#subscribe(): AsyncGenerator<AgentEvent[]> {
+  async #subscribe(): Promise<void> {
     const { taskId } = this.#reader.ids;
     this.#hasSubscribed = true;
     let shownAtMs = performance.now();
-    using poll = new QuietPoll(this.#options.limits.lostEndMsMax, signal => this.#hasEndedUnseen(signal), this.#turn.signal);
+    using poll = new QuietPoll(this.#options.limits.lostEndMsMax, signal => this.#hasEndedUnseen(signal), this.#signal);
     const { signal } = poll;
+    const show = async () => {
+      poll.pause();
+      this.#show(await this.#get());
+      shownAtMs = performance.now();
+      await this.#deliver();
+      poll.resume();
+    };
     try {
-      for await (const responses of this.#client.stream('subscribe', { id: taskId ?? '' }, { ...this.#context(), signal })) {
-        poll.pause();
-        let isOver = false;
+      await this.#client.stream('subscribe', { id: taskId ?? '' }, { ...this.#context(), signal }, responses => {
         for (const response of responses) {
-          isOver ||= this.#reader.ended || !('event' in response) || isSettling(response.event);
-          if (isOver || !('event' in response)) break;
+          if (this.#reader.ended || !('event' in response) || isSettling(response.event)) return 'stop';
           this.#changedAtMs = performance.now();
           this.#followState(response.event);
         }
-        if (!isOver && performance.now() - shownAtMs >= SHOW_MS) {
-          yield* this.#show(await this.#get());
-          shownAtMs = performance.now();
-        }
-        const events = this.#reader.take();
-        if (events.length > 0) yield events;
-        if (isOver || this.#reader.ended) return;
+        if (performance.now() - shownAtMs >= SHOW_MS) return show();
         poll.resume();
-      }
+        return this.#deliver();
+      });
     } catch (error) {
       if (!(error instanceof AgentFault)) throw error;
     }
@@ -394,7 +449,7 @@ export class RemoteTurn {
   /** Waits for a webhook call, or for the pause between two polls. The content of a call is ignored: anyone may have sent it, in any order. */
   async #untilNextPoll(): Promise<void> {
     const restMs = this.#pollMs;
-    const { signal } = this.#turn;
+    const signal = this.#signal;
     if (this.#webhookCalls !== undefined || this.#isPolling) this.#pollMs = Math.min(restMs * 2, POLL_MS_MAX);
     if (this.#webhookCalls !== undefined) {
       const msMax = Math.min(this.#options.limits.lostCallMsMax, this.#endsAtMs - performance.now());
@@ -435,7 +490,7 @@ export class RemoteTurn {
         const isRetried = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
         if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
         const waitMs = GET_RETRY_MS_MIN + fullJitterMs(tries, GET_RETRY_MS_BASE, GET_RETRY_MS_MAX, Math.random);
-        await delay(waitMs, undefined, { signal: this.#turn.signal });
+        await delay(waitMs, undefined, { signal: this.#signal });
       }
     }
   }
@@ -460,7 +515,7 @@ export class RemoteTurn {
   #context(msMax = Number.POSITIVE_INFINITY) {
     const totalMsMax = Math.min(msMax, this.#endsAtMs - performance.now());
     const mayBeSilent = () => this.#reader.waiting !== undefined;
-    return { signal: this.#turn.signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
+    return { signal: this.#signal, trace: this.#turn.trace, totalMsMax, mayBeSilent };
   }
 }
 

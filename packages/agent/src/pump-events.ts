@@ -29,8 +29,12 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
   let atOnce = 0;
   try {
     for (;;) {
-      const next = await events.next().catch(error => ({ thrown: error as unknown }));
-      if ('thrown' in next) return turn.signal.aborted ? DONE : onThrow(deps, next.thrown);
+      let next: IteratorResult<AgentEvent | readonly AgentEvent[], undefined>;
+      try {
+        next = await events.next();
+      } catch (error) {
+        return turn.signal.aborted ? DONE : onThrow(deps, error);
+      }
       if (next.done === true) return DONE;
       const batch = isBatch(next.value) ? next.value : [next.value];
       for (const event of batch) {
@@ -93,26 +97,40 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   readonly #signal: AbortSignal;
   #iterator: AsyncIterator<T> | undefined;
   #endStep = () => {};
-  readonly #onAbort = () => this.#endStep();
+  readonly #onAbort = () => {
+    this.#isAborted = true;
+    this.#endStep();
+  };
+  /** Kept because `aborted` of a combined signal walks over all of its sources. */
+  #isAborted: boolean;
   #isOver = false;
 
   /** `start` is called with the first `next`, and never if the signal has aborted before. */
   constructor(start: () => AsyncIterable<T>, signal: AbortSignal) {
     this.#start = start;
     this.#signal = signal;
+    this.#isAborted = signal.aborted;
     signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Rejects with what the agent throws. */
-  async next(): Promise<IteratorResult<T, undefined>> {
-    try {
-      const step = this.#signal.aborted || this.#isOver ? undefined : await this.#step();
-      if (step !== undefined && step.done !== true) return step;
-    } catch (error) {
-      await this.return();
-      throw error;
-    }
-    return this.return();
+  /** Rejects with what the agent throws. Its own promise is the only one for a step: each `await` more would cost as much as writing a token. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    if (this.#isAborted || this.#isOver) return this.return();
+    return new Promise((resolve, reject) => {
+      const thrown = (error: unknown) => void this.return().then(() => reject(error));
+      // First, because the agent may run until the signal aborts.
+      this.#endStep = () => resolve(this.return());
+      try {
+        this.#iterator ??= this.#start()[Symbol.asyncIterator]();
+        this.#iterator.next().then(step => {
+          // An abort between two steps leaves the end to the next one, which waits for the agent to clean up.
+          this.#endStep = () => {};
+          resolve(step.done === true ? this.return() : step);
+        }, thrown);
+      } catch (error) {
+        thrown(error);
+      }
+    });
   }
 
   /** Ends the iteration, and waits up to STOP_MS_MAX for the agent to clean up. Never rejects. */
@@ -128,17 +146,6 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   /** The events can be iterated once. */
   [Symbol.asyncIterator](): this {
     return this;
-  }
-
-  /** The agent's next step; undefined when the signal aborts first. */
-  #step(): Promise<IteratorResult<T> | undefined> {
-    this.#iterator ??= this.#start()[Symbol.asyncIterator]();
-    const iterator = this.#iterator;
-    return new Promise((resolve, reject) => {
-      // First, because the agent may run until the signal aborts.
-      this.#endStep = () => resolve(undefined);
-      iterator.next().then(resolve, reject);
-    });
   }
 }
 

@@ -39,8 +39,9 @@ export class Deadlines<Fault extends Error> implements Disposable {
     return this.#fault;
   }
 
-  /** Records an event of the peer. Runs once per token: after the first event it only refreshes a timer. */
+  /** Records an event of the peer, and ends a pause. Runs once per token: after the first event it only refreshes a timer. */
   touch(): void {
+    this.#isPaused = false;
     if (this.#hasBegun) {
       this.#silence?.refresh();
       return;
