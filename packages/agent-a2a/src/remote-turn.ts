@@ -152,6 +152,7 @@ export class RemoteTurn {
       yield* this.#failure(end.error);
     } finally {
       this.#left.abort();
+      this.#room?.resolve();
       await running;
       this.#webhookCalls?.close();
       await this.#cancel();
@@ -181,6 +182,7 @@ export class RemoteTurn {
 
   /** Lets the caller take what was read. Returns a promise to wait for if the caller has not yet taken what was read before. */
   #deliver(): Promise<void> | undefined {
+    if (this.#left.signal.aborted) return undefined;
     const wake = this.#wake;
     if (wake === undefined) {
       this.#room ??= Promise.withResolvers();

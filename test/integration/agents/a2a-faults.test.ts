@@ -730,6 +730,22 @@ for (const how of ['streams', 'pushes'] as const) {
   });
 }
 
+for (const streaming of [true, false]) {
+  test(`a caller that leaves while events wait for it ends the turn, and the run is canceled: streaming ${streaming}`, async t => {
+    const script: Step[] = [{ status: 'working' }, { token: 'a' }, { pause: 20 }, { token: 'b' }, { hang: true }];
+    const { remote, agent } = await pair(t, { script, card: { streaming }, neverWaits: !streaming });
+    const stop = new AbortController();
+    const running = agent.run(turnOf('x', { signal: stop.signal }))[Symbol.asyncIterator]();
+    await running.next();
+    while (!streaming && !remote.requests.some(({ method }) => method === 'get')) await new Promise(setImmediate);
+    // Time in which the next events arrive, or are polled, while nothing takes them.
+    await new Promise(resolve => setTimeout(resolve, 300));
+    stop.abort(TASK_ENDED);
+    await running.return?.();
+    assert.equal(remote.requests.at(-1)?.method, 'cancel');
+  });
+}
+
 test('the answer to a question is canceled with our task before its first event, although an earlier turn has ended', async t => {
   const isAnswered = Promise.withResolvers<void>();
   const script = async function* ({ turn }: { turn: number }): AsyncGenerator<Step> {
