@@ -6,7 +6,10 @@ import type { Connection } from './connection.ts';
  * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
  * each request ended.
  */
-/** `heartbeatMs`: the server shows that often that it still has the request, so that a long one is found lost as soon as a short one. */
+/**
+ * `heartbeatMs`: the server shows that often that it still has the request, and how many messages its consumer has sent, so that a long one is found
+ * lost as soon as a short one. Only for a consumer that only this inbox pulls from.
+ */
 export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartbeatMs?: number };
 
 /**
@@ -29,6 +32,7 @@ export class PullInbox {
   readonly #onMessage: (msg: Msg) => void;
   readonly #removeDisconnectListener: () => void;
   #left = 0;
+  #received = 0;
   #end: ((end: PullEnd) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Whether each message proves that the request is not lost. */
@@ -83,6 +87,7 @@ export class PullInbox {
 
   #onDelivery(msg: Msg): void {
     this.#left -= 1;
+    this.#received += 1;
     if (this.#hasHeartbeats) this.#timer?.refresh();
     this.#onMessage(msg);
     if (this.#left === 0) this.#finish('full');
@@ -92,7 +97,9 @@ export class PullInbox {
     const code = msg.headers?.code ?? 0;
     const description = msg.headers?.description ?? '';
     if (code === 100) {
-      this.#timer?.refresh();
+      const sent = msg.headers?.get('Nats-Last-Consumer');
+      if (sent && Number(sent) !== this.#received) this.#finish('lost');
+      else this.#timer?.refresh();
       return;
     }
     const left = msg.headers?.get('Nats-Pending-Messages');
