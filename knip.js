@@ -76,6 +76,7 @@ const config = ({ production = false }) => ({
         'upgrade/record-cluster.ts',
         'conformance/tck.ts',
         'faults/campaign/agents/*.ts',
+        'soak/agent.ts',
         'support/agents/graphs/*.ts',
         'support/profiles/*.ts',
       ],

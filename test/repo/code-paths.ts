@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 41,
-  executedMax: 69,
+  filesMax: 42,
+  executedMax: 70,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -96,6 +96,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: jetstream('compact-record.ts'), does: 'leaves out what the record repeats' },
     { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
     { file: log('follow.ts'), does: 'splices stored and live records' },
+    { file: log('read-task.ts'), does: 'merges facts that were copied forward' },
     { file: server('feed/task-feed.ts'), does: 'follows the task once for all viewers' },
     { file: server('feed/held-view.ts'), does: 'holds the task for snapshots' },
     { file: task('project.ts'), does: 'folds each fact into the task' },
