@@ -45,10 +45,7 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
   try {
     yield newest;
     const records = await following;
-    const next = await second;
-    if (next.done === true) return;
-    yield next.value;
-    yield* restOf(records);
+    for (let next = await second; next.done !== true; next = await records.next()) yield next.value;
   } finally {
     left.abort(NO_LONGER_NEEDED);
   }
@@ -64,26 +61,19 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
  * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last part, so no `startSeq` names the parts that it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
-  const all = Symbol.asyncIterator in records ? records[Symbol.asyncIterator]() : records[Symbol.iterator]();
+  let phase: 'copied run' | 'plain records' = 'copied run';
   let generation = 0;
-  try {
-    for (let next = await all.next(); next.done !== true; next = await all.next()) {
-      const { copied } = next.value.record;
-      if (copied === undefined) yield next.value;
-      else {
-        generation = copied.facts.findLast(isVisible)?.generation ?? generation;
-        yield expand(next.value, copied, generation);
-      }
-      if (copied?.last !== false) return yield* restOf(all);
+  for await (const stored of records) {
+    const { copied } = stored.record;
+    if (phase === 'plain records' || copied === undefined) {
+      phase = 'plain records';
+      yield stored;
+      continue;
     }
-  } finally {
-    await all.return?.();
+    generation = copied.facts.findLast(isVisible)?.generation ?? generation;
+    yield expand(stored, copied, generation);
+    if (copied.last) phase = 'plain records';
   }
-}
-
-/** The records that an iterator has left. With `yield*` they do not pass through code of this file, and each costs two promises less. */
-function restOf(records: Iterator<StoredFacts> | AsyncIterator<StoredFacts>): AsyncIterable<StoredFacts, void> {
-  return { [Symbol.asyncIterator]: () => records as AsyncIterator<StoredFacts, void> };
 }
 
 /**

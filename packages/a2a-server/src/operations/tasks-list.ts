@@ -43,11 +43,10 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
     });
   };
   // The open tasks and those that will probably be shown are read in one request.
-  const rows = new ShownRows(request);
-  const likely = (await select()).found.slice(0, pageSize).filter(task => !rows.isShown(task));
+  const likely = (await select()).found.slice(0, pageSize).filter(task => !isShown(task, request));
   await refreshOpenTasks(server, context, owned, { contextId, likely });
   const { found, unreadTo } = await select();
-  const { tasks, next, removed } = await readPage(server, context, request, owned, { candidates: found, rows });
+  const { tasks, next, removed } = await readPage(server, context, request, owned, found);
   const later = unreadTo === undefined ? undefined : { at: unreadTo + 1, taskId: FIRST_ID };
   const position = next ?? later;
   const isFiltered = contextId !== undefined || state !== undefined || request.statusSinceMs !== undefined;
@@ -61,9 +60,6 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
   };
 }
 
-/** A task whose row has all that the request asks for. */
-type ShownTask = IndexedTask & { listed: ListedTask };
-
 type Page = {
   tasks: Task[] /** The last task that was examined; present when others follow it. */;
   next: IndexPosition | undefined;
@@ -75,18 +71,18 @@ async function readPage(
   context: OperationContext,
   request: ListTasksRequest,
   owned: OwnedTasks,
-  { candidates, rows }: { candidates: readonly IndexedTask[]; rows: ShownRows },
+  candidates: IndexedTask[],
 ): Promise<Page> {
   const tasks: Task[] = [];
   let [at, chars, removed] = [0, 0, 0];
   while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
     const rest = candidates.slice(at, at + request.pageSize - tasks.length);
-    await owned.readRecords(rest.filter(task => !rows.isShown(task)));
+    await owned.readRecords(rest.filter(task => !isShown(task, request)));
     for (let first = 0; first < rest.length && chars < PAGE_CHARS_MAX; first += READS_AT_ONCE_MAX) {
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
       const read = await Promise.all(
-        batch.map(task => (rows.isShown(task) ? taskOfRow(task) : readTask(server, context, owned, task))),
+        batch.map(task => (isShown(task, request) ? taskOfRow(task) : readTask(server, context, owned, task))),
       );
       for (const [index, task] of read.entries()) {
         if (chars >= PAGE_CHARS_MAX) break;
@@ -106,26 +102,11 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** Decides once for each row whether a request is answered from it. A task whose row changes during the request is another row. */
-class ShownRows {
-  readonly #request: ListTasksRequest;
-  readonly #known = new Map<IndexedTask, boolean>();
-
-  constructor(request: ListTasksRequest) {
-    this.#request = request;
-  }
-
-  isShown(task: IndexedTask): task is ShownTask {
-    const known = this.#known.get(task);
-    if (known !== undefined) return known;
-    const isNowKnown = isShown(task, this.#request);
-    this.#known.set(task, isNowKnown);
-    return isNowKnown;
-  }
-}
-
 /** Whether the row of a task has all that the request asks for. Without `historyLength` that is the newest messages that a row has room for. */
-function isShown(task: IndexedTask, { historyLength, includeArtifacts }: ListTasksRequest): boolean {
+function isShown(
+  task: IndexedTask,
+  { historyLength, includeArtifacts }: ListTasksRequest,
+): task is IndexedTask & { listed: ListedTask } {
   const { listed, state } = task;
   if (listed === undefined || listed.cut === true || includeArtifacts || !isTerminal(state)) return false;
   const { history = [], messages } = listed;
