@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { residentKibOf } from '../bench/measure/process-usage.ts';
-import { latencyOf } from '../bench/measure/spread.ts';
+import { latencyOf, spreadOf } from '../bench/measure/spread.ts';
 import type { SoakCluster } from './soak-cluster.ts';
 
 /** Values at one time, by name: `MiB ingress-1`, `handles relay-2`, `consumers`, `age p99, ms`, … */
@@ -73,12 +73,8 @@ export function changesOf(samples: readonly Sample[]): Change[] {
     const all = samples.flatMap(({ values }) => values[name] ?? []);
     const tenth = Math.ceil(all.length / 10);
     if (all.length < 3) return [];
-    const early = medianOf(all.slice(tenth, 2 * tenth));
-    const late = medianOf(all.slice(-tenth));
+    const early = spreadOf(all.slice(tenth, 2 * tenth)).median;
+    const late = spreadOf(all.slice(-tenth)).median;
     return [{ name, early, late, ratio: late / early }];
   });
-}
-
-function medianOf(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }

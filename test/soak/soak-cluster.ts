@@ -43,8 +43,8 @@ export class SoakCluster implements AsyncDisposable {
     const program = { path: 'test/soak/agent.ts', readyPath: '/.well-known/agent-card.json' };
     const agent = new ServiceProcess({ service: 'agent', instance: 'agent', env: {}, program }, await freePort());
     const env = { NATS_URL: nats.url, ...SETTINGS };
-    const ports = { ingress: [await freePort(), await freePort()] };
-    const balancer = await startBalancer(ports.ingress.map(httpPort => ({ httpPort })));
+    const ingressPorts = [await freePort(), await freePort()];
+    const balancer = await startBalancer(ingressPorts.map(httpPort => ({ httpPort })));
     const replicas: ServiceProcess[] = [];
     for (let number = 0; number < REPLICAS; number += 1) {
       const service = async (name: string, more: Record<string, string> = {}, port?: number) =>
@@ -58,7 +58,7 @@ export class SoakCluster implements AsyncDisposable {
       await service('supervisor');
       await service('sub-agent', { HOPLINE_AGENT: agentEntry('talker', agent.url) });
       await service('notifier');
-      await service('ingress', { HOPLINE_PUBLIC_URL: `${balancer.url}/` }, ports.ingress[number]);
+      await service('ingress', { HOPLINE_PUBLIC_URL: `${balancer.url}/` }, ingressPorts[number]);
     }
     const cluster = new SoakCluster({ replicas, nats, natsMonitor: `http://127.0.0.1:${monitor}`, agent, balancer });
     try {

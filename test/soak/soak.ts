@@ -30,7 +30,7 @@ export type SoakResult = {
   replaced: number;
   restarts: number;
   visits: number;
-  /** What went wrong: an answer that was not complete, a process that did not start. */
+  /** A line for each incomplete answer, and for each process that did not start. */
   faults: string[];
 };
 

@@ -51,7 +51,7 @@ export type RemoteClientOptions = {
   onSkipped: (what: Skipped) => void;
 };
 
-/** What to do after an event: read on at once, after the promise, or no more. */
+/** How the client goes on after an event: it reads on at once, reads on after the promise, or stops. */
 export type Taken = undefined | Promise<void> | 'stop';
 
 type Context = {

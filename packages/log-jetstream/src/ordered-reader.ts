@@ -21,7 +21,7 @@ export type Reading = {
   begin?: (from: number, options: RetryOptions) => Promise<number>;
   /** Bytes in flight. Must fit at least the largest message. */
   bytesMax: number;
-  /** Whether the reader must learn soon that there are no more messages. Default false. */
+  /** Whether the reader waits for `idle`, so that its pulls must be short. Default false. */
   awaitsEnd?: () => boolean;
   signal: AbortSignal;
 };
@@ -33,7 +33,7 @@ export type Batch = {
 };
 
 const READ_BATCH = 512;
-/** Pulls of a reader that must learn when there are no more messages. */
+/** Length of a pull while the reader waits for `idle`, which the end of a pull reports. */
 const SHORT_PULL_EXPIRES_MS = 5_000;
 /** A relay has a reader for each shard, so the pulls of idle ones are long. Their heartbeats find a lost consumer as soon as short pulls would. */
 const PULL_EXPIRES_MS = 60_000;

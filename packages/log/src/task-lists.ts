@@ -53,7 +53,7 @@ const ENDED_KEPT_SHARE = 0.25;
 export const ENDED_ADDED_MAX = 192;
 /**
  * Pages of an owner in one shard: a million tasks of one owner with 16 shards and rows of 400 bytes. Beyond that the oldest page leaves the lists, and
- * the number of the owner's tasks is no longer known.
+ * pages of a list no longer have a total.
  */
 export const ENDED_PAGES_MAX = 768;
 
