@@ -97,14 +97,14 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return entries;
   }
 
-  /** Undefined if the server answers neither for all subjects in one request nor for each of them in its own. */
+  /** Asks in halves for what does not fit one request. Undefined if the server does not answer for one subject either. */
   async #newestOf(subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
-    const get = (some: readonly string[]) => this.#batchGets.newest(this.#stream, `${this.#prefix}>`, some);
-    const all = await get(subjects);
-    if (all !== undefined || !this.#batchGets.isSupported || subjects.length !== 2) return all;
-    // The open and the ended tasks of a caller: a row for each shard need not make a thousand open tasks too many.
-    const each = await Promise.all(subjects.map(subject => get([subject])));
-    return each.includes(undefined) ? undefined : each.flatMap(found => found ?? []);
+    const all = await this.#batchGets.newest(this.#stream, `${this.#prefix}>`, subjects);
+    if (all !== undefined || !this.#batchGets.isSupported || subjects.length < 2) return all;
+    // A row for each shard of ended tasks need not make a thousand open tasks too many for one request.
+    const middle = Math.ceil(subjects.length / 2);
+    const [first, second] = await Promise.all([this.#newestOf(subjects.slice(0, middle)), this.#newestOf(subjects.slice(middle))]);
+    return first && second && [...first, ...second];
   }
 
   async count(filter: string): Promise<number> {

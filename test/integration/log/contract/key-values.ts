@@ -92,6 +92,17 @@ export const keyValueCases: Case[] = [
     },
   },
   {
+    name: 'match returns the entries of several filters that together are more than one request to the server answers',
+    async run({ log }) {
+      const prefix = newTask();
+      const ofEach = Math.ceil((MATCHES_PER_REQUEST_MAX + 1) / 3);
+      const keys = ['a', 'b', 'c'].flatMap(group => range(1, ofEach).map(n => `${prefix}.${group}.${n}`));
+      await Promise.all(keys.map(key => log.messageIds.put(key, value('x'))));
+      const found = await log.messageIds.match(['a', 'b', 'c', 'none'].map(group => `${prefix}.${group}.*`));
+      assert.deepEqual(found.map(({ key }) => key).sort(), keys.sort());
+    },
+  },
+  {
     name: 'create writes a missing or deleted key, and rejects with LogConflict otherwise',
     async run({ log }) {
       const key = newTask();
