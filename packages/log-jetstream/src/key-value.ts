@@ -103,7 +103,10 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     if (all !== undefined || !this.#batchGets.isSupported || subjects.length < 2) return all;
     // A row for each shard of ended tasks need not make a thousand open tasks too many for one request.
     const middle = Math.ceil(subjects.length / 2);
-    const [first, second] = await Promise.all([this.#newestOf(subjects.slice(0, middle)), this.#newestOf(subjects.slice(middle))]);
+    const [first, second] = await Promise.all([
+      this.#newestOf(subjects.slice(0, middle)),
+      this.#newestOf(subjects.slice(middle)),
+    ]);
     return first && second && [...first, ...second];
   }
 

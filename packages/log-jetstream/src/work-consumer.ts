@@ -32,6 +32,8 @@ const REOPEN_MS_MAX = 5_000;
  * which then works but cannot be updated (error 10012, seen on 2.15.2 in one of five tries under load).
  */
 const REPLACE_WAIT_MS = 500;
+/** The server removes a consumer without a worker when this time has passed after the age limit of its items, of which none is left then (ADR 147). */
+const UNUSED_MS = 24 * 60 * 60_000;
 /** 2.10 and newer reject the creation of an existing consumer with other settings; older servers update it. */
 const CONSUMER_EXISTS = 10148;
 export const CONSUMER_NOT_FOUND = 10014;
@@ -175,14 +177,14 @@ export class WorkConsumer {
   async #ensure(): Promise<void> {
     const { names, jsm } = this.#connection;
     const { role, queue, ended, unclaimedWaitMs, queueTurnsMax } = this.#options;
-    const updatable = {
+    const updatable = async () => ({
       ack_wait: nanos(unclaimedWaitMs),
       // The server limits all deliveries; only workers know which of them are attempts.
       max_deliver: deliveriesMax(this.#options),
       max_ack_pending: queueTurnsMax,
-    };
-    const config: Partial<ConsumerConfig> = {
-      ...updatable,
+      inactive_threshold: unusedNanos((await jsm.streams.info(names.workStream)).config.max_age),
+    });
+    const fixed: Partial<ConsumerConfig> = {
       durable_name: this.#name,
       filter_subject: names.subject(workFilter(role, queue)),
       deliver_policy: DeliverPolicy.All,
@@ -190,15 +192,21 @@ export class WorkConsumer {
       max_waiting: WORK_PULLS_MAX,
     };
     const ensure = async () => {
+      const settings = await updatable();
       try {
-        await jsm.consumers.add(names.workStream, config);
+        await jsm.consumers.add(names.workStream, { ...fixed, ...settings });
       } catch (error) {
         if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-        await jsm.consumers.update(names.workStream, this.#name, updatable);
+        await jsm.consumers.update(names.workStream, this.#name, settings);
       }
     };
     await retry(this.#connection, `work of ${this.#name}`, ensure, { signal: ended });
   }
+}
+
+/** 0, which is never, if items have no age limit. */
+function unusedNanos(maxAgeNanos: number): number {
+  return maxAgeNanos === 0 ? 0 : maxAgeNanos + nanos(UNUSED_MS);
 }
 
 async function untilReady({ ready }: Slot, ended: AbortSignal): Promise<void> {

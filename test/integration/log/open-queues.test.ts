@@ -155,3 +155,22 @@ test('the workers of a role together run at most as many items of one queue as t
   end.resolve();
   await until(() => taken.flat().length === 6);
 });
+
+test('a consumer that no worker reads is removed a day after its last item has expired, or never if items do not expire', {
+  timeout: 60_000,
+}, async t => {
+  const DAY_NANOS = 24 * 60 * 60 * 1e9;
+  const { nats, openLog, work, request } = await open(t);
+  const jsm = await jetstreamManager(await connectTo(t, nats.url));
+  const threshold = async () => (await jsm.consumers.info(WORK_STREAM, 'agent-mine')).config.inactive_threshold ?? 0;
+  const taken = work(await openLog());
+  await request(await openLog(), 'first');
+  await until(() => taken.length === 1);
+  const ageNanos = (await jsm.streams.info(WORK_STREAM)).config.max_age;
+  assert.ok(ageNanos > 0);
+  assert.equal(await threshold(), ageNanos + DAY_NANOS);
+  // A worker that starts updates the consumer, as it does one of an earlier version, which has no threshold.
+  await jsm.streams.update(WORK_STREAM, { max_age: 0 });
+  work(await openLog());
+  await until(async () => (await threshold()) === 0);
+});
