@@ -69,6 +69,12 @@ export type ShardProgress = {
    * again if their facts are gone.
    */
   refoldTo?: number;
+  /**
+   * Records of the shard may have been lost that no owner knows: of an owner that died, or of an append without an answer. A task whose newest
+   * record has folded inputs only up to this raw sequence continues at a generation that no client can have received. `end`: up to the newest
+   * input at the time when the shard starts.
+   */
+  leapTo?: number | 'end';
   /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
   listed?: true;
   /** Other records that the log may have lost. Present only for a shard that starts again in the same process; never stored. */

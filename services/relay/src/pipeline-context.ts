@@ -35,10 +35,10 @@ export type PipelineContext = {
    */
   indexedSeq: (taskId: string) => Promise<number | undefined>;
   /**
-   * Set if the log has lost records of the shard: an event that follows from an input up to this raw sequence may replace one that clients
-   * have received.
+   * The log may have lost records of the shard. The next event of a task that has folded inputs only up to this raw sequence could replace one
+   * that clients have received.
    */
-  refoldTo?: number | undefined;
+  leapTo?: number | undefined;
   coalesce: CoalesceSettings;
   /** Bytes of records of one task. A task that reaches the limit fails. */
   taskBytesMax: number;

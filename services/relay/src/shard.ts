@@ -41,7 +41,7 @@ const RECORDS_PER_LOOK = 64;
 /** Records checked concurrently. */
 const LOOKS_AT_ONCE_MAX = 16;
 
-export type ShardContext = Omit<PipelineContext, 'refoldTo'> & {
+export type ShardContext = Omit<PipelineContext, 'leapTo'> & {
   inputs: InputLog;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
@@ -72,6 +72,9 @@ type LoadedTask = {
  * task's later record then hides it at the second. So the newest record of each task is checked once the task is quiet, and a later loss of it has
  * taken the record of the last check as well. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and
  * lost facts are made again.
+ *
+ * No mark names the last records of an owner that died, so their loss cannot be ruled out. Tasks that such an owner may have continued go on
+ * at generations that no client can have received (ADR 144).
  */
 export class Shard {
   readonly index: number;
@@ -84,6 +87,7 @@ export class Shard {
   /** `#newest` at the last check that found it. */
   #found: RecordMark | undefined;
   #refoldTo: number | undefined;
+  #leapTo: ShardProgress['leapTo'];
   /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
   /** When this process stored the newest record or, if it stored none, took the shard. Monotonic milliseconds, like the time of the last look. */
@@ -98,7 +102,11 @@ export class Shard {
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
 
-  constructor(index: number, { checkpoint, newest, refoldTo, unproven = [] }: ShardProgress, context: ShardContext) {
+  constructor(
+    index: number,
+    { checkpoint, newest, refoldTo, leapTo = refoldTo, unproven = [] }: ShardProgress,
+    context: ShardContext,
+  ) {
     this.index = index;
     this.#context = {
       ...context,
@@ -111,6 +119,7 @@ export class Shard {
     this.#lastReadSeq = checkpoint;
     this.#newest = newest;
     this.#refoldTo = refoldTo;
+    this.#leapTo = context.owned.cause === 'lost' ? 'end' : leapTo;
     this.#unproven = [...unproven];
     this.#storedAtMs = context.now();
   }
@@ -131,6 +140,7 @@ export class Shard {
   get progress(): ShardProgress {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
+    const leapTo = this.#stop.signal.aborted && this.#hasUnansweredAppend ? 'end' : this.#leapTo;
     const unproven = new Set(this.#unproven);
     // A check may have found that this one is lost, although the newest is not.
     if (this.#found !== undefined) unproven.add(this.#found);
@@ -139,6 +149,7 @@ export class Shard {
       checkpoint,
       ...(this.#newest && { newest: this.#newest }),
       ...(checkpoint < refoldTo && { refoldTo }),
+      ...(leapTo !== undefined && { leapTo }),
       unproven: [...unproven],
     };
   }
@@ -154,6 +165,10 @@ export class Shard {
     }
     this.#checkpoint = Math.max(this.#checkpoint, folded);
     return this.#checkpoint;
+  }
+
+  get #hasUnansweredAppend(): boolean {
+    return [...this.#tasks.values()].some(({ pipeline }) => pipeline?.hasUnansweredAppend === true);
   }
 
   /** Number of the shard's records that are stored but not folded: those not yet read at the newest delivery, and those waiting here. */
@@ -174,16 +189,22 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const { inputs, onRefold } = this.#context;
+    const { onRefold } = this.#context;
     try {
       await this.#look();
     } catch (error) {
       if (!(error instanceof HistoryLost)) throw error;
-      const { lastSeq } = (await inputs.extent()).ofShard(this.index);
-      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#refoldTo, this.#unproven] = [0, 0, undefined, lastSeq, []];
+      const lastSeq = await this.#lastInput();
+      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#unproven] = [0, 0, undefined, []];
+      [this.#refoldTo, this.#leapTo] = [lastSeq, lastSeq];
       onRefold(this.index);
     }
+    if (this.#leapTo === 'end') this.#leapTo = await this.#lastInput();
     if (!this.#stop.signal.aborted) await this.#readInputs();
+  }
+
+  async #lastInput(): Promise<number> {
+    return (await this.#context.inputs.extent()).ofShard(this.index).lastSeq;
   }
 
   #noteStored(stored: RecordMark): void {
@@ -295,7 +316,7 @@ export class Shard {
   #continue(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
     const pipeline = new TaskPipeline(taskId, stored, {
       ...this.#context,
-      refoldTo: this.#refoldTo,
+      leapTo: this.#leapTo === 'end' ? undefined : this.#leapTo,
       onFailure: error => this.#fail(error),
     });
     task.pipeline = pipeline;

@@ -18,11 +18,16 @@ import {
   type TaskInputs,
   TOO_LARGE,
 } from '@hopline/fold';
-import { RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
+import { LogConflict, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask, onlyContinuesText } from '@hopline/task';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
+/**
+ * A leap when the clock is not ahead of the task, because the one of an earlier owner was: more events than a task gets in the seconds that a log
+ * may lose.
+ */
+const LEAP_GENERATIONS_MIN = 1_000_000;
 /** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */
 export const TASK_BYTES_MAX = 512 * 1024 * 1024;
 
@@ -34,7 +39,7 @@ export type TaskAppenderOptions = {
   ledger: InputLedger;
   context: Pick<
     PipelineContext,
-    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'refoldTo' | 'copyPartUnitsMax'
+    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
   >;
   /** Determines which inputs each append folds. */
   inputs: Pick<TaskInputs, 'folded'>;
@@ -56,6 +61,8 @@ export class TaskAppender {
   /** The log may have lost records of the task, so the next event gets a generation that no client knows. */
   #leap: 'none' | 'due' | 'done' = 'none';
   #isStopped = false;
+  /** An append has begun and its outcome is not known. */
+  #isUnanswered = false;
 
   constructor(options: TaskAppenderOptions) {
     const { newest, takeover } = options;
@@ -72,6 +79,10 @@ export class TaskAppender {
     return this.#aggregate;
   }
 
+  get isUnanswered(): boolean {
+    return this.#isUnanswered;
+  }
+
   /** Ends a copy-forward before its next part. */
   stop(): void {
     this.#isStopped = true;
@@ -82,8 +93,7 @@ export class TaskAppender {
    * first one.
    */
   async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
-    const { refoldTo = 0 } = this.#options.context;
-    if (this.#leap === 'none' && batch.some(({ firstSeq }) => firstSeq <= refoldTo)) this.#leap = 'due';
+    if (this.#leap === 'none' && this.#mayReplaceLost(batch)) this.#leap = 'due';
     const decided = this.#decide(batch);
     const isOver = this.#storedBytes >= this.#options.context.taskBytesMax;
     // A task that ends anyway need not fail.
@@ -122,6 +132,12 @@ export class TaskAppender {
     return aggregate && { facts: [], aggregate, seq: this.#newestSeq, ...this.#taskStart!, storedBytes, replay };
   }
 
+  #mayReplaceLost(batch: readonly QueuedCommand[]): boolean {
+    const { leapTo = 0 } = this.#options.context;
+    const foldedSeq = this.#aggregate?.foldedSeq;
+    return foldedSeq === undefined ? batch.some(({ firstSeq }) => firstSeq <= leapTo) : foldedSeq <= leapTo;
+  }
+
   #decide(batch: readonly QueuedCommand[]): BatchDecision {
     const { context, ledger } = this.#options;
     const onDecided = ledger.settleCommand.bind(ledger);
@@ -149,14 +165,15 @@ export class TaskAppender {
   }
 
   /**
-   * After a loss of records the generations continue at the current time, which is above any lost generation. A viewer, webhook or cursor
-   * that has received lost events then finds a gap, never an event that looks like the next one. The first event of a task needs no leap:
+   * If the log may have lost records, the generations continue at the current time, which is above any lost generation. A viewer, webhook or
+   * cursor that has received lost events then finds a gap, never an event that looks like the next one. One that has received the event which
+   * `lostAfter` names has missed nothing. The first event of a task needs no leap:
    * it is the client's message and is the same again.
    */
   #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
     const lostAfter = this.#aggregate?.generation ?? 1;
-    const skipped = Math.round(this.#options.context.wallNow()) - lostAfter - 1;
-    if (this.#leap !== 'due' || aggregate.generation <= lostAfter || skipped <= 0) return { facts, aggregate };
+    if (this.#leap !== 'due' || aggregate.generation <= lostAfter) return { facts, aggregate };
+    const skipped = Math.max(Math.round(this.#options.context.wallNow()) - lostAfter - 1, LEAP_GENERATIONS_MIN);
     const leap = (fact: Fact): Fact => {
       if (!isVisible(fact) || fact.generation <= lostAfter) return fact;
       const isFirst = fact.generation === lostAfter + 1;
@@ -188,7 +205,13 @@ export class TaskAppender {
     const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace(), ...continuesText };
     const startedMs = context.now();
     const takeover = this.#takeover;
-    const { seq, bytes } = await context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    this.#isUnanswered = true;
+    const append = context.facts.append(takeover === undefined ? record : { ...record, takeover }, options);
+    const { seq, bytes } = await append.catch(error => {
+      if (isTaskFault(error) || error instanceof LogConflict) this.#isUnanswered = false;
+      throw error;
+    });
+    this.#isUnanswered = false;
     this.#takeover = undefined;
     context.onAppend(context.now() - startedMs, { seq, id: options.id });
     this.#newestSeq = seq;

@@ -85,6 +85,11 @@ export class TaskPipeline {
     return this.#barriers.lowest(this.#inputs.oldestSeq) !== undefined;
   }
 
+  /** True if the log may hold a record of the task that this relay does not know, because the append has not been answered. */
+  get hasUnansweredAppend(): boolean {
+    return this.#appender.isUnanswered;
+  }
+
   /** Every input of the task up to this sequence is folded, even if no stored fact shows it yet. */
   get foldedSeq(): number {
     return (this.#barriers.lowest(this.#inputs.oldestSeq) ?? this.#inputs.lastSeq + 1) - 1;

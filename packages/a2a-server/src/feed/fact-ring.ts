@@ -38,6 +38,11 @@ export class VisibleEntry {
     this.cursor = formatCursor({ generation: fact.generation, seq });
   }
 
+  /** Whether no event is between this one and the one with the given generation. A fact that names its predecessor may have any generation. */
+  follows(generation: number): boolean {
+    return this.generation === generation + 1 || this.fact.lostAfter === generation;
+  }
+
   encoded<T>(encoder: EventEncoder<T>, indexOf: ArtifactIndex): T {
     const known = this.#encoded?.get(encoder);
     if (known !== undefined) return known as T;
@@ -116,10 +121,11 @@ export class FactRing {
     this.#budget.count(this, this.#bytes);
   }
 
-  /** Undefined for a fact that is older than the ring or has not arrived yet. */
-  at(generation: number): VisibleEntry | undefined {
+  /** The fact that follows the one with this generation. Undefined if it is older than the ring or has not arrived yet. */
+  after(generation: number): VisibleEntry | undefined {
     const oldest = this.#entries[0];
-    return oldest === undefined ? undefined : this.#entries[generation - oldest.generation];
+    if (oldest === undefined || oldest.follows(generation)) return oldest;
+    return this.#entries[generation + 1 - oldest.generation];
   }
 
   empty(): void {

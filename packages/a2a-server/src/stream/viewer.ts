@@ -40,7 +40,7 @@ export class Viewer implements FeedListener, OpenStream {
   /** Bytes of `sink.written` that the budget has already counted. */
   #spent = 0;
   #feed: TaskFeed | undefined;
-  /** Generation of the next event. */
+  /** Generation of the next event, unless that event names its predecessor and continues at a later one. */
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
@@ -166,7 +166,7 @@ export class Viewer implements FeedListener, OpenStream {
       return;
     }
     while (this.#next <= feed.generation) {
-      const entry = feed.ring.at(this.#next);
+      const entry = feed.ring.after(this.#next - 1);
       if (entry === undefined) {
         this.#flush();
         this.#exclusively(this.#catchUp(feed));
@@ -211,7 +211,7 @@ export class Viewer implements FeedListener, OpenStream {
     if (!(await this.#readFrom(feed, from)) && from > feed.startSeq) await this.#readFrom(feed, feed.startSeq);
     // Events that are still missing after a successful read were stored since it began, so the next read finds them.
     if (this.#feed === undefined || this.#next > before) return;
-    if (this.#next <= feed.generation && feed.ring.at(this.#next) === undefined) await this.#gap(feed, feed.generation);
+    if (this.#next <= feed.generation && feed.ring.after(this.#next - 1) === undefined) await this.#gap(feed, feed.generation);
   }
 
   /** Resolves with false if it finds no event, or only one later than the next event. */
@@ -220,7 +220,7 @@ export class Viewer implements FeedListener, OpenStream {
     for await (const { entry, seq } of readVisible(this.#server.log.facts, feed, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
-      if (entry.generation > this.#next) {
+      if (!entry.follows(this.#next - 1)) {
         if (!found && from > feed.startSeq) return false;
         await this.#gap(feed, entry.generation - 1);
         return true;
@@ -233,7 +233,7 @@ export class Viewer implements FeedListener, OpenStream {
         return true;
       }
       if (!(await this.#flushAll())) return true;
-      if (feed.ring.at(this.#next) !== undefined) return true;
+      if (feed.ring.after(this.#next - 1) !== undefined) return true;
     }
     return found;
   }

@@ -355,18 +355,19 @@ export class ShardLeases {
 
 /** The stored part of the progress. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
-  const { checkpoint = 0, newest, refoldTo, listed } = lease ?? {};
+  const { checkpoint = 0, newest, refoldTo, leapTo, listed } = lease ?? {};
   return {
     checkpoint,
     ...(newest && { newest }),
     ...(refoldTo !== undefined && { refoldTo }),
+    ...(leapTo !== undefined && { leapTo }),
     ...(listed === true && { listed }),
   };
 }
 
 function isSame(a: ShardProgress, b: ShardProgress): boolean {
   const isSameRecord = a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id;
-  return isSameRecord && a.refoldTo === b.refoldTo && a.listed === b.listed;
+  return isSameRecord && a.refoldTo === b.refoldTo && a.leapTo === b.leapTo && a.listed === b.listed;
 }
 
 async function unlessConflict(write: Promise<number>): Promise<number | undefined> {
