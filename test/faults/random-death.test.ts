@@ -4,6 +4,7 @@ import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
+import { assertGenerations } from '../support/assert-generations.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -67,11 +68,7 @@ test('random disconnects and kills of relays give the same fold (promise 3) [S3-
       assert.deepEqual(fold.violations, []);
       assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
       assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
-      const generations = list.map(({ id }) => Number(id.split('.')[0]));
-      assert.deepEqual(
-        generations,
-        generations.map((_generation, place) => place + 1),
-      );
+      assertGenerations(list);
     }),
     { numRuns: 5, endOnFailure: true },
   );

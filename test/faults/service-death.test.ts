@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
+import { assertGenerations } from '../support/assert-generations.ts';
 import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -49,11 +50,7 @@ async function follow(at: number, act: () => Promise<unknown>): Promise<void> {
     ingress = (ingress + 1) % cluster.ingresses.length;
   }
   await acted;
-  const generations = list.map(({ id }) => Number(id.split('.')[0]));
-  assert.deepEqual(
-    generations,
-    generations.map((_generation, index) => index + 1),
-  );
+  assertGenerations(list);
   assert.deepEqual(fold.violations, []);
   assert.deepEqual([fold.task?.status.state, fold.task?.metadata], ['TASK_STATE_COMPLETED', {}]);
   assert.equal(fold.textOf('partial_result'), ANSWER);

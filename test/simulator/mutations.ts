@@ -176,6 +176,18 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'a takeover that trusts the end of a dead owner': {
+    themes: ['lost facts'],
+    foundBy: 905126,
+    breaks: /^a viewer/,
+    edits: [
+      {
+        file: 'services/relay/src/shard.ts',
+        from: "this.#leapTo = context.owned.cause === 'lost' ? 'end' : leapTo;",
+        to: 'this.#leapTo = leapTo;',
+      },
+    ],
+  },
   'a viewer of a log that lost its tail': {
     themes: ['lost facts'],
     breaks: /^everything ends|^a viewer/,

@@ -58,8 +58,8 @@ type Visible = FactBase & {
   /** 1..n per task, +1 per event, contiguous: the semantics of `generation` in A2A's draft 1.1. The only exception is `lostAfter`. */
   generation: number;
   /**
-   * Present on the first event that was folded again after the log had lost records of the task: the generation of the previous event. The
-   * generation of such an event is the time in epoch milliseconds, so that no client mistakes it for an event that it has received.
+   * Present on the first event of a task after the log has lost records, or may have: the generation of the previous event. The generation of
+   * such an event is the time in epoch milliseconds, so that no client mistakes it for an event that it has received.
    */
   lostAfter?: number;
 };

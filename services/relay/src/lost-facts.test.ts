@@ -175,3 +175,50 @@ test('when a relay dies while it folds lost facts again, its successor does the 
   assert.equal(losses.length, 1);
   await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo === undefined);
 });
+
+test('facts that a dead relay stored after its last lease keep their generations for themselves when the log loses them', {
+  timeout: 20_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const startedAt = Date.now();
+  const first = await relayOn(own, { heartbeatMs: 60_000, leaseMs: 120 });
+  const out = await begin(log, 't', 'one ', 'two ', 'three ');
+  await storedWhen(log, 't', hasText('one two three '));
+  await kill(own, first);
+  log.loseFacts(2);
+  assert.equal((await log.leases.get('shard.0'))?.value.newest, undefined, 'no mark shows the loss');
+  const second = await relayOn(log.another());
+  await complete(out);
+  const found = await storedWhen(log, 't', isDone);
+  assert.equal(found.fold.textOf('response'), 'one two three ');
+  assertLeap(found, startedAt);
+  await second.stop();
+  // The next owner inherits the doubt, but this task is beyond it.
+  const third = await relayOn(log.another());
+  t.after(() => third.stop());
+  await complete(await begin(log, 'later', 'x'));
+  assert.deepEqual((await storedWhen(log, 'later', isDone)).losses, []);
+});
+
+test('a task that its dead owner left continues above the lost generations, whenever its next input arrives', {
+  timeout: 20_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const startedAt = Date.now();
+  const first = await relayOn(own);
+  const out = await begin(log, 't', 'one ');
+  await storedWhen(log, 't', hasText('one '));
+  await kill(own, first);
+  const second = await relayOn(log.another());
+  await until(async () => typeof (await log.leases.get('shard.0'))?.value.leapTo === 'number');
+  await second.stop();
+  const third = await relayOn(log.another());
+  t.after(() => third.stop());
+  await write(out, 'two');
+  await complete(out);
+  const found = await storedWhen(log, 't', isDone);
+  assert.equal(found.fold.textOf('response'), 'one two');
+  assertLeap(found, startedAt);
+});

@@ -178,6 +178,23 @@ test('a log that lost its tail: open viewers get a gap, the task once it is fold
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
+test('a later generation that names the one before it follows without a gap, live, from memory and from the log', async t => {
+  const { server, feed, log } = await openFeed(t);
+  const [live, late, resumed]: string[][] = [[], [], []];
+  viewerOf(server, recordingSink(live!)).follow(feed, { generation: 0, seq: 0 });
+  await store(log, textFact(2, 'one ') as never);
+  await store(log, { ...textFact(1_000, 'two '), lostAfter: 2 } as never);
+  await store(log, textFact(1_001, 'three') as never);
+  await until(() => live!.length === 4);
+  viewerOf(server, recordingSink(late!)).follow(feed, { generation: 2, seq: 0 });
+  viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 0, seq: 0 });
+  await store(log, endFact(1_002) as never);
+  await until(() => [live, late, resumed].every(sent => sent!.includes('end')));
+  assert.deepEqual(live, ['1', '2', '1000', '1001', '1002', 'end']);
+  assert.deepEqual(late, ['1000', '1001', '1002', 'end']);
+  assert.deepEqual(resumed, live);
+});
+
 test('a log that lost a task and reuses its sequences before the viewers notice: a gap and the task', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
