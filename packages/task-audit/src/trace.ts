@@ -219,7 +219,7 @@ function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[]
       const takeover = takeoverOf(record, startMs);
       period = {
         ...(relay !== undefined && { relay }),
-        ...{ fromGeneration: generation + 1, records: 0, fromMs: at - startMs },
+        ...{ fromGeneration: record.facts.find(isVisible)?.generation ?? generation + 1, records: 0, fromMs: at - startMs },
         ...(takeover && { takeover }),
       };
       periods.push(period);
