@@ -26,7 +26,7 @@ export type CampaignOptions = {
   concurrency: number;
   /** Replaces the minimum number of faults of each class. */
   faultsMin?: number;
-  /** Tasks that begin after the last fault. All of them must succeed, whatever happened before. Default: a few in each shard. */
+  /** Tasks that begin after the last fault. All of them must succeed, whatever happened before. Default 24. */
   probes?: number;
   print: (line: string) => void;
   /** Called after each class with the results so far. */
