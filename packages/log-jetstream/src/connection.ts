@@ -9,7 +9,7 @@ import {
   type Status,
   type Subscription,
 } from '@nats-io/nats-core';
-import { connect } from '@nats-io/transport-node';
+import { connect as connectBySocket, type NodeConnectionOptions } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import type { LogNames } from './names.ts';
 import type { Credentials, LogEvent, NatsTls } from './options.ts';
@@ -32,6 +32,9 @@ const DIAL_RETRY_MS_MAX = 2_000;
 const API_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 2_000;
 
+/** Opens a connection to NATS. */
+export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
+
 export type ConnectOptions = {
   servers: string;
   name: string;
@@ -43,6 +46,8 @@ export type ConnectOptions = {
   /** Replicas of each stream. Default 1. */
   replicas?: number;
   timeoutMs: number;
+  /** Default: by TCP or TLS. */
+  connect?: Connect | undefined;
   onEvent: (event: LogEvent) => void;
 };
 
@@ -260,7 +265,7 @@ async function requireJetStream(
 
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
 async function dial(options: ConnectOptions): Promise<NatsConnection> {
-  const { servers, name, credentials, tls, timeoutMs } = options;
+  const { servers, name, credentials, tls, timeoutMs, connect = connectBySocket } = options;
   const deadline = performance.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {

@@ -1,5 +1,6 @@
 import type { Layout, Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { Connect } from './connection.ts';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -36,6 +37,8 @@ export type JetStreamLogOptions = {
   credentials?: Credentials;
   /** Requires TLS, even without files. Absent: TLS is used if the server requires it or a URL begins with `tls:`. */
   tls?: NatsTls;
+  /** Opens the connection to NATS. Default: by TCP or TLS. */
+  connect?: Connect;
   /** Retention in milliseconds. Applied when the streams are created. */
   maxAges?: Partial<MaxAges>;
   /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
