@@ -88,18 +88,31 @@ function check(config: ConsumerConfig): void {
   }
 }
 
+/** Throws if a stream cannot have such a consumer, whether it exists or not. */
+export function checkForRetention({ ack_policy, deliver_subject }: ConsumerConfig, { retention }: StreamConfig): void {
+  if (retention === 'workqueue' && ack_policy === 'none' && deliver_subject === undefined)
+    throw new ApiError(400, 10084, 'consumer in pull mode requires explicit ack policy on workqueue stream');
+}
+
 /** Throws if nats-server does not add the consumer to the stream. */
 export function checkForStream(config: ConsumerConfig, stream: StreamConfig, others: readonly ConsumerConfig[]): void {
   if (stream.retention !== 'workqueue') return;
   if (config.ack_policy !== 'explicit') throw new ApiError(400, 10098, 'workqueue stream requires explicit ack');
-  if (others.length > 0) {
-    const filters = filtersOf(config);
-    if (filters.length === 0) throw new ApiError(400, 10099, 'multiple non-filtered consumers not allowed on workqueue stream');
-    const overlaps = (other: ConsumerConfig) =>
-      filtersOf(other).length === 0 || filtersOf(other).some(theirs => filters.some(ours => collide(ours, theirs)));
-    if (others.some(overlaps)) throw new ApiError(400, 10100, 'filtered consumer not unique on workqueue stream');
-  }
   if (config.deliver_policy !== 'all') throw new ApiError(400, 10101, 'consumer must be deliver all on workqueue stream');
+  if (others.length === 0) return;
+  if (filtersOf(config).length === 0)
+    throw new ApiError(400, 10099, 'multiple non-filtered consumers not allowed on workqueue stream');
+  checkUnique(config, others);
+}
+
+/** Throws if another consumer of a work queue takes a message that this one takes. A consumer that loses its filter by an update passes. */
+export function checkUnique(config: ConsumerConfig, others: readonly ConsumerConfig[]): void {
+  const takes = (other: ConsumerConfig, filter: string) => {
+    const theirs = filtersOf(other);
+    return theirs.length === 0 || theirs.some(one => collide(one, filter));
+  };
+  if (filtersOf(config).some(filter => others.some(other => takes(other, filter))))
+    throw new ApiError(400, 10100, 'filtered consumer not unique on workqueue stream');
 }
 
 /** Throws if nats-server does not allow the change. */

@@ -110,7 +110,7 @@ export class Consumer {
 
   onStored(message: StoredMessage): void {
     if (!this.#isFor(message)) return;
-    if (message.seq >= this.#sseq) this.#npc += 1;
+    this.#npc += 1;
     this.#pump();
   }
 
@@ -170,6 +170,11 @@ export class Consumer {
     this.#pump();
   }
 
+  /** A consumer without acknowledgements does not subscribe to them. */
+  get takesAcks(): boolean {
+    return this.config.ack_policy !== 'none';
+  }
+
   /** The acknowledgement of a delivery; its subject names the sequences: `$JS.ACK.stream.consumer.deliveries.sseq.dseq.time.pending`. */
   onAck(subject: string, reply: string, body: Buffer): void {
     const [sseq = 0, dseq = 0] = subject.split('.').slice(5, 7).map(Number);
@@ -186,14 +191,17 @@ export class Consumer {
     this.#pump();
   }
 
-  info(): Record<string, unknown> {
+  /** `isListed`: as in a list, where nats-server leaves its version out. */
+  info({ isListed = false } = {}): Record<string, unknown> {
     this.#processWaiting(true);
+    const { store } = this.#stream;
+    this.#npc = Math.min(this.#npc, store.count, Math.max(0, store.lastSeq - this.#sseq + 1));
     const { delivered, floor } = this.#reported;
     return {
       stream_name: this.#stream.config.name,
       name: this.config.name,
       created: goTime(this.#createdAtMs),
-      config: { ...this.config, metadata: answeredMetadata(this.config.metadata) },
+      config: { ...this.config, metadata: answeredMetadata(this.config.metadata, isListed) },
       delivered: { consumer_seq: delivered.dseq, stream_seq: delivered.sseq },
       ack_floor: { consumer_seq: floor.dseq, stream_seq: floor.sseq },
       num_ack_pending: this.#pending.size,
@@ -228,7 +236,7 @@ export class Consumer {
   }
 
   #countPending(): number {
-    const isNewestOnly = this.config.deliver_policy === 'last_per_subject' && this.#dseq === 1;
+    const isNewestOnly = this.config.deliver_policy === 'last_per_subject';
     return this.#stream.store.pending(filtersOf(this.config), this.#sseq, isNewestOnly);
   }
 
@@ -389,7 +397,6 @@ export class Consumer {
 
   /** Returns whether nats-server would answer. */
   #acknowledge(sseq: number): boolean {
-    if (this.config.ack_policy === 'none') return this.#stream.config.retention !== 'limits';
     const pending = this.#pending.get(sseq);
     if (pending !== undefined) {
       this.#pending.delete(sseq);

@@ -70,7 +70,7 @@ function newestOfEach(stream: Stream, request: GetRequest, answer: Answer): void
   const { multi_last: filters = [], seq: from = 0, batch = 0, max_bytes: bytesMax } = request;
   const { store } = stream;
   const upTo = request.up_to_seq || store.lastSeq;
-  const seqs = store.lastOfEach(filters, upTo);
+  const seqs = upTo > store.lastSeq ? [] : store.lastOfEach(filters, upTo);
   if (seqs.length > SUBJECTS_MAX) return void answer(statusBlock('413 Too Many Results'), NOTHING);
   if (seqs.length === 0) return void answer(statusBlock('404 No Results'), NOTHING);
   let [pending, last, bytes, sent] = [seqs.length, 0, 0, 0];

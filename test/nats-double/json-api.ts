@@ -1,5 +1,5 @@
 import { ApiError, badRequest, consumerNotFound, noMessageFound, streamNotFound, Unsupported } from './api-error.ts';
-import { consumerConfig } from './consumer-config.ts';
+import { checkForRetention, consumerConfig } from './consumer-config.ts';
 import { directGet, type GetRequest, unknownMember } from './direct-get.ts';
 import type { HeaderBlock } from './headers.ts';
 import type { PurgeRequest } from './stream.ts';
@@ -119,8 +119,7 @@ export class JsonApi {
     checkOverlap(config, this.#configs());
     const stream = found ?? new Stream(this.#host, config);
     this.#streams.set(name, stream);
-    const { cluster: _cluster, ...info } = stream.info();
-    return { ...info, did_create: true };
+    return { ...stream.info(), did_create: true };
   }
 
   #configs() {
@@ -148,7 +147,13 @@ export class JsonApi {
     const stream = this.#stream(name);
     const total = subjectsFilter === '' ? 0 : stream.store.counts(subjectsFilter).size;
     if (offset > 0 || total > SUBJECT_DETAILS_MAX) throw new Unsupported('pages of subjects in a stream info');
-    return { total, offset: 0, limit: total > 0 ? SUBJECT_DETAILS_MAX : 0, ...stream.info({ subjectsFilter }) };
+    return {
+      total,
+      offset: 0,
+      limit: total > 0 ? SUBJECT_DETAILS_MAX : 0,
+      ...stream.info({ subjectsFilter }),
+      cluster: { leader: this.#host.serverName },
+    };
   }
 
   #deleteStream(name: string): Record<string, unknown> {
@@ -210,13 +215,12 @@ export class JsonApi {
       throw new ApiError(400, 10131, 'Consumer create request did not match filtered subject from create subject');
     const stream = this.#stream(streamName);
     const config = consumerConfig(name, given);
+    checkForRetention(config, stream.config);
     const found = stream.consumers.get(name);
     if (found === undefined && action === 'update') throw new ApiError(400, 10149, 'consumer does not exist');
     if (found === undefined) return stream.addConsumer(config).info();
-    if (!isSame(found.config, config)) {
-      if (action === 'create') throw new ApiError(400, 10148, 'consumer already exists');
-      found.update(config);
-    }
+    if (action === 'create' && !isSame(found.config, config)) throw new ApiError(400, 10148, 'consumer already exists');
+    stream.updateConsumer(found, config);
     return found.info();
   }
 
@@ -229,7 +233,12 @@ export class JsonApi {
     const { offset = 0 } = parsed<{ offset?: number }>(body);
     const all = [...this.#stream(stream).consumers.values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1));
     const page = all.slice(offset, offset + CONSUMERS_PER_PAGE);
-    return { total: all.length, offset, limit: CONSUMERS_PER_PAGE, consumers: page.map(consumer => consumer.info()) };
+    return {
+      total: all.length,
+      offset,
+      limit: CONSUMERS_PER_PAGE,
+      consumers: page.map(consumer => consumer.info({ isListed: true })),
+    };
   }
 }
 

@@ -99,8 +99,9 @@ export class NatsDouble implements StreamHost {
   #ack(subject: string, reply: string, payload: Buffer): boolean {
     const [stream = '', consumer = ''] = subject.slice(ACK_PREFIX.length).split('.');
     const found = this.#streams.get(stream)?.consumers.get(consumer);
-    found?.onAck(subject, reply, payload);
-    return found !== undefined;
+    if (found?.takesAcks !== true) return false;
+    found.onAck(subject, reply, payload);
+    return true;
   }
 
   #interestChanged(subject: string): void {

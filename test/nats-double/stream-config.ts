@@ -49,7 +49,8 @@ const FIXED = {
   compression: 'none',
 } as const;
 /** Names in the metadata that nats-server answers with and does not compare. */
-export const SERVER_METADATA = { '_nats.level': '5', '_nats.req.level': '0', '_nats.ver': '2.15.2' };
+const REQUIRED_LEVEL = { '_nats.req.level': '0' };
+const SERVER_METADATA = { ...REQUIRED_LEVEL, '_nats.level': '5', '_nats.ver': '2.15.2' };
 
 /** The settings of a request with the defaults of nats-server. */
 export function streamConfig(request: Record<string, unknown>): StreamConfig {
@@ -133,6 +134,6 @@ export function withoutServerMetadata(metadata: Record<string, string>): Record<
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith('_nats.')));
 }
 
-export function answeredMetadata(metadata: Record<string, string> | undefined): Record<string, string> {
-  return { ...SERVER_METADATA, ...metadata };
+export function answeredMetadata(metadata: Record<string, string> | undefined, isListed = false): Record<string, string> {
+  return { ...(isListed ? REQUIRED_LEVEL : SERVER_METADATA), ...metadata };
 }

@@ -1,7 +1,7 @@
 import { ApiError } from './api-error.ts';
 import { Alarm, type Clock } from './clock.ts';
 import { Consumer } from './consumer.ts';
-import { type ConsumerConfig, checkForStream } from './consumer-config.ts';
+import { type ConsumerConfig, checkForStream, checkUnique } from './consumer-config.ts';
 import { type HeaderBlock, headerOf, withHeaders, withoutStatus } from './headers.ts';
 import { MessageStore, type StoredMessage, storedBytes } from './message-store.ts';
 import { answeredMetadata, republished, type StreamConfig } from './stream-config.ts';
@@ -144,10 +144,12 @@ export class Stream {
   }
 
   #enforceLimits(subject: string): void {
-    const { max_msgs_per_subject, max_msgs, max_bytes } = this.config;
+    const { max_msgs_per_subject, max_msgs, max_bytes, discard } = this.config;
     const { store } = this;
     const countOf = () => store.counts(subject).get(subject) ?? 0;
     while (max_msgs_per_subject > 0 && countOf() > max_msgs_per_subject) this.remove(store.firstSeqOf(subject)!);
+    // A stream that refuses new messages keeps those that a lower limit leaves no room for.
+    if (discard === 'new') return;
     while (max_msgs > 0 && store.count > max_msgs) this.remove(store.firstSeq);
     while (max_bytes > 0 && store.bytes > max_bytes && store.count > 0) this.remove(store.firstSeq);
   }
@@ -159,6 +161,7 @@ export class Stream {
   }
 
   #expire(): void {
+    if (this.config.max_age === 0) return;
     const before = this.#host.clock.nowMs() - msOf(this.config.max_age);
     for (let first = this.store.first(); first !== undefined && first.storedAtMs <= before; first = this.store.first())
       this.remove(first.seq);
@@ -208,6 +211,13 @@ export class Stream {
     return consumer;
   }
 
+  /** Throws if nats-server does not allow the change. */
+  updateConsumer(consumer: Consumer, config: ConsumerConfig): void {
+    const others = [...this.consumers.values()].filter(other => other !== consumer).map(other => other.config);
+    if (this.config.retention === 'workqueue') checkUnique(config, others);
+    consumer.update(config);
+  }
+
   /** Whether a consumer still has to acknowledge a message of a work queue. */
   isWanted(message: StoredMessage): boolean {
     return [...this.consumers.values()].some(consumer => consumer.wants(message));
@@ -238,7 +248,6 @@ export class Stream {
         ...(deleted > 0 && { num_deleted: deleted }),
         consumer_count: this.consumers.size,
       },
-      cluster: { leader: this.#host.serverName },
       ts: goTime(this.#host.clock.nowMs()),
     };
   }
