@@ -59,7 +59,11 @@ export class Consumer {
     this.#floor = { dseq: 0, sseq: this.#sseq - 1 };
     this.#reported = { delivered: { ...this.#floor }, floor: { ...this.#floor } };
     this.#npc = this.#countPending();
-    this.#requestAlarm = new Alarm(host.clock, () => this.#pump());
+    this.#requestAlarm = new Alarm(host.clock, () => {
+      // Requests that are over end before a message is looked up for them.
+      this.#processWaiting(true);
+      this.#pump();
+    });
     this.#ackAlarm = new Alarm(host.clock, () => this.#checkPending());
     this.#heartbeatAlarm = new Alarm(host.clock, () => this.#onHeartbeat());
     this.#inactiveAlarm = new Alarm(host.clock, () => this.#onInactive());
@@ -119,6 +123,11 @@ export class Consumer {
     if (seq >= this.#sseq && this.#isFor(message)) this.#npc -= 1;
     if (this.#pending.has(seq)) this.#acknowledge(seq);
     else this.#rdc.delete(seq);
+  }
+
+  /** Counts what is pending again, because several messages were removed at once. */
+  recount(): void {
+    this.#npc = this.#countPending();
   }
 
   /** Whether the consumer may still deliver a message, or waits for its acknowledgement. */
@@ -507,7 +516,6 @@ export class Consumer {
     }
     this.#rdq = this.#rdq.filter(seq => seq >= this.#sseq);
     this.#reported = { delivered: { dseq: this.#dseq - 1, sseq: this.#sseq - 1 }, floor: { ...this.#floor } };
-    this.#npc = this.#countPending();
     this.#setAckAlarm();
   }
 

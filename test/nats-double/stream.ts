@@ -186,7 +186,10 @@ export class Stream {
       if (ofAll && seq > store.lastSeq + 1) store.skipTo(seq - 1);
     }
     const purged = before - store.count;
-    for (const consumer of this.consumers.values()) consumer.onPurged(filter);
+    for (const consumer of this.consumers.values()) {
+      if (purged > 0) consumer.recount();
+      consumer.onPurged(filter);
+    }
     this.#setExpiry();
     return purged;
   }
