@@ -33,7 +33,7 @@ export class ClientConnection {
   #isConnected = false;
   #isClosed = false;
   #isVerbose = false;
-  /** Whether the client wants to know that nobody receives its request. */
+  /** Whether a request without a receiver is answered with status 503. */
   #wantsNoResponders = false;
 
   constructor(host: ConnectionHost, socket: ServerSocket) {

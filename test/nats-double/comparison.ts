@@ -61,7 +61,7 @@ async function compareRun(
   }
 }
 
-/** What was republished and pushed arrives by itself, so it is compared at the end of a run. */
+/** Republished and pushed messages arrive by themselves, so they are compared at the end of a run. */
 async function compareSeen(run: number, index: number, sides: [Side, Side]): Promise<Difference | undefined> {
   const operation: Operation = { subject: 'log.a.1', body: 'the last one', answers: 'one' };
   await Promise.all(sides.map(side => ask(side, operation)));

@@ -123,9 +123,9 @@ export function checkConsumerUpdate(from: ConsumerConfig, to: ConsumerConfig): v
     ['opt_start_seq', 'start sequence'],
     ['opt_start_time', 'start time'],
     ['ack_policy', 'ack policy'],
-    ['idle_heartbeat', 'heart beats'],
     ['max_waiting', 'max waiting'],
   ] as const;
+  if (from.idle_heartbeat !== to.idle_heartbeat) throw new Unsupported('another idle_heartbeat of an existing consumer');
   for (const [member, name] of fixed)
     if (from[member] !== to[member]) throw new ApiError(500, 10012, `${name} can not be updated`);
 }

@@ -276,7 +276,7 @@ export class Consumer {
       const redeliveries = (this.#rdc.get(seq) ?? 0) + 1;
       this.#rdc.set(seq, redeliveries);
       if (max_deliver > 0 && redeliveries + 1 > max_deliver) {
-        this.#giveUp(seq);
+        this.#abandon(seq);
         continue;
       }
       const message = store.get(seq);
@@ -342,10 +342,10 @@ export class Consumer {
 
   #onDelivered(dseq: number, sseq: number): void {
     const { delivered, floor } = this.#reported;
-    const isNone = this.config.ack_policy === 'none';
+    const hasNoAcks = this.config.ack_policy === 'none';
     delivered.dseq = Math.max(delivered.dseq, dseq);
     delivered.sseq = Math.max(delivered.sseq, sseq);
-    if (isNone) {
+    if (hasNoAcks) {
       this.#floor = { dseq, sseq };
       Object.assign(floor, delivered);
       return;
@@ -469,7 +469,7 @@ export class Consumer {
       if (nowMs - atMs < ackWaitMs || this.#rdq.includes(seq)) continue;
       if (max_deliver > 0 && Math.max(1, this.#rdc.get(seq) ?? 1) >= max_deliver) {
         const redeliveries = Math.max(1, this.#rdc.get(seq) ?? 1);
-        this.#giveUp(seq);
+        this.#abandon(seq);
         this.#rdc.set(seq, redeliveries);
       } else expired.push(seq);
     }
@@ -480,7 +480,7 @@ export class Consumer {
   }
 
   /** A message that was delivered too often stays in the stream, and is not waited for any more. */
-  #giveUp(seq: number): void {
+  #abandon(seq: number): void {
     const pending = this.#pending.get(seq);
     if (pending === undefined) return;
     this.#pending.delete(seq);

@@ -13,7 +13,7 @@ import type { NatsDouble } from './nats-double.ts';
 /** A message on its way to a client. */
 export type Delivery = { subject: string; header: string; payload: Buffer };
 
-/** One address of a double. Faults at one address leave connections through the others alone. */
+/** One address of a double. Faults at one address do not affect connections through the others. */
 export type Port = {
   url: string;
   /** Called for each message to a client; true drops it. */

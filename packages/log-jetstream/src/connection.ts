@@ -9,10 +9,10 @@ import {
   type Status,
   type Subscription,
 } from '@nats-io/nats-core';
-import { connect as connectBySocket, type NodeConnectionOptions } from '@nats-io/transport-node';
+import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import type { LogNames } from './names.ts';
-import type { Credentials, LogEvent, NatsTls } from './options.ts';
+import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -31,9 +31,6 @@ const DIAL_RETRY_MS_MAX = 2_000;
  */
 const API_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 2_000;
-
-/** Opens a connection to NATS. */
-export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
 export type ConnectOptions = {
   servers: string;

@@ -1,6 +1,7 @@
 import type { Layout, Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
-import type { Connect } from './connection.ts';
+import type { NatsConnection } from '@nats-io/nats-core';
+import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -86,6 +87,9 @@ export type JetStreamLogOptions = {
   /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
   onEvent?: (event: LogEvent) => void;
 };
+
+/** Opens a connection to NATS. */
+export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
 /** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection. */
 export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };
