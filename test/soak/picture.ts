@@ -2,7 +2,7 @@ import type { Sample } from './samples.ts';
 
 const WIDTH = 260;
 const HEIGHT = 90;
-const GAP = 40;
+const GAP = 52;
 const COLUMNS = 3;
 const LABEL = 16;
 

@@ -58,6 +58,8 @@ export class ArrivalModel {
   #filled = 0;
   readonly #patience = new Float64Array(LEVELS + 1);
   readonly #value = new Float64Array(LEVELS + 1 + LEVELS_PER_ARRIVAL_MAX);
+  /** The highest level at which waiting is worth its cost. At the levels above it, patience and value are 0. */
+  #topLevel = 0;
   #arrivals = 0;
   #meanTokens = 1;
   #levelTokens = 1;
@@ -106,7 +108,7 @@ export class ArrivalModel {
     this.#levelTokens = Math.max(1, this.#meanTokens / LEVELS_PER_ARRIVAL_MAX);
     const step = Math.max(1, Math.round(this.#meanTokens / this.#levelTokens));
     for (let round = 0; round < DINKELBACH_STEPS; round++) {
-      for (let level = LEVELS; level >= 1; level--) this.#solveLevel(level, step);
+      this.#solveLevels(step);
       const surplus = this.#eventCostMs + this.#value[step]! - this.#costPerToken * step * this.#levelTokens;
       this.#costPerToken = Math.max(0, this.#costPerToken + surplus / this.#tokensPerChunk(step));
     }
@@ -126,8 +128,22 @@ export class ArrivalModel {
     }
   }
 
-  /** Finds the best wait of one level, the upper edge of a bucket or 0, given the values of the levels above it. */
-  #solveLevel(level: number, step: number): void {
+  /**
+   * Solves only the levels at which waiting is worth its cost, some 4 of 64 at the pace of a language model. The more tokens are held the less a wait is
+   * worth, so above the first level that sends now all levels do.
+   */
+  #solveLevels(step: number): void {
+    let top = this.#topLevel;
+    this.#patience.fill(0, 1, top + 1);
+    this.#value.fill(0, 1, top + 1);
+    while (top < LEVELS && this.#solveLevel(top + 1, step) < 0) top++;
+    for (let level = top; level >= 1; level--) this.#solveLevel(level, step);
+    while (top > 0 && this.#value[top] === 0) top--;
+    this.#topLevel = top;
+  }
+
+  /** Finds the best wait of one level, the upper edge of a bucket or 0, given the values of the levels above it. Returns its value. */
+  #solveLevel(level: number, step: number): number {
     const tokens = level * this.#levelTokens;
     const onArrival = this.#value[level + step]! - this.#costPerToken * step * this.#levelTokens;
     let ahead = 1;
@@ -147,6 +163,7 @@ export class ArrivalModel {
     }
     this.#value[level] = best;
     this.#patience[level] = patience;
+    return best;
   }
 
   /** Expected tokens per chunk under the current table. */

@@ -54,6 +54,8 @@ export type LeaseValue = Partial<ShardProgress> & {
   owner: string;
   /** Changes with every heartbeat of a process. */
   heartbeat?: number;
+  /** In the last heartbeat of a process that stops: the others divide its shards while it releases them. */
+  leaving?: true;
 };
 
 /** The progress of a shard. The checkpoint is valid only while the log has `newest`. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
-import { FAULTS_MAX, parseAgentEntry } from './agent-entry.ts';
+import { Ajv } from 'ajv';
+import { FAULTS_MAX, parseAgentEntry, SCHEMAS } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
 
 const parse = (entry: unknown) => parseAgentEntry(typeof entry === 'string' ? entry : JSON.stringify(entry));
@@ -11,6 +12,11 @@ const A2A = { name: 'argo', adapter: 'a2a', url: 'http://localhost:8001/' };
 const MCP = { name: 'files', adapter: 'mcp', command: 'node', args: ['server.js'] };
 const MODEL = { name: 'llm', adapter: 'model', model: 'gpt-5-mini' };
 const RECORDING = { name: 'demo', adapter: 'recording', path: 'a.jsonl' };
+
+test('the schemas of entries are valid JSON Schemas', () => {
+  const ajv = new Ajv({ strict: false });
+  for (const schema of Object.values(SCHEMAS)) assert.equal(ajv.validateSchema(schema), true, ajv.errorsText());
+});
 
 test('an unknown field is named before a missing one, with the field that it resembles', () => {
   rejects(

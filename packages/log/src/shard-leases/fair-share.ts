@@ -1,11 +1,13 @@
-/** The leases as a process sees them: live processes, and the owner of each shard (no entry: no owner). */
-export type Leases = { shards: number; live: ReadonlySet<string>; owners: ReadonlyMap<number, string> };
+/**
+ * The leases as a process sees them: live processes, how many of them are stopping, and the owner of each shard (no entry: no owner).
+ */
+export type Leases = { shards: number; live: ReadonlySet<string>; leaving: number; owners: ReadonlyMap<number, string> };
 
 /** Shards to take and to release so that this process holds exactly its fair share. */
 export type SharePlan = { take: number[]; release: number[] };
 
 /**
- * Fair share without a coordinator: no process holds more than ceil(shards / live processes). A process with more shards releases
+ * Fair share without a coordinator: no process holds more than ceil(shards / live processes that do not stop). A process with more shards releases
  * the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease lets
  * one of them have it.
  *
@@ -20,7 +22,7 @@ export function planShare(leases: Leases, instance: string, held: ReadonlySet<nu
     if (owner === instance) own.push(shard);
     else if (owner === undefined || !leases.live.has(owner)) free.push(shard);
   }
-  const shareMax = Math.ceil(leases.shards / Math.max(1, leases.live.size));
+  const shareMax = Math.ceil(leases.shards / Math.max(1, leases.live.size - leases.leaving));
   const unheld = own.slice(0, shareMax).filter(shard => !held.has(shard));
   return { take: [...unheld, ...free.slice(0, Math.max(0, shareMax - own.length))], release: own.slice(shareMax) };
 }

@@ -57,14 +57,19 @@ export class LeaseView {
     return this.#isRead && nowMs - this.#ownSeenAtMs <= this.#leaseMs;
   }
 
-  apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): void {
+  /** Whether there may be shards to take now: one was released, or a process has left or is leaving. */
+  apply(change: Extract<Change<LeaseValue>, { type: 'entry' }>, nowMs: number): boolean {
     const { member, shard } = this.#keys;
-    if (!change.key.startsWith(`${member}.`) && !change.key.startsWith(`${shard}.`)) return;
-    if (change.value === undefined) this.#entries.delete(change.key);
-    else this.#entries.set(change.key, { value: change.value, revision: change.revision, changedAtMs: nowMs });
-    if (change.key !== this.#ownKey) return;
-    if (!this.isCurrent(nowMs)) for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
-    this.#ownSeenAtMs = nowMs;
+    const { key, value, revision } = change;
+    if (!key.startsWith(`${member}.`) && !key.startsWith(`${shard}.`)) return false;
+    if (value === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, { value, revision, changedAtMs: nowMs });
+    if (key === this.#ownKey) {
+      if (!this.isCurrent(nowMs)) for (const entry of this.#entries.values()) entry.changedAtMs = nowMs;
+      this.#ownSeenAtMs = nowMs;
+      return false;
+    }
+    return value === undefined || value.owner === '' || value.leaving === true;
   }
 
   /** Number of entries in memory. */
@@ -95,19 +100,22 @@ export class LeaseView {
 
   leases(shards: number): Leases {
     const live = new Set<string>();
+    let leaving = 0;
     const members = memberKey(this.#keys, '');
     for (const [key, { value, changedAtMs }] of this.#entries) {
       if (!key.startsWith(members)) continue;
       const silentMs = this.#silentMs(changedAtMs);
-      if (silentMs <= this.#leaseMs) live.add(value.owner);
-      else if (silentMs > MEMBER_FORGOTTEN_MS) this.#entries.delete(key);
+      if (silentMs <= this.#leaseMs) {
+        live.add(value.owner);
+        if (value.leaving === true) leaving += 1;
+      } else if (silentMs > MEMBER_FORGOTTEN_MS) this.#entries.delete(key);
     }
     const owners = new Map<number, string>();
     for (let shard = 0; shard < shards; shard++) {
       const owner = this.shard(shard)?.value.owner;
       if (owner !== undefined && owner !== '') owners.set(shard, owner);
     }
-    return { shards, live, owners };
+    return { shards, live, leaving, owners };
   }
 
   /** The proven silence of a member: until the newest heartbeat of this process. */

@@ -77,6 +77,73 @@ test('two processes share the shards; one takes all shards and their checkpoints
   await b.leases.stop();
 });
 
+/** More shards than one round changes, and no heartbeat after the first. */
+const WIDE = { shards: () => 200, heartbeatMs: 60_000, leaseMs: 180_000 };
+
+test('each shard of a process that stops is taken when it is released, before the last one is and without a heartbeat', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const isReleasable = Promise.withResolvers<void>();
+  const running = new Set<number>();
+  const a = await member(log.another(), 'a', {
+    ...WIDE,
+    startShard: shard => void running.add(shard),
+    stopShard: async shard => {
+      if (shard === 7) await isReleasable.promise;
+      running.delete(shard);
+      return undefined;
+    },
+  });
+  const b = await member(log.another(), 'b', WIDE);
+  assert.deepEqual([running.size, b.running.size], [200, 0]);
+  const stopping = a.leases.stop();
+  // The first of four groups waits for this shard; the other shards of that group have an owner again.
+  await until(() => b.running.size === 63);
+  assert.deepEqual([running.has(7), b.running.has(7)], [true, false]);
+  isReleasable.resolve();
+  await stopping;
+  await until(() => b.running.size === 200);
+  await b.leases.stop();
+});
+
+test('the leases of more shards than one round changes are all renewed', { timeout: 20_000 }, async () => {
+  const log = createMemoryLog();
+  const a = await member(log.another(), 'a', { shards: () => 200 });
+  for (const checkpoint of [1, 2]) {
+    for (const shard of a.running.keys()) a.running.set(shard, checkpoint);
+    const isRenewed = async (shard: number) => (await log.leases.get(`shard.${shard}`))?.value.checkpoint === checkpoint;
+    await until(async () => (await Promise.all([...a.running.keys()].map(isRenewed))).every(Boolean));
+  }
+  await a.leases.stop();
+});
+
+test('a lease whose progress never rests is written once in three heartbeats', async t => {
+  const time = virtualTime(t);
+  const log = createMemoryLog();
+  const starting = member(log.another(), 'a', { ...time.options, shards: () => 1 });
+  await time.advance(1_000);
+  const a = await starting;
+  let writes = 0;
+  const update = log.leases.update;
+  t.mock.method(
+    Object.getPrototypeOf(log.leases),
+    'update',
+    function (this: typeof log.leases, ...args: Parameters<typeof update>) {
+      writes += 1;
+      return update.apply(this, args);
+    },
+  );
+  for (let step = 1; step <= 300; step += 1) {
+    a.running.set(0, step);
+    await time.advance((3 * HEARTBEAT_INTERVAL_MS) / 10);
+  }
+  assert.ok(writes >= 29 && writes <= 31, `${writes}`);
+  const stopping = a.leases.stop();
+  await time.advance(1_000);
+  await stopping;
+});
+
 test('the shards of a process that has left the broker are taken over when its heartbeat is late, long before it is stale', {
   timeout: 20_000,
 }, async () => {

@@ -20,6 +20,9 @@ export const LEASE_MS = 1_500;
  */
 export const LEASE_RENEWAL_MS = 60 * 60_000;
 
+/** Heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time again. */
+const RENEWAL_HEARTBEATS = 3;
+
 /** A lease that the view does not show within this multiple of `leaseMs` after its write is gone: a current view never lags that far. */
 const UNSEEN_LEASES = 10;
 
@@ -50,8 +53,11 @@ export type LeaseOptions = {
   onError: (error: unknown) => void;
 };
 
-/** Most shards whose leases are being written, or that are being stopped, at the same time. Further shards wait for the next round. */
+/** Most shards whose leases are being written, or that are being stopped, at the same time. Further shards wait until some of them are done. */
 const CHANGES_MAX = 64;
+
+/** A round that need not wait for the next heartbeat begins after this time, for all shards that became free meanwhile. */
+const GATHER_MS = 10;
 
 /** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */
 type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; isSeen?: boolean };
@@ -60,7 +66,9 @@ type Tenure = { revision: number; progress: ShardProgress; writtenAtMs: number; 
  * Assigns shards to processes. Leases only make work efficient: two owners of a shard do no harm, because the log accepts the
  * writes of only one. A shard is stopped before its lease is released, and started after its lease is held.
  *
- * The heartbeat has its own loop, and a round does not wait for the changes that it begins, at most one per shard: a slow or lost write delays only its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer.
+ * The heartbeat has its own loop, and a round does not wait for the changes that it begins, at most one per shard: a slow or lost write delays only
+ * its own shard. A write whose answer was lost may still be stored, so the view decides, not the answer. A round begins with each heartbeat, and
+ * when shards become free: the tasks of a shard stand still until it has an owner.
  */
 export class ShardLeases {
   readonly #options: LeaseOptions;
@@ -76,6 +84,9 @@ export class ShardLeases {
   readonly #firstHeartbeat = Promise.withResolvers<void>();
   #running: Promise<unknown> | undefined;
   #heartbeat = 0;
+  #isRoundDue = false;
+  /** Whether the current round had more changes than CHANGES_MAX. */
+  #isCut = false;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -94,7 +105,7 @@ export class ShardLeases {
     await followBucket(store, this.#stop.signal, {
       begin: () => this.#view.clear(),
       change: change => {
-        this.#view.apply(change, now());
+        if (this.#view.apply(change, now())) this.#roundSoon();
         if (change.key === memberKey(keys, instance)) this.#firstHeartbeat.resolve();
       },
       ready: () => this.#view.ready(),
@@ -113,10 +124,14 @@ export class ShardLeases {
     this.#running = Promise.all([heartbeats, this.#repeat(async () => this.#round())]);
   }
 
-  /** Releases all shards, then deletes the heartbeat, so that other processes need not wait until it is stale. */
+  /**
+   * Releases all shards, then deletes the heartbeat, so that other processes need not wait until it is stale. They take each shard when it is
+   * released, because the last heartbeat shows that this process does not share them any more.
+   */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
+    void this.#putHeartbeat({ leaving: true }).catch(this.#options.onError);
     await this.#settled();
     while (this.#held.size > 0) {
       for (const shard of this.#held.keys()) this.#change(shard, () => this.#release(shard));
@@ -199,9 +214,9 @@ export class ShardLeases {
     signal.removeEventListener('abort', onAbort);
   }
 
-  async #putHeartbeat(): Promise<void> {
+  async #putHeartbeat(state?: { leaving: true }): Promise<void> {
     const { store, keys, instance } = this.#options;
-    await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#heartbeat });
+    await store.put(memberKey(keys, instance), { owner: instance, heartbeat: ++this.#heartbeat, ...state });
   }
 
   /**
@@ -215,7 +230,11 @@ export class ShardLeases {
       this.#asked.add(member.key);
       presence
         .isGone(member.key)
-        .then(isGone => isGone && this.#view.markGone(member))
+        .then(isGone => {
+          if (!isGone) return;
+          this.#view.markGone(member);
+          this.#roundSoon();
+        })
         .catch(onError)
         .finally(() => this.#asked.delete(member.key));
     }
@@ -223,22 +242,49 @@ export class ShardLeases {
 
   /** Begins the changes that are due. Takes and releases come before renewals, which only spare a later owner some reading. */
   #round(): void {
-    const { instance, now, shards } = this.#options;
+    const { instance, now, shards, stopShard } = this.#options;
+    this.#isCut = false;
     if (this.#view.isCurrent(now())) {
       this.#findGone();
       const { take, release } = planShare(this.#view.leases(shards()), instance, this.held);
       for (const shard of release) this.#change(shard, () => this.#release(shard));
       for (const shard of take) this.#change(shard, () => this.#take(shard));
     }
-    for (const shard of this.#held.keys()) this.#change(shard, () => this.#renew(shard));
+    for (const [shard, tenure] of this.#held) {
+      if (this.#changing.has(shard)) continue;
+      const due = this.#dueFor(shard, tenure);
+      if (due === 'renewal') this.#change(shard, () => this.#renew(shard, tenure));
+      else if (due === 'stop')
+        this.#change(shard, async () => {
+          this.#held.delete(shard);
+          await stopShard(shard);
+        });
+    }
+  }
+
+  /** Begins a round before the next heartbeat. */
+  #roundSoon(): void {
+    if (this.#running === undefined || this.#isRoundDue || this.#stop.signal.aborted) return;
+    this.#isRoundDue = true;
+    void this.#pause(GATHER_MS).then(() => {
+      this.#isRoundDue = false;
+      if (!this.#stop.signal.aborted) this.#round();
+    });
   }
 
   /** Begins a change of a shard, unless one is under way. */
   #change(shard: number, change: () => Promise<void>): void {
-    if (this.#changing.has(shard) || this.#changing.size >= CHANGES_MAX) return;
+    if (this.#changing.has(shard)) return;
+    if (this.#changing.size >= CHANGES_MAX) {
+      this.#isCut = true;
+      return;
+    }
     const changing = change()
       .catch(this.#options.onError)
-      .finally(() => this.#changing.delete(shard));
+      .finally(() => {
+        this.#changing.delete(shard);
+        if (this.#isCut) this.#roundSoon();
+      });
     this.#changing.set(shard, changing);
   }
 
@@ -261,29 +307,31 @@ export class ShardLeases {
     startShard(shard, progress, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
 
-  async #renew(shard: number): Promise<void> {
-    const { store, keys, instance, now, progressOf, stopShard, leaseMs } = this.#options;
-    const tenure = this.#held.get(shard)!;
+  /** What a shard needs whose lease this process holds. Updates the tenure by what the view shows. */
+  #dueFor(shard: number, tenure: Tenure): 'renewal' | 'stop' | undefined {
+    const { instance, now, heartbeatMs, leaseMs } = this.#options;
+    const unwrittenMs = now() - tenure.writtenAtMs;
     const seen = this.#view.shard(shard);
     if (seen !== undefined && seen.revision > tenure.revision) {
-      if (seen.value.owner !== instance) {
-        this.#held.delete(shard);
-        await stopShard(shard);
-        return;
-      }
+      if (seen.value.owner !== instance) return 'stop';
       // Only this process writes its own name, so an earlier renewal must have been stored without an answer.
       tenure.revision = seen.revision;
     }
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
     // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
-    else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || now() - tenure.writtenAtMs > UNSEEN_LEASES * leaseMs)) {
-      this.#held.delete(shard);
-      await stopShard(shard);
-      return;
-    }
-    const progress = progressIn(progressOf(shard) ?? tenure.progress);
+    else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) return 'stop';
+    if (unwrittenMs < RENEWAL_HEARTBEATS * heartbeatMs) return undefined;
+    return unwrittenMs >= LEASE_RENEWAL_MS || !isSame(this.#progressOf(shard, tenure), tenure.progress) ? 'renewal' : undefined;
+  }
+
+  #progressOf(shard: number, tenure: Tenure): ShardProgress {
+    return progressIn(this.#options.progressOf(shard) ?? tenure.progress);
+  }
+
+  async #renew(shard: number, tenure: Tenure): Promise<void> {
+    const { store, keys, instance, now, stopShard } = this.#options;
+    const progress = this.#progressOf(shard, tenure);
     const writtenAtMs = now();
-    if (isSame(progress, tenure.progress) && writtenAtMs - tenure.writtenAtMs < LEASE_RENEWAL_MS) return;
     const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
     if (revision !== undefined) Object.assign(tenure, { revision, progress, writtenAtMs, isSeen: false });
