@@ -20,7 +20,7 @@ export const consumerNotFound = () => new ApiError(404, 10014, 'consumer not fou
 export const noMessageFound = () => new ApiError(404, 10037, 'no message found');
 
 /** The code of `Unsupported`, which nats-server does not use. */
-export const UNSUPPORTED = 90_501;
+const UNSUPPORTED = 90_501;
 
 /** A request that Hopline did not make when the double was written. The test that meets it has to extend the double. */
 export class Unsupported extends ApiError {

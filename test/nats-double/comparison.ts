@@ -3,7 +3,7 @@ import { Random } from '../simulator/random.ts';
 import { firstOperations, type Operation, Operations, STREAMS } from './operations.ts';
 
 /** Operations of one run; then the streams begin again. */
-export const RUN_OPERATIONS = 400;
+const RUN_OPERATIONS = 400;
 /** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
 const SILENCE_MS = 750;
 /** What a server counts by its own clock, names by itself, or estimates (README.md). */

@@ -11,7 +11,7 @@ import type { Clock } from './clock.ts';
 import type { NatsDouble } from './nats-double.ts';
 
 /** A message on its way to a client. */
-export type Delivery = { subject: string; header: string; payload: Buffer };
+type Delivery = { subject: string; header: string; payload: Buffer };
 
 /** One address of a double. Faults at one address do not affect connections through the others. */
 export type Port = {
