@@ -112,6 +112,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
   ],
   'sub-agent': [
+    'a2a',
     'a2a-server',
     'a2a-http',
     'agent',

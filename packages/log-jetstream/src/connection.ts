@@ -9,10 +9,10 @@ import {
   type Status,
   type Subscription,
 } from '@nats-io/nats-core';
-import { connect } from '@nats-io/transport-node';
+import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import type { LogNames } from './names.ts';
-import type { Credentials, LogEvent, NatsTls } from './options.ts';
+import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -43,6 +43,8 @@ export type ConnectOptions = {
   /** Replicas of each stream. Default 1. */
   replicas?: number;
   timeoutMs: number;
+  /** Default: by TCP or TLS. */
+  connect?: Connect | undefined;
   onEvent: (event: LogEvent) => void;
 };
 
@@ -260,7 +262,7 @@ async function requireJetStream(
 
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
 async function dial(options: ConnectOptions): Promise<NatsConnection> {
-  const { servers, name, credentials, tls, timeoutMs } = options;
+  const { servers, name, credentials, tls, timeoutMs, connect = connectBySocket } = options;
   const deadline = performance.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {

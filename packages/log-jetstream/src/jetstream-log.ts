@@ -51,7 +51,7 @@ const CHECK_TIMEOUT_MS = 3_000;
  * JetStream in time) or LogMismatch (server too old, streams created with other settings).
  */
 export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Log> {
-  const { servers, name, credentials, tls, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
+  const { servers, name, credentials, tls, connect, openTimeoutMs = OPEN_TIMEOUT_MS, onEvent = () => {} } = options;
   const { shards, groups, compactsRecords = false } = options;
   const replicas = options.replicas ?? 1;
   if (shards !== undefined && (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX))
@@ -67,6 +67,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     names,
     replicas,
     timeoutMs: openTimeoutMs,
+    connect,
     onEvent,
   });
   try {

@@ -1,5 +1,7 @@
 import type { Layout, Role } from '@hopline/events';
 import type { FollowOptions, RereadReason } from '@hopline/log';
+import type { NatsConnection } from '@nats-io/nats-core';
+import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import type { LogNames } from './names.ts';
 import type { LogUser } from './users.ts';
 
@@ -36,6 +38,8 @@ export type JetStreamLogOptions = {
   credentials?: Credentials;
   /** Requires TLS, even without files. Absent: TLS is used if the server requires it or a URL begins with `tls:`. */
   tls?: NatsTls;
+  /** Opens the connection to NATS. Default: by TCP or TLS. */
+  connect?: Connect;
   /** Retention in milliseconds. Applied when the streams are created. */
   maxAges?: Partial<MaxAges>;
   /** Retention in bytes. Applied when the streams are created. The server reserves the sum. */
@@ -83,6 +87,9 @@ export type JetStreamLogOptions = {
   /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
   onEvent?: (event: LogEvent) => void;
 };
+
+/** Opens a connection to NATS. */
+export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
 /** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection. */
 export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };

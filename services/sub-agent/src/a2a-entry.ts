@@ -1,6 +1,7 @@
+import { Type } from '@hopline/a2a/schema-type';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
 import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
-import Type, { type Static } from 'typebox';
+import type { Static } from 'typebox';
 import { httpUrl, ms, oneOf, strings, text, variable } from './entry-fields.ts';
 
 /** Fields of adapter `a2a`: how to read a remote agent, and how to authenticate to it. */

@@ -1,10 +1,11 @@
+import { Type } from '@hopline/a2a/schema-type';
 import { RETRIES_MAX } from '@hopline/agent';
 import { PACE_MAX } from '@hopline/agent/recording';
 import { MODEL_MS_MAX, SERVERS_MAX, STEPS_MAX } from '@hopline/agent-model/limits';
 import { isAgentName } from '@hopline/events';
 import { suggestion } from '@hopline/lifecycle';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import Type, { type Static, type TProperties } from 'typebox';
+import type { Static, TProperties } from 'typebox';
 import { a2aFields, checkA2A } from './a2a-entry.ts';
 import { httpUrl, ms, strings, text, variable, variables } from './entry-fields.ts';
 

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import { Type } from '@hopline/a2a/schema-type';
 
 /** Field types of several adapters. `reason` replaces the error text of the schema. */
 

@@ -8,6 +8,8 @@ import { FAULT_CLASSES } from './fault-classes.ts';
 const CLASSES = ['relay SIGKILL', 'rolling restart', 'NATS restart', 'frozen path and a death'];
 const TASKS = 40;
 const CONCURRENCY = 4;
+/** Two for each client. `npm run faults` starts three times as many after its faults. */
+const PROBES = 8;
 
 test('every promise holds for all tasks of a short campaign: relay killed, rolling restart, nats-server restarted, path frozen and sibling killed [S2-32 S3-31]', {
   timeout: 420_000,
@@ -20,6 +22,7 @@ test('every promise holds for all tasks of a short campaign: relay killed, rolli
     seed: 1,
     concurrency: CONCURRENCY,
     faultsMin: 1,
+    probes: PROBES,
     print: line => t.diagnostic(line),
   });
   assert.deepEqual(

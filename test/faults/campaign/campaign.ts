@@ -26,6 +26,8 @@ export type CampaignOptions = {
   concurrency: number;
   /** Replaces the minimum number of faults of each class. */
   faultsMin?: number;
+  /** Tasks that begin after the last fault. All of them must succeed, whatever happened before. Default 24. */
+  probes?: number;
   print: (line: string) => void;
   /** Called after each class with the results so far. */
   onResults?: (results: readonly ClassResult[]) => void;
@@ -45,7 +47,7 @@ export type ClassResult = Verdict & {
   untested?: string;
 };
 
-/** Tasks that begin after the last fault, a few in each shard. All of them must succeed, whatever happened before. */
+/** Default of `probes`. */
 const PROBES = 24;
 /** Longest time from the last fault and the start of the last task until everything has ended. */
 const LIVENESS_MS_MAX = 120_000;
@@ -205,11 +207,11 @@ class ClassRun {
 
   /** Keeps `concurrency` clients busy until the faults are over, then starts the last tasks. */
   async #work(tasksMin: number, deps: ConstructorParameters<typeof CampaignClient>[1]): Promise<void> {
-    const { seed, concurrency } = this.#options;
+    const { seed, concurrency, probes: probesMin = PROBES } = this.#options;
     const random = new Random(seed, `${this.#class.name} tasks`);
     let probes = 0;
     const worker = async () => {
-      while (this.#isStriking || this.#clients.length < tasksMin || probes < PROBES) {
+      while (this.#isStriking || this.#clients.length < tasksMin || probes < probesMin) {
         if (!this.#isStriking) probes += 1;
         const name = `${this.#class.name.replaceAll(/\W+/g, '-')}-${this.#clients.length + 1}`;
         const client = new CampaignClient(taskPlan(random, name, this.#workload), deps, this.#clients.length);

@@ -1,111 +1,21 @@
-import { logSubject, rawSubject, rawTaskFilter, shardOf } from '@hopline/events';
-import type { Log } from '@hopline/log';
-import { LogNames, openJetStreamLog } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
-import {
-  CONTRACT_ACK_WAIT_MS,
-  CONTRACT_ATTEMPTS_MAX,
-  CONTRACT_FOLLOW_BUFFER_RECORDS_MAX,
-  CONTRACT_LAYOUTS,
-  CONTRACT_REQUEUES_MAX,
-  CONTRACT_ROLE_ITEMS_MAX,
-  CONTRACT_SHARDS,
-  CONTRACT_TENANT_ITEMS_MAX,
-  describeLogContract,
-  type LogUnderTest,
-} from './contract/contract.ts';
+import { describeLogContract } from './contract/contract.ts';
+import { type Broker, jetStreamUnderTest } from './contract/jetstream-under-test.ts';
 
-const ACK_TIMEOUT_MS = 250;
-const SUBJECTS = { inputs: rawTaskFilter, facts: logSubject };
-
-/** The log under test connects through a proxy that drops selected messages; fault injection uses a separate connection. */
-async function open(groups: number, { tailCheckMs }: { tailCheckMs: number }): Promise<LogUnderTest> {
-  const names = new LogNames('', groups);
+async function startBroker(): Promise<Broker> {
   const server = await startNats();
-  const proxy = await startNatsProxy(server.port);
-  const options = {
-    name: 'contract',
-    shards: CONTRACT_SHARDS,
-    groups,
-    attemptsMax: CONTRACT_ATTEMPTS_MAX,
-    requeuesMax: CONTRACT_REQUEUES_MAX,
-    roleItemsMax: CONTRACT_ROLE_ITEMS_MAX,
-    tenantItemsMax: CONTRACT_TENANT_ITEMS_MAX,
-    ackWaitMs: CONTRACT_ACK_WAIT_MS,
-    ackTimeoutMs: ACK_TIMEOUT_MS,
-    follow: { tailCheckMs, bufferRecordsMax: CONTRACT_FOLLOW_BUFFER_RECORDS_MAX },
+  const port = await startNatsProxy(server.port);
+  const close = async () => {
+    await port.close();
+    await server.stop();
   };
-  let reconnected: (() => void) | undefined;
-  const onEvent = ({ type }: { type: string }) => void (type === 'reconnected' && reconnected?.());
-  const log = await openJetStreamLog({ ...options, servers: proxy.url, onEvent });
-  const others: Log[] = [];
-  const nc = await connect({ servers: server.url, noAsyncTraces: true });
-  const jsm = await jetstreamManager(nc);
-  const losing = { acks: 0, live: 0 };
-  proxy.lose = ({ subject, payload }) => {
-    const what = subject.startsWith('a2a.live.') ? 'live' : isPublishAnswer(payload) ? 'acks' : undefined;
-    if (!what || losing[what] <= 0) return false;
-    losing[what] -= 1;
-    return true;
-  };
-  return {
-    log,
-    async another() {
-      const other = await openJetStreamLog({ ...options, servers: server.url });
-      others.push(other);
-      return other;
-    },
-    loseAcks: count => {
-      losing.acks = count;
-    },
-    loseLive: count => {
-      losing.live = count;
-    },
-    async cut(during) {
-      const back = new Promise<void>(resolve => {
-        reconnected = resolve;
-      });
-      proxy.cut();
-      await during();
-      proxy.mend();
-      await back;
-    },
-    async expire(what, taskId, below) {
-      const shard = shardOf(taskId, CONTRACT_LAYOUTS);
-      const stream = what === 'inputs' ? names.inputsStreamOf(shard) : names.factsStreamOf(shard);
-      await jsm.streams.purge(stream, { filter: SUBJECTS[what](taskId, CONTRACT_LAYOUTS), seq: below });
-    },
-    async lose(taskId, lastSeq) {
-      const stream = names.factsStreamOf(shardOf(taskId, CONTRACT_LAYOUTS));
-      const { config } = await jsm.streams.info(stream);
-      await jsm.streams.delete(stream);
-      await jsm.streams.add({ ...config, first_seq: lastSeq + 1 });
-    },
-    async garbage(what, taskId) {
-      const subject = what === 'facts' ? logSubject(taskId, CONTRACT_LAYOUTS) : rawSubject(taskId, CONTRACT_LAYOUTS, 'client');
-      await nc.request(subject, 'not json');
-    },
-    async readersLeft() {
-      const streams = [...names.inputsStreams, ...names.factsStreams];
-      const left = await Promise.all(streams.map(stream => jsm.streams.info(stream)));
-      return left.reduce((sum, { state }) => sum + state.consumer_count, 0);
-    },
-    async close() {
-      for (const opened of [...others, log]) await opened.close();
-      await nc.close();
-      await proxy.close();
-      await server.stop();
-    },
-  };
+  return { url: server.url, port, close };
 }
 
-function isPublishAnswer(payload: Buffer): boolean {
-  const start = payload.toString('latin1', 0, 10);
-  return start === '{"stream":' || start.startsWith('{"error":');
-}
-
-describeLogContract('JetStream', options => open(1, options));
-describeLogContract('JetStream with 4 stream groups', options => open(4, options), { onlyRecords: true });
+describeLogContract('JetStream', async options => jetStreamUnderTest(await startBroker(), options));
+describeLogContract(
+  'JetStream with 4 stream groups',
+  async options => jetStreamUnderTest(await startBroker(), { ...options, groups: 4 }),
+  { onlyRecords: true },
+);

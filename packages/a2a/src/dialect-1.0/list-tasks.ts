@@ -1,9 +1,9 @@
-import Type from 'typebox';
 import { A2AError } from '../errors.ts';
 import { type JsonObject, present, text } from '../json-value.ts';
 import type { ListTasksRequest } from '../requests.ts';
 import { flag, historyLength, optionalId } from '../schema/fields.ts';
 import { LIST_TEXT_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PAGE_TOKEN_CHARS_MAX } from '../schema/limits.ts';
+import { Type } from '../schema/type.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { TASK_STATES, type TaskState } from '../types.ts';
 import { withJsonNames } from './decode.ts';

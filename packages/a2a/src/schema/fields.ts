@@ -1,5 +1,6 @@
-import Type, { type TObject, type TProperties } from 'typebox';
+import type { TObject, TProperties } from 'typebox';
 import { HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
+import { Type } from './type.ts';
 
 /**
  * Fields of both dialects. Optional ones also accept null, which typed clients write for "not set"; ids may be empty, which

@@ -1,4 +1,3 @@
-import Type from 'typebox';
 import { A2AError } from '../errors.ts';
 import { isObject, type JsonObject, object, present, text } from '../json-value.ts';
 import type { NewPushConfig, PushAuthentication } from '../requests.ts';
@@ -10,6 +9,7 @@ import {
   PUSH_SECRET_CHARS_MAX,
   PUSH_URL_CHARS_MAX,
 } from './limits.ts';
+import { Type } from './type.ts';
 
 /**
  * Params of push configurations. All members but the id become lines of an HTTP request, so none may contain control characters.

@@ -1,7 +1,8 @@
-import Type, { type TSchema } from 'typebox';
+import type { TSchema } from 'typebox';
 import { flag, historyLength, id, metadata, name, names, nullableBase64, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
+import { Type } from './type.ts';
 
 const file = Type.Object(
   { bytes: nullableBase64, uri: Type.Optional(Type.String({ nullable: true })), name, mimeType: name },

@@ -1,7 +1,7 @@
-import Type from 'typebox';
 import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication10, pushConfig } from './push-params.ts';
+import { Type } from './type.ts';
 
 const content = Type.Optional(Type.String());
 

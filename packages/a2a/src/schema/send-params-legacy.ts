@@ -1,8 +1,8 @@
-import Type from 'typebox';
 import { historyLength, id, metadata, names, optionalId, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
 import { part } from './send-params-0.3.ts';
+import { Type } from './type.ts';
 
 /** Messages of this form have no id, but one that is sent nevertheless is used. */
 const message = Type.Object({

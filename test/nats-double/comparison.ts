@@ -1,0 +1,140 @@
+import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
+import { Random } from '../simulator/random.ts';
+import { firstOperations, type Operation, Operations, STREAMS } from './operations.ts';
+
+/** Operations of one run; then the streams begin again. */
+const RUN_OPERATIONS = 400;
+/** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
+const SILENCE_MS = 750;
+/** What a server counts by its own clock, names by itself, or estimates (README.md). */
+const VOLATILE = new Set(['num_pending', 'created', 'ts', 'first_ts', 'last_ts', 'time', 'leader']);
+const WATCH_INBOX = 'watch.inbox';
+
+export type Difference = { run: number; index: number; operation: Operation; real: string[]; double: string[] };
+
+/** One of the two servers, and what its clients received. */
+type Side = { nc: NatsConnection; ackSubjects: string[]; seen: string[] };
+
+/** Sends the same random operations to a real nats-server and to the double, until their answers differ. */
+export async function compare(
+  real: NatsConnection,
+  double: NatsConnection,
+  { seed, operations }: { seed: number; operations: number },
+): Promise<{ compared: number; difference: Difference | undefined }> {
+  let compared = 0;
+  for (let run = seed; compared < operations; run += 1) {
+    const count = Math.min(RUN_OPERATIONS, operations - compared);
+    const difference = await compareRun(run, real, double, count);
+    if (difference !== undefined) return { compared: compared + difference.index, difference };
+    compared += count;
+  }
+  return { compared, difference: undefined };
+}
+
+async function compareRun(
+  run: number,
+  real: NatsConnection,
+  double: NatsConnection,
+  count: number,
+): Promise<Difference | undefined> {
+  const sides: [Side, Side] = [
+    { nc: real, ackSubjects: [], seen: [] },
+    { nc: double, ackSubjects: [], seen: [] },
+  ];
+  const subscriptions = sides.flatMap(side =>
+    ['live.>', WATCH_INBOX].map(subject => side.nc.subscribe(subject, { callback: (_, msg) => void side.seen.push(shown(msg)) })),
+  );
+  await Promise.all(sides.map(({ nc }) => nc.flush()));
+  try {
+    const drawn = new Operations(new Random(run, 'operations'));
+    const first = firstOperations(WATCH_INBOX);
+    for (let index = 0; index < first.length + count; index += 1) {
+      const operation = first[index] ?? drawn.next();
+      const [answered, expected] = await Promise.all([ask(sides[1], operation), ask(sides[0], operation)]);
+      if (answered.join('\n') !== expected.join('\n')) return { run, index, operation, real: expected, double: answered };
+      drawn.deliveries = sides[0].ackSubjects.length;
+    }
+    return await compareSeen(run, count, sides);
+  } finally {
+    for (const subscription of subscriptions) subscription.unsubscribe();
+    for (const { nc } of sides) for (const stream of STREAMS) await nc.request(`$JS.API.STREAM.DELETE.${stream}`);
+  }
+}
+
+/** Republished and pushed messages arrive by themselves, so they are compared at the end of a run. */
+async function compareSeen(run: number, index: number, sides: [Side, Side]): Promise<Difference | undefined> {
+  const operation: Operation = { subject: 'log.a.1', body: 'the last one', answers: 'one' };
+  await Promise.all(sides.map(side => ask(side, operation)));
+  const isComplete = () => sides[0].seen.length >= sides[1].seen.length && sides[1].seen.length > 0;
+  for (const untilMs = performance.now() + SILENCE_MS; !isComplete() && performance.now() < untilMs; )
+    await new Promise(resolve => setTimeout(resolve, 1));
+  const [real, double] = sides.map(({ seen }) => [...seen].sort());
+  return real!.join('\n') === double!.join('\n') ? undefined : { run, index, operation, real: real!, double: double! };
+}
+
+/** The answers to an operation, as text without what differs between any two servers. */
+async function ask(side: Side, { subject, ack, headers: given = {}, body, answers }: Operation): Promise<string[]> {
+  const { nc, ackSubjects } = side;
+  inboxes += 1;
+  const inbox = `answer.${inboxes}`;
+  const shownAnswers: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const subscription = nc.subscribe(inbox, {
+    callback: (_, msg) => {
+      const isDelivery = msg.reply?.startsWith('$JS.ACK.');
+      if (isDelivery) ackSubjects.push(msg.reply!);
+      shownAnswers.push(shown(msg, inbox));
+      if (isLast(msg, shownAnswers.length, answers)) resolve();
+    },
+  });
+  const sent = headers();
+  for (const [name, value] of Object.entries(given)) sent.append(name, value);
+  const to = subject ?? ackSubjects[ack!]!;
+  nc.publish(to, body, { reply: inbox, ...(Object.keys(given).length > 0 && { headers: sent }) });
+  const timer = setTimeout(() => {
+    shownAnswers.push('(silence)');
+    resolve();
+  }, SILENCE_MS);
+  await promise;
+  clearTimeout(timer);
+  subscription.unsubscribe();
+  return shownAnswers;
+}
+
+let inboxes = 0;
+
+function isLast(msg: Msg, count: number, answers: Operation['answers']): boolean {
+  const code = msg.headers?.code ?? 0;
+  if (answers === 'one' || code >= 200) return true;
+  if (answers === 'direct get') return !msg.headers?.has('Nats-Num-Pending');
+  return !answers.hasBytes && count === answers.batch;
+}
+
+function shown(msg: Msg, inbox = ''): string {
+  const names = [...(msg.headers?.keys() ?? [])];
+  const lines = names.map(name => `${name}: ${name === 'Nats-Time-Stamp' ? 'T' : withoutEstimates(msg.headers!.get(name))}`);
+  const status = msg.headers?.code ? `${msg.headers.code} ${msg.headers.description}` : '';
+  const ack = withoutEstimates(msg.reply ?? '');
+  const subject = msg.subject === inbox ? '' : msg.subject;
+  return [subject, ack, status, ...lines, shownBody(msg)].filter(Boolean).join(' | ');
+}
+
+/** The subject of an acknowledgement ends with the time of the message and an estimate of what is pending. */
+function withoutEstimates(subject: string): string {
+  return subject.startsWith('$JS.ACK.') ? subject.split('.').slice(0, 7).join('.') : subject;
+}
+
+function shownBody(msg: Msg): string {
+  const text = msg.string();
+  if (!text.startsWith('{')) return text;
+  return JSON.stringify(JSON.parse(text), (name, value) => (VOLATILE.has(name) ? 'T' : inOrder(value)));
+}
+
+function inOrder(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => name !== 'last_active')
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+}
