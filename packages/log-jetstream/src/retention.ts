@@ -30,11 +30,30 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
 
 /** Reads the extent from the stream's leader, because only the leader answers this request. */
 export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
-  const { config, state } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
+  const { config, state, cluster } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
   const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;
   const firstSeq = state.messages === 0 ? state.last_seq + 1 : state.first_seq;
   const fill = bytesMax === undefined ? 0 : state.bytes / bytesMax;
-  return { firstSeq, lastSeq: state.last_seq, fill, ...(bytesMax !== undefined && { bytesMax }) };
+  const tenure = tenureOf(cluster, connection.nc.info?.server_id);
+  return {
+    firstSeq,
+    lastSeq: state.last_seq,
+    fill,
+    ...(bytesMax !== undefined && { bytesMax }),
+    ...(tenure !== undefined && { tenure }),
+  };
+}
+
+type LeaderInfo = { name?: string; leader?: string; leader_since?: string };
+
+/**
+ * A leader of replicas loses no acknowledged record while it leads; servers report since when from 2.12 on. A server without a cluster loses none while
+ * it runs, and has another id after each start. Undefined for one replica in a cluster.
+ */
+export function tenureOf(cluster: LeaderInfo | undefined, serverId: string | undefined): string | undefined {
+  const { name = '', leader, leader_since: since } = cluster ?? {};
+  if (since !== undefined) return `${leader} ${since}`;
+  return name === '' ? serverId : undefined;
 }
 
 /** Reads the extents of the streams of all groups. */

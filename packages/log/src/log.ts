@@ -69,12 +69,15 @@ export type ShardProgress = {
    * again if their facts are gone.
    */
   refoldTo?: number;
+  /** `tenure` of the stream of facts when the owner took the shard. Absent if the server does not report it. */
+  tenure?: string;
+  /** An append had no answer when the owner stopped, so the log may have stored and lost a record that no mark names. */
+  isInDoubt?: true;
   /**
-   * Records of the shard may have been lost that no owner knows: of an owner that died, or of an append without an answer. A task whose newest
-   * record has folded inputs only up to this raw sequence continues at a generation that no client can have received. `end`: up to the newest
-   * input at the time when the shard starts.
+   * Records of the shard may have been lost that no mark names. A task whose newest record has folded inputs only up to this raw sequence continues
+   * at a generation that no client can have received.
    */
-  leapTo?: number | 'end';
+  leapTo?: number;
   /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
   listed?: true;
   /** Other records that the log may have lost. Present only for a shard that starts again in the same process; never stored. */

@@ -211,6 +211,8 @@ test('a task that its dead owner left continues above the lost generations, when
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
   await kill(own, first);
+  // The stream has another leader, which may have lost records.
+  log.loseFacts((await log.facts.extent()).lastSeq);
   const second = await relayOn(log.another());
   await until(async () => typeof (await log.leases.get('shard.0'))?.value.leapTo === 'number');
   await second.stop();
@@ -221,4 +223,27 @@ test('a task that its dead owner left continues above the lost generations, when
   const found = await storedWhen(log, 't', isDone);
   assert.equal(found.fold.textOf('response'), 'one two');
   assertLeap(found, startedAt);
+});
+
+test('a task whose relay dies continues with the next generation while the stream of facts keeps its leader', {
+  timeout: 20_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const first = await relayOn(own);
+  const out = await begin(log, 't', 'one ');
+  await storedWhen(log, 't', hasText('one '));
+  await until(async () => (await log.leases.get('shard.0'))?.value.tenure !== undefined);
+  await kill(own, first);
+  const second = await relayOn(log.another());
+  t.after(() => second.stop());
+  await write(out, 'two');
+  await complete(out);
+  const { fold, generations, losses } = await storedWhen(log, 't', isDone);
+  assert.equal(fold.textOf('response'), 'one two');
+  assert.deepEqual(
+    generations,
+    Array.from(generations, (_, index) => index + 1),
+  );
+  assert.deepEqual(losses, []);
 });

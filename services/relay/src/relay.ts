@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { factsId, isInFirstLayout, type Log, type ShardProgress } from '@hopline/log';
+import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, type ShardProgress } from '@hopline/log';
 import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
@@ -170,6 +170,17 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
   ];
 }
 
+/** Shards that start together share one reading of the tenures. */
+function tenures(facts: FactLog): ShardContext['tenureOf'] {
+  let reading: Promise<LogExtent> | undefined;
+  return async shard => {
+    reading ??= facts.extent().finally(() => {
+      reading = undefined;
+    });
+    return (await reading).ofShard(shard).tenure;
+  };
+}
+
 function shardContext(
   deps: RelayDeps,
   identity: string,
@@ -182,6 +193,7 @@ function shardContext(
   return {
     inputs: log.inputs,
     facts: log.facts,
+    tenureOf: tenures(log.facts),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,
     indexedSeq: async taskId => {

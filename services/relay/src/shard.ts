@@ -43,6 +43,8 @@ const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo'> & {
   inputs: InputLog;
+  /** `tenure` of the stream of facts that a shard writes. */
+  tenureOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
 };
@@ -73,8 +75,8 @@ type LoadedTask = {
  * taken the record of the last check as well. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and
  * lost facts are made again.
  *
- * No mark names the last records of an owner that died, so their loss cannot be ruled out. Tasks that such an owner may have continued go on
- * at generations that no client can have received (ADR 144).
+ * No mark names the last records of an owner that died. Their loss is ruled out only while the stream of facts has had one leader. Otherwise tasks that
+ * such an owner may have continued go on at generations that no client can have received (ADR 144).
  */
 export class Shard {
   readonly index: number;
@@ -87,7 +89,11 @@ export class Shard {
   /** `#newest` at the last check that found it. */
   #found: RecordMark | undefined;
   #refoldTo: number | undefined;
-  #leapTo: ShardProgress['leapTo'];
+  /** Names the leader of the stream of facts since this owner or, until this one has begun, since the previous one took the shard. */
+  #tenure: string | undefined;
+  /** Records may have been stored that no mark names. */
+  readonly #isInDoubt: boolean;
+  #leapTo: number | undefined;
   /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
   /** When this process stored the newest record or, if it stored none, took the shard. Monotonic milliseconds, like the time of the last look. */
@@ -104,7 +110,7 @@ export class Shard {
 
   constructor(
     index: number,
-    { checkpoint, newest, refoldTo, leapTo = refoldTo, unproven = [] }: ShardProgress,
+    { checkpoint, newest, refoldTo, tenure, isInDoubt, leapTo = refoldTo, unproven = [] }: ShardProgress,
     context: ShardContext,
   ) {
     this.index = index;
@@ -119,7 +125,9 @@ export class Shard {
     this.#lastReadSeq = checkpoint;
     this.#newest = newest;
     this.#refoldTo = refoldTo;
-    this.#leapTo = context.owned.cause === 'lost' ? 'end' : leapTo;
+    this.#tenure = tenure;
+    this.#isInDoubt = isInDoubt === true || context.owned.cause === 'lost';
+    this.#leapTo = leapTo;
     this.#unproven = [...unproven];
     this.#storedAtMs = context.now();
   }
@@ -140,7 +148,7 @@ export class Shard {
   get progress(): ShardProgress {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
-    const leapTo = this.#stop.signal.aborted && this.#hasUnansweredAppend ? 'end' : this.#leapTo;
+    const isInDoubt = this.#stop.signal.aborted && this.#hasUnansweredAppend;
     const unproven = new Set(this.#unproven);
     // A check may have found that this one is lost, although the newest is not.
     if (this.#found !== undefined) unproven.add(this.#found);
@@ -149,7 +157,9 @@ export class Shard {
       checkpoint,
       ...(this.#newest && { newest: this.#newest }),
       ...(checkpoint < refoldTo && { refoldTo }),
-      ...(leapTo !== undefined && { leapTo }),
+      ...(this.#tenure !== undefined && { tenure: this.#tenure }),
+      ...(isInDoubt && { isInDoubt }),
+      ...(this.#leapTo !== undefined && { leapTo: this.#leapTo }),
       unproven: [...unproven],
     };
   }
@@ -189,7 +199,8 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const { onRefold } = this.#context;
+    const { onRefold, tenureOf } = this.#context;
+    const tenure = await tenureOf(this.index);
     try {
       await this.#look();
     } catch (error) {
@@ -199,7 +210,8 @@ export class Shard {
       [this.#refoldTo, this.#leapTo] = [lastSeq, lastSeq];
       onRefold(this.index);
     }
-    if (this.#leapTo === 'end') this.#leapTo = await this.#lastInput();
+    if (this.#isInDoubt && (tenure === undefined || tenure !== this.#tenure)) this.#leapTo = await this.#lastInput();
+    this.#tenure = tenure;
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 
@@ -316,7 +328,7 @@ export class Shard {
   #continue(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
     const pipeline = new TaskPipeline(taskId, stored, {
       ...this.#context,
-      leapTo: this.#leapTo === 'end' ? undefined : this.#leapTo,
+      leapTo: this.#leapTo,
       onFailure: error => this.#fail(error),
     });
     task.pipeline = pipeline;

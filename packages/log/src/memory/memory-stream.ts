@@ -53,6 +53,8 @@ export class MemoryStream {
   /** Every record, in the order of the sequences. */
   #all: StoredText[] = [];
   #bytes = 0;
+  /** Times at which records were lost. */
+  #losses = 0;
   readonly #listeners = new Set<(stored: StoredText, last: number) => void>();
   #seq = 0;
 
@@ -121,7 +123,7 @@ export class MemoryStream {
     const bytesMax = this.#bytesMax;
     const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
     const bounds = Number.isFinite(bytesMax) && { bytesMax };
-    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds };
+    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds, tenure: `${this.#losses}` };
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */
@@ -129,6 +131,7 @@ export class MemoryStream {
     this.expireAll(this.#seq + 1);
     this.#ids.clear();
     this.#seq = firstSeq - 1;
+    this.#losses += 1;
   }
 
   /**
@@ -146,6 +149,7 @@ export class MemoryStream {
     for (const [taskId, stored] of this.#byTask) this.#byTask.set(taskId, kept(stored));
     for (const [shard, stored] of this.#byShard) this.#byShard.set(shard, kept(stored));
     this.#seq = Math.min(this.#seq, lastSeq);
+    this.#losses += 1;
   }
 
   /** Whether the record at `seq` is gone or is not the one that `isSame` recognizes, although retention has not removed it. */

@@ -355,11 +355,13 @@ export class ShardLeases {
 
 /** The stored part of the progress. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
-  const { checkpoint = 0, newest, refoldTo, leapTo, listed } = lease ?? {};
+  const { checkpoint = 0, newest, refoldTo, tenure, isInDoubt, leapTo, listed } = lease ?? {};
   return {
     checkpoint,
     ...(newest && { newest }),
     ...(refoldTo !== undefined && { refoldTo }),
+    ...(tenure !== undefined && { tenure }),
+    ...(isInDoubt === true && { isInDoubt }),
     ...(leapTo !== undefined && { leapTo }),
     ...(listed === true && { listed }),
   };
@@ -367,7 +369,8 @@ function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
 
 function isSame(a: ShardProgress, b: ShardProgress): boolean {
   const isSameRecord = a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id;
-  return isSameRecord && a.refoldTo === b.refoldTo && a.leapTo === b.leapTo && a.listed === b.listed;
+  const isSameDoubt = a.tenure === b.tenure && a.isInDoubt === b.isInDoubt && a.leapTo === b.leapTo;
+  return isSameRecord && isSameDoubt && a.refoldTo === b.refoldTo && a.listed === b.listed;
 }
 
 async function unlessConflict(write: Promise<number>): Promise<number | undefined> {
