@@ -115,7 +115,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       {
         file: 'packages/log/src/shard-leases/shard-leases.ts',
         from: 'tenure.revision = seen.revision;',
-        to: 'this.#held.delete(shard); await stopShard(shard); return;',
+        to: "return 'stop';",
       },
     ],
   },
@@ -183,8 +183,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'services/relay/src/shard.ts',
-        from: "this.#leapTo = context.owned.cause === 'lost' ? 'end' : leapTo;",
-        to: 'this.#leapTo = leapTo;',
+        from: 'if (this.#isInDoubt && (tenure',
+        to: 'if (false && (tenure',
       },
     ],
   },
@@ -221,8 +221,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'services/relay/src/shard.ts',
-        from: 'const { lastSeq } = (await inputs.extent()).ofShard(this.index);',
-        to: 'const { lastSeq } = (await inputs.extent()).ofShard(0);',
+        from: 'return (await this.#context.inputs.extent()).ofShard(this.index).lastSeq;',
+        to: 'return (await this.#context.inputs.extent()).ofShard(0).lastSeq;',
       },
     ],
   },
