@@ -23,6 +23,7 @@ export function pictureOf(samples: readonly Sample[]): string {
     );
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
+<title>Values of a soak over time</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
 ${drawn.join('\n')}
 </svg>
