@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fold } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
-import type { InputWriter } from '@hopline/log';
+import { type InputWriter, LogUnavailable } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -223,6 +223,31 @@ test('a task that its dead owner left continues above the lost generations, when
   const found = await storedWhen(log, 't', isDone);
   assert.equal(found.fold.textOf('response'), 'one two');
   assertLeap(found, startedAt);
+});
+
+test('a doubt about a dead owner outlasts a start that fails', { timeout: 20_000 }, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const startedAt = Date.now();
+  const first = await relayOn(own);
+  const out = await begin(log, 't', 'one ');
+  await storedWhen(log, 't', hasText('one '));
+  await kill(own, first);
+  log.loseFacts((await log.facts.extent()).lastSeq);
+  const next = log.another();
+  const extent = next.facts.extent.bind(next.facts);
+  let failures = 0;
+  next.facts.extent = async () => {
+    if (failures > 0) return extent();
+    failures += 1;
+    throw new LogUnavailable('the first start of the shard fails');
+  };
+  const second = await relayOn(next);
+  t.after(() => second.stop());
+  await write(out, 'two');
+  await complete(out);
+  assertLeap(await storedWhen(log, 't', isDone), startedAt);
+  assert.equal(failures, 1);
 });
 
 test('a task whose relay dies continues with the next generation while the stream of facts keeps its leader', {

@@ -91,8 +91,8 @@ export class Shard {
   #refoldTo: number | undefined;
   /** Names the leader of the stream of facts since this owner or, until this one has begun, since the previous one took the shard. */
   #tenure: string | undefined;
-  /** Records may have been stored that no mark names. */
-  readonly #isInDoubt: boolean;
+  /** An earlier owner may have stored records that no mark names, and this one has not looked for their loss yet. */
+  #isInDoubt: boolean;
   #leapTo: number | undefined;
   /** Records that no append will confirm, so they must be checked. */
   #unproven: RecordMark[] = [];
@@ -148,7 +148,7 @@ export class Shard {
   get progress(): ShardProgress {
     const { checkpoint } = this;
     const refoldTo = this.#refoldTo ?? 0;
-    const isInDoubt = this.#stop.signal.aborted && this.#hasUnansweredAppend;
+    const isInDoubt = this.#isInDoubt || (this.#stop.signal.aborted && this.#hasUnansweredAppend);
     const unproven = new Set(this.#unproven);
     // A check may have found that this one is lost, although the newest is not.
     if (this.#found !== undefined) unproven.add(this.#found);
@@ -211,7 +211,7 @@ export class Shard {
       onRefold(this.index);
     }
     if (this.#isInDoubt && (tenure === undefined || tenure !== this.#tenure)) this.#leapTo = await this.#lastInput();
-    this.#tenure = tenure;
+    [this.#tenure, this.#isInDoubt] = [tenure, false];
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 
