@@ -62,6 +62,8 @@ test('inputs that were read count as lag until their facts are stored', { timeou
   const { log, startRelay } = await openLog(t);
   const gate = Promise.withResolvers<void>();
   const facts: FactLog = Object.create(log.facts, {
+    // Called on the log itself, whose private members this object does not have.
+    extent: { value: () => log.facts.extent() },
     append: {
       value: async (...args: Parameters<FactLog['append']>) => {
         await gate.promise;
