@@ -3,7 +3,7 @@ import type { HeaderBlock } from './headers.ts';
 import { hasWildcard, isSubject, matches } from './subjects.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
-/** What a user may publish and subscribe to. `allow` absent: everything that is not denied. */
+/** Subjects that a user may publish and subscribe to. `allow` absent: everything that is not denied. */
 export type Permissions = { publish?: SubjectRules; subscribe?: SubjectRules };
 type SubjectRules = { allow?: readonly string[]; deny?: readonly string[] };
 
@@ -12,7 +12,7 @@ export type DoubleUser = { user: string; pass: string; permissions?: Permissions
 /** The server's end of a socket. */
 export type ServerSocket = { write(bytes: Buffer): void; close(): void };
 
-/** What a connection needs of its server. */
+/** The parts of a server that a connection uses. */
 export type ConnectionHost = {
   readonly info: Record<string, unknown> & { max_payload: number };
   readonly users: readonly DoubleUser[];

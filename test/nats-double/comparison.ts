@@ -6,7 +6,7 @@ import { firstOperations, type Operation, Operations, STREAMS } from './operatio
 const RUN_OPERATIONS = 400;
 /** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
 const SILENCE_MS = 750;
-/** What a server counts by its own clock, names by itself, or estimates (README.md). */
+/** Fields that depend on a server's clock, that it names by itself, or that it only estimates (README.md). */
 const VOLATILE = new Set(['num_pending', 'created', 'ts', 'first_ts', 'last_ts', 'time', 'leader']);
 const WATCH_INBOX = 'watch.inbox';
 

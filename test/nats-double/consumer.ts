@@ -30,7 +30,7 @@ export class Consumer {
   #sseq: number;
   #dseq = 1;
   #floor: { dseq: number; sseq: number };
-  /** What the API reports: the newest sequences that were delivered, and below which all are acknowledged. */
+  /** Reported by the API: the newest sequences that were delivered, and below which all are acknowledged. */
   #reported: { delivered: { dseq: number; sseq: number }; floor: { dseq: number; sseq: number } };
   /** Messages that are still to be delivered for the first time. */
   #npc: number;

@@ -25,7 +25,7 @@ export function statusBlock(status: string, added: Record<string, string | numbe
   return withHeaders(`${VERSION} ${status}${END}${END}`, added);
 }
 
-/** What a stream stores of the headers of a message: not the status, and not an empty block. */
+/** The headers that a stream stores with a message: not the status, and not an empty block. */
 export function withoutStatus(block: HeaderBlock): HeaderBlock {
   if (block === '') return block;
   const rest = block.slice(block.indexOf(END));

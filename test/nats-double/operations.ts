@@ -33,7 +33,7 @@ const NANOS_PER_MS = 1_000_000;
 /** So long that no acknowledgement falls due and no consumer ends during a run: what passes by time differs by how fast a server is. */
 const NEVER_NANOS = 600_000 * NANOS_PER_MS;
 
-/** What creates the streams of a run, and the push consumer that watches one of them. */
+/** The requests that create the streams of a run, and the push consumer that watches one of them. */
 export function firstOperations(watchInbox: string): Operation[] {
   const create = (config: { name: string; [setting: string]: unknown }) => api(`STREAM.CREATE.${config.name}`, config);
   const common = { allow_direct: true, deny_delete: true };

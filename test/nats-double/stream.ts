@@ -8,7 +8,7 @@ import { answeredMetadata, republished, type StreamConfig } from './stream-confi
 import { matches } from './subjects.ts';
 import { goTime, msOf } from './times.ts';
 
-/** What a stream and its consumers need of their server. */
+/** The parts of a server that a stream and its consumers use. */
 export type StreamHost = {
   readonly clock: Clock;
   readonly serverName: string;

@@ -81,7 +81,7 @@ function link(
 ): ServerEnd {
   let isOpen = true;
   let connection: ClientConnection | undefined;
-  /** What arrives together is read together, as from a socket. */
+  /** Reads all bytes that have arrived together, as from a socket. */
   let arriving: Buffer[] = [];
   const close = () => {
     if (!isOpen) return;

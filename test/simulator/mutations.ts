@@ -183,8 +183,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'services/relay/src/shard.ts',
-        from: 'if (this.#isInDoubt && (tenure',
-        to: 'if (false && (tenure',
+        from: 'if (this.#isInDoubt && (leadership',
+        to: 'if (false && (leadership',
       },
     ],
   },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shortageOf, tenureOf } from './retention.ts';
+import { leadershipOf, shortageOf } from './retention.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const HOUR_MS = 3_600_000;
@@ -22,10 +22,10 @@ test('a stream that refuses new messages is reported when it is nearly full', ()
   assert.equal(shortageOf(stream(899, 0, { discard: 'new', max_age: 0 }), NOW), undefined);
 });
 
-test('the tenure of a stream is that of the leader of its replicas, that of a server without a cluster, or unknown', () => {
+test('the leadership of a stream is that of the leader of its replicas, that of a server without a cluster, or unknown', () => {
   const since = '2026-11-25T01:00:00Z';
-  assert.equal(tenureOf({ name: 'C1', leader: 'n1', leader_since: since }, 'id'), `n1 ${since}`);
-  assert.equal(tenureOf({ name: 'C1', leader: 'n1' }, 'id'), undefined, 'one replica in a cluster, or a server before 2.12');
-  assert.equal(tenureOf({ leader: 'n1' }, 'id'), 'id');
-  assert.equal(tenureOf(undefined, 'id'), 'id');
+  assert.equal(leadershipOf({ name: 'C1', leader: 'n1', leader_since: since }, 'id'), `n1 ${since}`);
+  assert.equal(leadershipOf({ name: 'C1', leader: 'n1' }, 'id'), undefined, 'one replica in a cluster, or a server before 2.12');
+  assert.equal(leadershipOf({ leader: 'n1' }, 'id'), 'id');
+  assert.equal(leadershipOf(undefined, 'id'), 'id');
 });

@@ -34,13 +34,13 @@ export async function readExtent(connection: Connection, stream: string): Promis
   const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;
   const firstSeq = state.messages === 0 ? state.last_seq + 1 : state.first_seq;
   const fill = bytesMax === undefined ? 0 : state.bytes / bytesMax;
-  const tenure = tenureOf(cluster, connection.nc.info?.server_id);
+  const leadership = leadershipOf(cluster, connection.nc.info?.server_id);
   return {
     firstSeq,
     lastSeq: state.last_seq,
     fill,
     ...(bytesMax !== undefined && { bytesMax }),
-    ...(tenure !== undefined && { tenure }),
+    ...(leadership !== undefined && { leadership }),
   };
 }
 
@@ -50,7 +50,7 @@ type LeaderInfo = { name?: string; leader?: string; leader_since?: string };
  * A leader of replicas loses no acknowledged record while it leads; servers report since when from 2.12 on. A server without a cluster loses none while
  * it runs, and has another id after each start. Undefined for one replica in a cluster.
  */
-export function tenureOf(cluster: LeaderInfo | undefined, serverId: string | undefined): string | undefined {
+export function leadershipOf(cluster: LeaderInfo | undefined, serverId: string | undefined): string | undefined {
   const { name = '', leader, leader_since: since } = cluster ?? {};
   if (since !== undefined) return `${leader} ${since}`;
   return name === '' ? serverId : undefined;

@@ -73,10 +73,10 @@ export type ReadStart = { seq: number } | { sinceMs: number };
 
 /**
  * Extent of a log. `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: used share of `bytesMax`, 0 to 1; 0 without a limit, and then
- * `bytesMax` is absent. `tenure`: names the server that leads the stream and the time for which it has led it. While it stays the same, no acknowledged
+ * `bytesMax` is absent. `leadership`: names the server that leads the stream and the time for which it has led it. While it stays the same, no acknowledged
  * record can have been lost. Absent if the server does not report it.
  */
-export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number; tenure?: string };
+export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number; leadership?: string };
 
 /**
  * Extent of the inputs or facts of all tasks. A log may have several stream groups, each with its own sequences: a sequence of a task

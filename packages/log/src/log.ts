@@ -69,8 +69,8 @@ export type ShardProgress = {
    * again if their facts are gone.
    */
   refoldTo?: number;
-  /** `tenure` of the stream of facts when the owner took the shard. Absent if the server does not report it. */
-  tenure?: string;
+  /** `leadership` of the stream of facts when the owner took the shard. Absent if the server does not report it. */
+  leadership?: string;
   /** An append had no answer when the owner stopped, so the log may have stored and lost a record that no mark names. */
   isInDoubt?: true;
   /**

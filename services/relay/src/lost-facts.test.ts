@@ -258,7 +258,7 @@ test('a task whose relay dies continues with the next generation while the strea
   const first = await relayOn(own);
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
-  await until(async () => (await log.leases.get('shard.0'))?.value.tenure !== undefined);
+  await until(async () => (await log.leases.get('shard.0'))?.value.leadership !== undefined);
   await kill(own, first);
   const second = await relayOn(log.another());
   t.after(() => second.stop());

@@ -170,14 +170,14 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
   ];
 }
 
-/** Shards that start together share one reading of the tenures. */
-function tenures(facts: FactLog): ShardContext['tenureOf'] {
+/** Shards that start together share one reading of the leaderships. */
+function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   let reading: Promise<LogExtent> | undefined;
   return async shard => {
     reading ??= facts.extent().finally(() => {
       reading = undefined;
     });
-    return (await reading).ofShard(shard).tenure;
+    return (await reading).ofShard(shard).leadership;
   };
 }
 
@@ -193,7 +193,7 @@ function shardContext(
   return {
     inputs: log.inputs,
     facts: log.facts,
-    tenureOf: tenures(log.facts),
+    leadershipOf: leaderships(log.facts),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,
     indexedSeq: async taskId => {

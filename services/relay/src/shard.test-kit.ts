@@ -9,7 +9,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
   return {
     inputs,
     facts,
-    tenureOf: async shard => (await facts.extent()).ofShard(shard).tenure,
+    leadershipOf: async shard => (await facts.extent()).ofShard(shard).leadership,
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },

@@ -43,8 +43,8 @@ const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo'> & {
   inputs: InputLog;
-  /** `tenure` of the stream of facts that a shard writes. */
-  tenureOf: (shard: number) => Promise<string | undefined>;
+  /** `leadership` of the stream of facts that a shard writes. */
+  leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
 };
@@ -90,7 +90,7 @@ export class Shard {
   #found: RecordMark | undefined;
   #refoldTo: number | undefined;
   /** Names the leader of the stream of facts since this owner or, until this one has begun, since the previous one took the shard. */
-  #tenure: string | undefined;
+  #leadership: string | undefined;
   /** An earlier owner may have stored records that no mark names, and this one has not looked for their loss yet. */
   #isInDoubt: boolean;
   #leapTo: number | undefined;
@@ -110,7 +110,7 @@ export class Shard {
 
   constructor(
     index: number,
-    { checkpoint, newest, refoldTo, tenure, isInDoubt, leapTo = refoldTo, unproven = [] }: ShardProgress,
+    { checkpoint, newest, refoldTo, leadership, isInDoubt, leapTo = refoldTo, unproven = [] }: ShardProgress,
     context: ShardContext,
   ) {
     this.index = index;
@@ -125,7 +125,7 @@ export class Shard {
     this.#lastReadSeq = checkpoint;
     this.#newest = newest;
     this.#refoldTo = refoldTo;
-    this.#tenure = tenure;
+    this.#leadership = leadership;
     this.#isInDoubt = isInDoubt === true || context.owned.cause === 'lost';
     this.#leapTo = leapTo;
     this.#unproven = [...unproven];
@@ -157,7 +157,7 @@ export class Shard {
       checkpoint,
       ...(this.#newest && { newest: this.#newest }),
       ...(checkpoint < refoldTo && { refoldTo }),
-      ...(this.#tenure !== undefined && { tenure: this.#tenure }),
+      ...(this.#leadership !== undefined && { leadership: this.#leadership }),
       ...(isInDoubt && { isInDoubt }),
       ...(this.#leapTo !== undefined && { leapTo: this.#leapTo }),
       unproven: [...unproven],
@@ -199,8 +199,8 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const { onRefold, tenureOf } = this.#context;
-    const tenure = await tenureOf(this.index);
+    const { onRefold, leadershipOf } = this.#context;
+    const leadership = await leadershipOf(this.index);
     try {
       await this.#look();
     } catch (error) {
@@ -210,8 +210,8 @@ export class Shard {
       [this.#refoldTo, this.#leapTo] = [lastSeq, lastSeq];
       onRefold(this.index);
     }
-    if (this.#isInDoubt && (tenure === undefined || tenure !== this.#tenure)) this.#leapTo = await this.#lastInput();
-    [this.#tenure, this.#isInDoubt] = [tenure, false];
+    if (this.#isInDoubt && (leadership === undefined || leadership !== this.#leadership)) this.#leapTo = await this.#lastInput();
+    [this.#leadership, this.#isInDoubt] = [leadership, false];
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 

@@ -123,7 +123,7 @@ export class MemoryStream {
     const bytesMax = this.#bytesMax;
     const firstSeq = this.#all[0]?.seq ?? this.#seq + 1;
     const bounds = Number.isFinite(bytesMax) && { bytesMax };
-    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds, tenure: `${this.#losses}` };
+    return { firstSeq, lastSeq: this.#seq, fill: this.#bytes / bytesMax, ...bounds, leadership: `${this.#losses}` };
   }
 
   /** Simulates a stream that was deleted and created again: it is empty, knows no ids, and begins with `firstSeq`. */

@@ -253,12 +253,12 @@ export class ShardLeases {
     for (const [shard, tenure] of this.#held) {
       if (this.#changing.has(shard)) continue;
       const due = this.#dueFor(shard, tenure);
-      if (due === 'renewal') this.#change(shard, () => this.#renew(shard, tenure));
-      else if (due === 'stop')
+      if (due === 'stop')
         this.#change(shard, async () => {
           this.#held.delete(shard);
           await stopShard(shard);
         });
+      else if (due !== undefined) this.#change(shard, () => this.#renew(shard, tenure, due));
     }
   }
 
@@ -307,9 +307,9 @@ export class ShardLeases {
     startShard(shard, progress, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
 
-  /** What a shard needs whose lease this process holds. Updates the tenure by what the view shows. */
-  #dueFor(shard: number, tenure: Tenure): 'renewal' | 'stop' | undefined {
-    const { instance, now, heartbeatMs, leaseMs } = this.#options;
+  /** Updates the tenure from the view. Returns `stop` if the lease is lost, and the progress to write if a renewal is due. */
+  #dueFor(shard: number, tenure: Tenure): ShardProgress | 'stop' | undefined {
+    const { instance, now, heartbeatMs, leaseMs, progressOf } = this.#options;
     const unwrittenMs = now() - tenure.writtenAtMs;
     const seen = this.#view.shard(shard);
     if (seen !== undefined && seen.revision > tenure.revision) {
@@ -321,16 +321,12 @@ export class ShardLeases {
     // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
     else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) return 'stop';
     if (unwrittenMs < RENEWAL_HEARTBEATS * heartbeatMs) return undefined;
-    return unwrittenMs >= LEASE_RENEWAL_MS || !isSame(this.#progressOf(shard, tenure), tenure.progress) ? 'renewal' : undefined;
+    const progress = progressIn(progressOf(shard) ?? tenure.progress);
+    return unwrittenMs < LEASE_RENEWAL_MS && isSame(progress, tenure.progress) ? undefined : progress;
   }
 
-  #progressOf(shard: number, tenure: Tenure): ShardProgress {
-    return progressIn(this.#options.progressOf(shard) ?? tenure.progress);
-  }
-
-  async #renew(shard: number, tenure: Tenure): Promise<void> {
+  async #renew(shard: number, tenure: Tenure, progress: ShardProgress): Promise<void> {
     const { store, keys, instance, now, stopShard } = this.#options;
-    const progress = this.#progressOf(shard, tenure);
     const writtenAtMs = now();
     const value = { owner: instance, ...progress };
     const revision = await unlessConflict(store.update(shardKey(keys, shard), value, tenure.revision));
@@ -355,12 +351,12 @@ export class ShardLeases {
 
 /** The stored part of the progress. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
-  const { checkpoint = 0, newest, refoldTo, tenure, isInDoubt, leapTo, listed } = lease ?? {};
+  const { checkpoint = 0, newest, refoldTo, leadership, isInDoubt, leapTo, listed } = lease ?? {};
   return {
     checkpoint,
     ...(newest && { newest }),
     ...(refoldTo !== undefined && { refoldTo }),
-    ...(tenure !== undefined && { tenure }),
+    ...(leadership !== undefined && { leadership }),
     ...(isInDoubt === true && { isInDoubt }),
     ...(leapTo !== undefined && { leapTo }),
     ...(listed === true && { listed }),
@@ -369,7 +365,7 @@ function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
 
 function isSame(a: ShardProgress, b: ShardProgress): boolean {
   const isSameRecord = a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id;
-  const isSameDoubt = a.tenure === b.tenure && a.isInDoubt === b.isInDoubt && a.leapTo === b.leapTo;
+  const isSameDoubt = a.leadership === b.leadership && a.isInDoubt === b.isInDoubt && a.leapTo === b.leapTo;
   return isSameRecord && isSameDoubt && a.refoldTo === b.refoldTo && a.listed === b.listed;
 }
 
