@@ -303,7 +303,7 @@ test('a relay without the permission to change streams reports that, starts, and
   const refused = () => events.filter(({ type }) => type === 'bounds-refused');
   assert.deepEqual(refused(), [{ type: 'bounds-refused', stream: WORK_STREAM }]);
   // An upgrade replaces the relays before the last NATS node has the permissions of the new version.
-  server.reload(authorization(PASSWORDS));
+  await server.reload(authorization(PASSWORDS));
   await server.restart();
   await until(async () => {
     const found = await jsm.streams.info(WORK_STREAM).catch(() => undefined);

@@ -316,7 +316,7 @@ test('a service whose permissions are removed and given back continues without a
   proxy.lose = isPublishAnswer;
   const inFlight = assert.rejects(unanswered.leases.put('relay.b', {} as never), LogDenied);
 
-  server.reload(removed);
+  await server.reload(removed);
   const reloadedAt = performance.now();
   await inFlight;
   assert.ok(performance.now() - reloadedAt < AT_ONCE_MS, 'a write in flight waits for an answer that cannot arrive');
@@ -338,7 +338,7 @@ test('a service whose permissions are removed and given back continues without a
     return again.length === 2;
   }, 'the subscriptions were not tried again');
 
-  server.reload(permitted);
+  await server.reload(permitted);
   await until(async () => (await write()) === 'written', 'the writer stays denied');
   await until(async () => !(await other.presence.isGone('relay.a')), 'the member stays gone');
   await until(async () => {

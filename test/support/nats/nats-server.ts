@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -21,8 +22,8 @@ export type NatsServer = {
   resume(): void;
   /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
-  /** Replaces the additional lines of the configuration and has the running server read it (SIGHUP). It takes effect a moment later. */
-  reload(config: string): void;
+  /** Replaces the additional lines of the configuration, has the running server read it (SIGHUP), and resolves when it is in effect. */
+  reload(config: string): Promise<void>;
 };
 
 export type NatsServerOptions = {
@@ -82,7 +83,7 @@ ${more}
     },
     reload(more) {
       writeConfig(more);
-      child.kill('SIGHUP');
+      return reloadOf(child);
     },
     async stop() {
       await end(child, 'SIGTERM');
@@ -157,6 +158,29 @@ async function start(binary: string, config: string, port: number): Promise<Chil
     await new Promise(resolve => setTimeout(resolve, 20));
   }
   return child;
+}
+
+/** Rejects when the server does not take the new configuration, e.g. because of a syntax error. */
+async function reloadOf(child: ChildProcess): Promise<void> {
+  const log = child.stderr ?? assert.fail('the log of the server is not read');
+  let text = '';
+  const reloaded = new Promise<void>((resolve, reject) => {
+    const onData = (chunk: Buffer) => {
+      text += chunk;
+      if (text.includes('Reloaded server configuration')) settle(resolve);
+      else if (text.includes('Failed to reload')) settle(() => reject(new Error(`nats-server: ${text}`)));
+    };
+    const onExit = () => settle(() => reject(new Error(`nats-server ended: ${text}`)));
+    const settle = (end: () => void) => {
+      log.off('data', onData);
+      child.off('exit', onExit);
+      end();
+    };
+    log.on('data', onData);
+    child.once('exit', onExit);
+  });
+  child.kill('SIGHUP');
+  await reloaded;
 }
 
 /** True when the server sends INFO. */
