@@ -12,15 +12,23 @@ import {
 } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
 
-/** Time between two moves. The longer it is, the more tasks of an owner share one write. */
-const MOVE_MS = 5_000;
+/**
+ * Longest time before an ended task moves into its list. A list is read and written for each move, and with 256 shards an owner seldom has two tasks
+ * that end in one shard within seconds.
+ */
+const MOVE_MS = 30_000;
+/** Time between two looks for lists that are due. */
+const LOOK_MS = 5_000;
+/** Tasks with which a list moves without that wait, so that an owner's entries stay few: a reader of its list reads them all. */
+const MOVED_SOON_MIN = 8;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
 const LISTS_AT_ONCE_MAX = 8;
 const PURGES_AT_ONCE_MAX = 16;
 /** Tries of one move. A conflict is a write of another relay, and a shard has two relays only during a takeover. */
 const MOVE_TRIES_MAX = 4;
 
-type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number };
+/** `sinceMs`: on the clock of `performance.now`. */
+type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number; sinceMs: number };
 
 export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'layouts'>; logger: Logger; moveMs?: number };
 
@@ -37,7 +45,9 @@ export class EndedLists {
 
   constructor(options: EndedListsOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.move(), options.moveMs ?? MOVE_MS);
+    const { moveMs = MOVE_MS } = options;
+    const lookMs = Math.min(moveMs, LOOK_MS);
+    this.#timer = setInterval(() => void this.move(moveMs - lookMs), lookMs);
   }
 
   stop(): void {
@@ -48,7 +58,8 @@ export class EndedLists {
     const { layouts } = this.#options.log;
     const key = listKeyOf(taskId, entry, layouts);
     const prefix = listPrefixOf(taskId, entry, layouts);
-    this.#waiting.set(taskId, { prefix, key, shard: shardOf(taskId, layouts), task: endedTaskOf(taskId, entry), revision });
+    const waiting = { prefix, key, shard: shardOf(taskId, layouts), task: endedTaskOf(taskId, entry), revision };
+    this.#waiting.set(taskId, { ...waiting, sinceMs: performance.now() });
   }
 
   /** The shard has another owner, which finds the entries. */
@@ -56,10 +67,15 @@ export class EndedLists {
     for (const [taskId, waiting] of this.#waiting) if (waiting.shard === shard) this.#waiting.delete(taskId);
   }
 
-  async move(): Promise<void> {
+  /** Moves the lists that have many tasks, or one that has waited for `waitedMs`. */
+  async move(waitedMs: number): Promise<void> {
     if (this.#isMoving || this.#waiting.size === 0) return;
     this.#isMoving = true;
-    const lists = [...Map.groupBy(this.#waiting.values(), ({ prefix }) => prefix)];
+    const dueMs = performance.now() - waitedMs;
+    // A map keeps the order of additions, so the first task of a list has waited longest.
+    const lists = [...Map.groupBy(this.#waiting.values(), ({ prefix }) => prefix)].filter(
+      ([, tasks]) => tasks.length >= MOVED_SOON_MIN || tasks[0]!.sinceMs <= dueMs,
+    );
     for (let at = 0; at < lists.length; at += LISTS_AT_ONCE_MAX) {
       const some = lists.slice(at, at + LISTS_AT_ONCE_MAX);
       await Promise.all(some.map(([prefix, tasks]) => this.#moveList(prefix, tasks)));

@@ -10,19 +10,19 @@ export type OpenTask = { entry: TaskIndexEntry; revision: number };
 export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 /**
  * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be. `known`: the entry
- * as this process wrote it, which saves a read; an outdated one costs a conflict. `isSettled`: called when there is no entry; true if there should be
- * none.
+ * as this process wrote it, or `absent` if it probably does not exist, which saves a read; what is outdated costs a conflict. `isSettled`: called when
+ * there is no entry; true if there should be none.
  */
 export async function storeEntry(
   bucket: KeyValue<TaskIndexEntry>,
   key: string,
   write: IndexWrite,
-  known?: OpenTask,
+  known?: OpenTask | 'absent',
   isSettled: () => Promise<boolean> = async () => false,
 ): Promise<OpenTask | undefined> {
   let expected = known;
   for (let tries = 0; tries < INDEX_TRIES_MAX; tries++) {
-    const found = expected ?? (await read(bucket, key));
+    const found = expected === 'absent' ? undefined : (expected ?? (await read(bucket, key)));
     expected = undefined;
     if (found !== undefined && !replaces(write, found.entry)) return found;
     if (found === undefined && (await isSettled())) return undefined;

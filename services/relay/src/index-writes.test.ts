@@ -80,7 +80,7 @@ test('the changes of a task within the delay lead to one write of the newest ent
   const writes = new IndexWrites(counted);
   const stored = [writes.put('a', entry(1)), writes.put('a', entry(3)), writes.put('a', entry(2))];
   await Promise.all(stored);
-  assert.deepEqual(calls, ['get', 'create']);
+  assert.deepEqual(calls, ['create']);
   assert.deepEqual((await tasks.get('a'))?.value, entry(3));
 });
 
@@ -171,4 +171,24 @@ test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even 
   assert.equal((await tasks.get('asked'))?.value.generation, 3);
   assert.equal(await tasks.get('works'), undefined);
   await works;
+});
+
+test('the entry by id is written without a read: a first one, and later ones of an open task', async () => {
+  const { tasks } = createMemoryLog();
+  const calls: string[] = [];
+  const counted = new Proxy(tasks, {
+    get: (target, name: keyof typeof tasks) => {
+      calls.push(name);
+      return target[name].bind(target);
+    },
+  });
+  const writes = new IndexWrites(counted);
+  await writes.put('a', entry(1));
+  await writes.put('a', ended(2));
+  assert.deepEqual(calls, ['create', 'update']);
+  calls.length = 0;
+  const { revision } = (await tasks.get('a'))!;
+  await writes.put('a', ended(1));
+  assert.equal((await tasks.get('a'))?.revision, revision, 'an earlier entry does not replace a later one');
+  assert.deepEqual(calls, ['create', 'get']);
 });

@@ -1,4 +1,4 @@
-import { isInProgress, isInterrupted } from '@hopline/a2a';
+import { isInProgress, isInterrupted, isTerminal } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-entry.ts';
 
@@ -12,6 +12,8 @@ const INDEX_DELAY_MS = 25;
  * write.
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
+/** Open tasks whose entries by id are known without a read. */
+const KNOWN_TASKS_MAX = 16_384;
 
 /** The entries in the task lists: `open` are those of open tasks, as this relay knows them. */
 export type ListWrites = {
@@ -29,6 +31,11 @@ export class IndexWrites {
   readonly #lists: ListWrites | undefined;
   readonly #waiting = new Map<string, WaitingWrite>();
   readonly #inFlight = new Map<string, Promise<unknown>>();
+  /**
+   * The entries by id of open tasks, as this relay wrote them; undefined while a write is in flight and after one that failed. Those that changed
+   * longest ago are dropped first.
+   */
+  readonly #byId = new Map<string, OpenTask | undefined>();
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
@@ -100,7 +107,15 @@ export class IndexWrites {
     await this.#lists?.store(taskId, write);
     // Only lists show tasks, so the entry by id stays small.
     const { listed: _listed, ...byId } = write;
-    await storeEntry(this.#tasks, taskId, byId);
+    // A task of one turn, as most are, has no entry yet. Without a time of its own the new entry takes that of the stored one.
+    const isFirst = !this.#byId.has(taskId) && write.at !== undefined;
+    const expected = isFirst ? 'absent' : this.#byId.get(taskId);
+    this.#byId.delete(taskId);
+    this.#byId.set(taskId, undefined);
+    const stored = await storeEntry(this.#tasks, taskId, byId, expected);
+    if (stored === undefined || isTerminal(stored.entry.state)) this.#byId.delete(taskId);
+    else this.#byId.set(taskId, stored);
+    if (this.#byId.size > KNOWN_TASKS_MAX) this.#byId.delete(this.#byId.keys().next().value!);
   }
 }
 

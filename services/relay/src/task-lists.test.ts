@@ -63,6 +63,24 @@ test('a task that has ended moves into the list of its owner, and its entry leav
   await relay.stop();
 });
 
+test('a list moves when it has many ended tasks, or when its oldest one has waited long enough', async () => {
+  const log = createMemoryLog();
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const entry = { contextId: 'c', role: ROLE, state: COMPLETED.state, startSeq: 1, generation: 2, at: 1 } as const;
+  const ofShard = (shard: number) =>
+    Array.from({ length: 8_192 }, (_, n) => `t${n}`).filter(id => log.layouts.shardOf(id) === shard);
+  const [many, few] = [ofShard(0).slice(0, 8), ofShard(1).slice(0, 7)];
+  for (const taskId of [...many, ...few]) {
+    const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry);
+    ended.add(taskId, { entry, revision });
+  }
+  await ended.move(60_000);
+  assert.deepEqual(await listed(log), { entries: few.toSorted(), ended: many.toSorted() });
+  await ended.move(0);
+  assert.deepEqual(await listed(log), { entries: [], ended: [...many, ...few].toSorted() });
+});
+
 test('a relay that takes over reads the open tasks of its shards, and moves what its predecessor left', async () => {
   const log = createMemoryLog();
   const own = log.another();
