@@ -7,7 +7,7 @@ import { waitsMostly } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
 import { ProcessorSlots } from './processor-slots.ts';
 import { bundleServices } from './service-bundle.ts';
-import { runStaticChecks } from './static-checks.ts';
+import { ALL_CHECKS, QUICK_CHECKS, runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles, NO_FILES, type TestFiles } from './test-files.ts';
 import { TestReport } from './test-report.ts';
 import { leaveClustersAlone, ON_CLUSTER, runTestFiles, type TestRunOptions, WAITING_FILES_AT_ONCE } from './test-run.ts';
@@ -35,7 +35,8 @@ async function runChecks(): Promise<Totals> {
   // A single file is printed as it goes. Several are printed one by one, because they would mix.
   const isLive = Object.values(found).flat().length === 1;
   const run = { root: ROOT, report, signal: stop.signal, times, isLive };
-  const checked = isFull || isQuick ? await runStaticChecks(ROOT, console.log) : NOTHING;
+  const checks = isFull ? ALL_CHECKS : isQuick ? QUICK_CHECKS : [];
+  const checked = await runStaticChecks(ROOT, console.log, checks);
   if (found.withBroker.length > 1) {
     // A bundle has no coverage of the sources.
     if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);

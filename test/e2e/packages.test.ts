@@ -18,6 +18,8 @@ import { lowestNode, NO_LOWEST_NODE } from '../support/lowest-node.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
 const INSTALL_MS_MAX = 240_000;
+/** Source of an agent that repeats its question. */
+const ECHO = `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`;
 
 /** The public packages as a stranger gets them: packed, and installed by npm into an empty folder. */
 let folder: string;
@@ -45,7 +47,22 @@ before(
   { timeout: INSTALL_MS_MAX },
 );
 
-after(() => rmSync(folder, { recursive: true, force: true }));
+let commandCluster: Promise<Cluster> | undefined;
+
+/** The cluster that the tests of the command share, with the agent `echo`. */
+function clusterOfCommand(): Promise<Cluster> {
+  if (commandCluster === undefined) {
+    const path = join(folder, 'echo.mjs');
+    writeFileSync(path, ECHO);
+    commandCluster = Cluster.start({ agents: [{ name: 'echo', adapter: 'module', path }] });
+  }
+  return commandCluster;
+}
+
+after(async () => {
+  await (await commandCluster)?.[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** A tarball of the packages, and what the command that made them prints about it. */
 type Tarball = { name: string; path: string; files: number };
@@ -96,9 +113,9 @@ test('publint finds nothing wrong with the tarballs', async () => {
 
 test('the types of the tarballs resolve wherever their code does', async () => {
   for (const { name, path } of tarballs) {
-    const checked = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(path))));
     // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;
+    const checked = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(path))));
     assert.ok(checked.types, `${name} has no types`);
     // The packages have only ES modules. `require` loads them from Node 20.19 on; older resolution modes are not supported.
     const problems = checked.problems.filter(
@@ -175,9 +192,7 @@ test('the README of the client, run as it stands, prints the answer', { timeout:
 
 test('the command of the package asks a cluster, and standard output has only the answer', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
-  const echo = { name: 'echo', adapter: 'module', path: join(folder, 'echo.mjs') };
-  writeFileSync(echo.path, `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`);
-  await using cluster = await Cluster.start({ agents: [echo] });
+  const cluster = await clusterOfCommand();
   const bin = join(folder, 'node_modules/.bin/hopline');
   for (const node of nodes()) {
     const { stdout } = await run(node, [bin, 'ask', 'one two'], {
@@ -241,11 +256,10 @@ async function runLine(node: string, line: Line, env: NodeJS.ProcessEnv): Promis
 test('every command of the package runs on the lowest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
   if (!isInstalled(t)) return;
   if (lowest === undefined) t.diagnostic(NO_LOWEST_NODE);
-  const module = `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`;
-  const echo = { name: 'echo', adapter: 'module', path: join(folder, 'commands.mjs') };
-  writeFileSync(echo.path, module);
-  writeFileSync(join(folder, 'commands.ts'), module.replace('(turn)', '(turn: { text: string })'));
-  await using cluster = await Cluster.start({ agents: [echo] });
+  const [module, typed] = [join(folder, 'commands.mjs'), join(folder, 'commands.ts')];
+  writeFileSync(module, ECHO);
+  writeFileSync(typed, ECHO.replace('(turn)', '(turn: { text: string })'));
+  const cluster = await clusterOfCommand();
   const home = mkdtempSync(join(folder, 'home-'));
   mkdirSync(join(home, 'logs'));
   writeFileSync(join(home, 'logs/relay-1.log'), `${JSON.stringify({ level: 30, time: Date.now(), msg: 'ready' })}\n`);
@@ -303,10 +317,8 @@ test('every command of the package runs on the lowest Node that it declares and 
         { args: ['layout', '2/3'], code: 2 },
       ],
       agent: [
-        { args: ['agent', echo.path, '--name', `other-${index}`], until: /other/ },
-        isLowest
-          ? { args: ['agent', join(folder, 'commands.ts')], code: 2 }
-          : { args: ['agent', join(folder, 'commands.ts'), '--name', 'typed'], until: /typed/ },
+        { args: ['agent', module, '--name', `other-${index}`], until: /other/ },
+        isLowest ? { args: ['agent', typed], code: 2 } : { args: ['agent', typed, '--name', 'typed'], until: /typed/ },
       ],
       new: [{ args: ['new', 'agent', `made-${index}`, '--packages', 'tarballs'], prints: /is ready/ }],
       completion: ['bash', 'zsh', 'fish'].map(shell => ({ args: ['completion', shell], prints: /hopline/ })),

@@ -45,10 +45,9 @@ const supervisor = (file: string) => `services/supervisor/src/${file}`;
 
 /** From a2a.raw to the pipeline of a task. */
 const INPUT_TO_PIPELINE: readonly PathStep[] = [
-  { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
+  { file: jetstream('pull-inbox.ts'), does: 'receives the stored message, and reads its sequence and time', over: 'a2a.raw' },
   { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
-  { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
-  { file: jetstream('inputs.ts'), does: 'decodes the record', via: [jetstream('ordered-reader.ts')] },
+  { file: jetstream('inputs.ts'), does: 'decodes the record' },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
   { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
   { file: fold('task-inputs.ts'), does: 'skips what is folded already' },
@@ -57,8 +56,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 42,
-  executedMax: 70,
+  filesMax: 40,
+  executedMax: 68,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -73,9 +72,8 @@ export const TOKEN_PATH: TokenPath = {
     { file: jetstream('inputs.ts'), does: 'names the subject' },
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
-    { file: jetstream('pull-inbox.ts'), does: 'receives the stored message', over: 'a2a.raw' },
+    { file: jetstream('pull-inbox.ts'), does: 'receives the stored message, and reads its sequence and time', over: 'a2a.raw' },
     { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
-    { file: jetstream('delivery.ts'), does: 'reads its sequence and time' },
     { file: events('decode-input.ts'), does: 'decodes the record' },
     { file: relay('shard.ts'), does: 'passes it to the pipeline of its task' },
     { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
@@ -93,7 +91,7 @@ export const TOKEN_PATH: TokenPath = {
     { file: task('decision.ts'), does: 'makes the fact' },
     { file: task('evolve.ts'), does: 'applies it to the aggregate in the record' },
     { file: jetstream('facts.ts'), does: 'appends the record, fenced by the expected sequence' },
-    { file: jetstream('compact-record.ts'), does: 'leaves out what the record repeats' },
+    { file: jetstream('codec.ts'), does: 'leaves out what the record repeats' },
     { file: jetstream('facts.ts'), does: 'decodes the republished record', over: 'a2a.live' },
     { file: log('follow.ts'), does: 'splices stored and live records' },
     { file: log('read-task.ts'), does: 'merges facts that were copied forward' },

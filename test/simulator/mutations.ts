@@ -216,7 +216,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'the end of another stream group': {
     themes: ['groups'],
-    foundBy: 47,
+    foundBy: 9,
     breaks: /^everything ends|^a viewer|^an acknowledged|^a stored cancel|^a repeated notification|^notifications/,
     edits: [
       {
@@ -228,7 +228,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a late write of the index': {
     themes: ['late writes'],
-    foundBy: 185,
+    foundBy: 32,
     // Few runs fence a relay between its write of a fact and that of the index.
     seedsMax: 250,
     breaks: /^the index shows/,

@@ -217,19 +217,25 @@ test('a client that trickles its export frees its place after exportReadMsMax, a
 
 test('a slow client reads a large export to its end', { timeout: 60_000 }, async t => {
   const lines = Array.from({ length: 64 }, () => 'x'.repeat(512 * 1024));
+  const linesBytes = 64 * 512 * 1024;
   const exportTask = async () => Readable.from(lines);
   const { rig, taskId } = await rigWith(t, { exportReadMsMax: STALL_MS }, exportTask);
   const startedAt = performance.now();
   const socket = ask(t, rig, taskId);
   let bytes = 0;
+  // Waits until its time to have read so much, so that a client that a busy machine has delayed reads the rest faster. A fixed wait after
+  // each chunk would add up to a client that is too slow.
+  const endMs = 2 * STALL_MS;
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
+    const aheadMs = (bytes / linesBytes) * endMs - (performance.now() - startedAt);
+    if (aheadMs <= 0) return;
     socket.pause();
-    setTimeout(() => socket.resume(), 10);
+    setTimeout(() => socket.resume(), aheadMs);
   });
   socket.resume();
   await once(socket, 'close');
-  assert.ok(bytes > 64 * 512 * 1024, `${bytes} bytes`);
+  assert.ok(bytes > linesBytes, `${bytes} bytes`);
   assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than exportReadMsMax');
 });
 

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '@hopline/a2a';
 import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
-import { type CardKeyOf, verifyAgentCard } from '@hopline/agent-card/verify';
+import type { CardKeyOf } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
@@ -40,6 +40,8 @@ export async function readCard(transport: Transport, options: RequestOptions): P
 
 /** Throws INVALID_AGENT_RESPONSE when no signature of the card is valid under a key of `keyOf`. */
 export async function verifiedCard({ json, url }: Card, keyOf: CardKeyOf): Promise<Card> {
+  // Loaded here, because it takes a library of cryptography with it, and most clients and commands verify no card.
+  const { verifyAgentCard } = await import('@hopline/agent-card/verify');
   const { signed, kid, whole } = await verifyAgentCard(json, keyOf);
   return { ...cardOf(signed, url), signature: { kid, whole } };
 }

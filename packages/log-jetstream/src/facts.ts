@@ -36,8 +36,7 @@ import {
   MESSAGE_ID,
 } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { HistoryMessage } from './delivery.ts';
-import { HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtent, readExtents } from './retention.ts';
 import { retry } from './retry.ts';

@@ -1,11 +1,13 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
 import { type BatchGets, LAG_RETRY_MS, type StoredMessage } from './batch-get.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryMessage, parseDelivery } from './delivery.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
-import { type PullEnd, PullInbox } from './pull-inbox.ts';
+import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
 import { pause } from './retry.ts';
 import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
+
+/** A message of the history, from a consumer or from a direct get. */
+export type HistoryMessage = Pick<Delivery, 'msg' | 'seq' | 'storedAt'>;
 
 /**
  * Reads the messages of a subject in pages. A page takes one direct get; where the server (before 2.11) or the permissions of the user do not
@@ -217,9 +219,8 @@ export class HistoryReader {
     const { name, pending } = await openConsumer(connection, reading);
     const reached = Promise.withResolvers<PullEnd>();
     let consumerSeq = 0;
-    const inbox = new PullInbox(connection, stream, name, msg => {
-      const delivery = parseDelivery(msg);
-      if (delivery?.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
+    const inbox = new PullInbox(connection, stream, name, delivery => {
+      if (delivery.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
       consumerSeq += 1;
       onDelivery(delivery);
       if (delivery.seq >= tail) reached.resolve('full');

@@ -10,8 +10,7 @@ import {
 } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { HistoryMessage } from './delivery.ts';
-import { HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtents } from './retention.ts';

@@ -13,10 +13,10 @@ import { nuid } from '@nats-io/nats-core';
 import type { BatchGets, StoredMessage } from './batch-get.ts';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { Delivery } from './delivery.ts';
 import type { EntryCheck } from './entry-checks.ts';
 import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
+import type { Delivery } from './pull-inbox.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 

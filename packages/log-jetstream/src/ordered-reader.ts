@@ -2,8 +2,7 @@ import { backoffMs, LogUnavailable } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
-import { type Delivery, parseDelivery } from './delivery.ts';
-import { PullInbox } from './pull-inbox.ts';
+import { type Delivery, PullInbox } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
 import { pause, type RetryOptions, retry } from './retry.ts';
 
@@ -137,10 +136,9 @@ class DisposableConsumer {
   async open(): Promise<void> {
     const { name } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
     this.#name = name;
-    this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, msg => {
-      const delivery = parseDelivery(msg);
-      if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
-      if (this.#lost || !delivery) return;
+    this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, delivery => {
+      if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
+      if (this.#lost) return;
       this.#consumerSeq += 1;
       this.#buffer.push(delivery);
       this.#wake?.();

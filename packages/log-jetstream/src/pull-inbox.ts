@@ -1,11 +1,21 @@
 import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 
-/**
- * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`
- * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
- * each request ended.
- */
+/** A message from a consumer, with the delivery metadata of its reply subject. */
+export type Delivery = {
+  msg: Msg;
+  /** Stream sequence. */
+  seq: number;
+  /** 1, 2, 3, … per consumer: a gap is a lost message. */
+  consumerSeq: number;
+  /** Delivery count of this message, 1-based. */
+  deliveries: number;
+  /** Epoch milliseconds at which the stream stored the message. */
+  storedAt: number;
+  /** Messages for the consumer that were not delivered yet. */
+  pending: number;
+};
+
 /**
  * `heartbeatMs`: the server shows that often that it still has the request, and how many messages its consumer has sent, so that a long one is found
  * lost as soon as a short one. Only for a consumer that only this inbox pulls from.
@@ -24,12 +34,17 @@ export type PullEnd = 'full' | 'expired' | 'bytes' | 'lost';
  */
 const GRACE_MS = 1_000;
 
+/**
+ * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`
+ * refills at three quarters and keeps recreated consumers for 5 minutes; here the reader decides when to pull, and learns how
+ * each request ended.
+ */
 export class PullInbox {
   readonly #connection: Connection;
   readonly #subject: string;
   readonly #inbox: string;
   readonly #subscription: Subscription;
-  readonly #onMessage: (msg: Msg) => void;
+  readonly #onDelivery: (delivery: Delivery) => void;
   readonly #removeDisconnectListener: () => void;
   #left = 0;
   #received = 0;
@@ -39,12 +54,12 @@ export class PullInbox {
   #hasHeartbeats = false;
   #closing: Promise<void> | undefined;
 
-  constructor(connection: Connection, stream: string, consumer: string, onMessage: (msg: Msg) => void) {
+  constructor(connection: Connection, stream: string, consumer: string, onDelivery: (delivery: Delivery) => void) {
     this.#connection = connection;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = connection.createInbox();
-    this.#onMessage = onMessage;
-    const onMsg = (msg: Msg) => (msg.subject === this.#inbox ? this.#onStatus(msg) : this.#onDelivery(msg));
+    this.#onDelivery = onDelivery;
+    const onMsg = (msg: Msg) => (msg.subject === this.#inbox ? this.#onStatus(msg) : this.#onMessage(msg));
     this.#subscription = connection.subscribe(this.#inbox, onMsg, () => this.#finish('lost'));
     this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
   }
@@ -85,11 +100,14 @@ export class PullInbox {
     else this.#subscription.unsubscribe();
   }
 
-  #onDelivery(msg: Msg): void {
+  #onMessage(msg: Msg): void {
     this.#left -= 1;
     this.#received += 1;
     if (this.#hasHeartbeats) this.#timer?.refresh();
-    this.#onMessage(msg);
+    const delivery = parseDelivery(msg);
+    // The server delivers only with such a reply subject, so the reader must not count on what follows.
+    if (delivery === undefined) this.#finish('lost');
+    else this.#onDelivery(delivery);
     if (this.#left === 0) this.#finish('full');
   }
 
@@ -117,4 +135,51 @@ export class PullInbox {
     this.#end = undefined;
     resolve?.(end);
   }
+}
+
+const NANO_DIGITS_OF_MS = 6;
+const PREFIX = '$JS.ACK.';
+const DOT = 46;
+const ZERO = 48;
+/**
+ * Positions at which the tokens of the current subject begin. The array is reused, because a reader of the whole log parses one subject per
+ * message.
+ */
+const starts: number[] = [];
+
+/**
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumerSeq>.<nanoseconds>.<pending>`, or with `<domain>.<account>` after ACK
+ * and a random token at the end (written by newer servers, 2.15 by default). Undefined for anything else.
+ */
+export function parseDelivery(msg: Msg): Delivery | undefined {
+  const { reply } = msg;
+  if (reply?.startsWith(PREFIX) !== true) return undefined;
+  let tokens = 0;
+  starts[tokens++] = 0;
+  for (let index = PREFIX.length - 1; index < reply.length; index++)
+    if (reply.charCodeAt(index) === DOT) starts[tokens++] = index + 1;
+  // `$JS` and `ACK` are one token here.
+  const at = tokens === 8 ? 3 : tokens >= 10 ? 5 : undefined;
+  if (at === undefined) return undefined;
+  starts[tokens] = reply.length + 1;
+  const numberAt = (token: number, cut = 0) => digits(reply, starts[token]!, starts[token + 1]! - 1 - cut);
+  return {
+    msg,
+    deliveries: numberAt(at),
+    seq: numberAt(at + 1),
+    consumerSeq: numberAt(at + 2),
+    storedAt: numberAt(at + 3, NANO_DIGITS_OF_MS),
+    pending: numberAt(at + 4),
+  };
+}
+
+/** NaN for anything but digits. */
+function digits(text: string, start: number, end: number): number {
+  let value = 0;
+  for (let index = start; index < end; index++) {
+    const digit = text.charCodeAt(index) - ZERO;
+    if (digit < 0 || digit > 9) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
 }

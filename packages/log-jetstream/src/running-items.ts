@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts';
-import type { Delivery } from './delivery.ts';
 import { inProgress, later } from './item-replies.ts';
+import type { Delivery } from './pull-inbox.ts';
 
 /** Keep-alives within unclaimedWaitMs, so that one or two may be lost. */
 const KEEP_ALIVES_PER_WAIT = 3;

@@ -10,7 +10,7 @@ import {
 } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { hasFirstSeq, hasStreamMetadata } from './capabilities.ts';
-import { COMPACT_VERSION } from './compact-record.ts';
+import { COMPACT_VERSION } from './codec.ts';
 import type { Connection } from './connection.ts';
 import {
   descriptionOf,

@@ -4,8 +4,8 @@ import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import { hasFilterLists } from './capabilities.ts';
 import { idOf } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { parseDelivery } from './delivery.ts';
 import { deleteConsumer } from './ordered-reader.ts';
+import { parseDelivery } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
 
 /**

@@ -10,11 +10,10 @@ import {
   type Slot,
 } from '@hopline/log';
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
-import { type Msg, nanos } from '@nats-io/nats-core';
+import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
-import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
-import { PullInbox } from './pull-inbox.ts';
+import { type Delivery, PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
@@ -83,7 +82,8 @@ export class WorkConsumer {
   /** Pulls until a request is lost, or until it is withdrawn because other queues have taken the slots. */
   async #pull(): Promise<'lost' | 'withdrawn'> {
     const { slots, queue, ended } = this.#options;
-    const inbox = new PullInbox(this.#connection, this.#connection.names.workStream, this.#name, msg => this.#start(msg));
+    const { workStream } = this.#connection.names;
+    const inbox = new PullInbox(this.#connection, workStream, this.#name, delivery => this.#start(delivery));
     const asksForMore = () => inbox.left > Math.max(0, slots.room(queue));
     let withdrawn = false;
     let timer: NodeJS.Timeout | undefined;
@@ -129,7 +129,7 @@ export class WorkConsumer {
     return ended.aborted ? 0 : Math.max(1, Math.floor(slots.room(queue) / QUEUES.length));
   }
 
-  #start(msg: Msg): void {
+  #start(delivery: Delivery): void {
     this.#failures = 0;
     const { slots, queue, ended } = this.#options;
     const slot = slots.reserve(queue);
@@ -140,7 +140,7 @@ export class WorkConsumer {
       const { newest: _newest, ...rest } = job;
       await this.#handler({ ...(waits ? rest : job), leaveSlot: () => slot.release() });
     };
-    const job = runItem(this.#connection, msg, this.#options, inSlot).finally(() => {
+    const job = runItem(this.#connection, delivery, this.#options, inSlot).finally(() => {
       slot.release();
       this.#jobs.delete(job);
     });

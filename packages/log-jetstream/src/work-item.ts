@@ -13,12 +13,11 @@ import {
   Requeued,
   Superseded,
 } from '@hopline/log';
-import type { Msg } from '@nats-io/nats-core';
 import { decodeTrace, decodeWork, isLaterWork } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { type Delivery, parseDelivery } from './delivery.ts';
 import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
 import { CLAIM_MS } from './options.ts';
+import type { Delivery } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
@@ -42,12 +41,11 @@ export type ItemOptions = DeliveryBounds & {
 /** Runs the handler on one delivered item and settles it. Never rejects. */
 export async function runItem(
   connection: Connection,
-  msg: Msg,
+  delivery: Delivery,
   options: ItemOptions,
   handler: (job: Job) => Promise<void>,
 ): Promise<void> {
-  const delivery = parseDelivery(msg);
-  if (!delivery) return;
+  const { msg, seq } = delivery;
   const work = decodeWork(msg.data);
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
@@ -57,7 +55,6 @@ export async function runItem(
     return;
   }
   const { running } = options;
-  const { seq } = delivery;
   if (running.has(seq)) {
     // The handler of an earlier delivery still runs: its keep-alives were lost while the server was unavailable. It continues with the new
     // delivery.

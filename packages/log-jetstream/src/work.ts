@@ -14,11 +14,11 @@ import {
 import { encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { DeadWorkers } from './dead-workers.ts';
-import type { Delivery } from './delivery.ts';
 import type { Queue } from './names.ts';
 import { OpenQueues, QueueReports } from './open-queues.ts';
 import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
+import type { Delivery } from './pull-inbox.ts';
 import { QueuePlaces } from './queue-places.ts';
 import type { RequeueCounts } from './requeues.ts';
 import { pause, retry } from './retry.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Msg } from '@nats-io/nats-core';
-import { parseDelivery } from './delivery.ts';
+import { parseDelivery } from './pull-inbox.ts';
 import { ackSubjects, isWorkerEntry, namesLater, workerEntry } from './worker-entry.ts';
 
 const delivery = (reply: string) => parseDelivery({ reply } as Msg)!;

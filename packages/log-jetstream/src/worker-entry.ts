@@ -1,6 +1,6 @@
 import type { Role } from '@hopline/events';
-import type { Delivery } from './delivery.ts';
 import { consumerName, QUEUES } from './names.ts';
+import type { Delivery } from './pull-inbox.ts';
 
 /**
  * A worker's entry in the bucket of requeues: the items that it runs. When it is dead, another worker of the role queues them

@@ -3,8 +3,8 @@ import { type Role, workerAnswerSubject, workerSubject, workersSubject } from '@
 import { type KeyValue, LogConflict } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
-import type { Delivery } from './delivery.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
+import type { Delivery } from './pull-inbox.ts';
 import type { RunningItems } from './running-items.ts';
 import {
   CLAIMED_ITEMS_MAX,

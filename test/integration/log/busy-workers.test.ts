@@ -31,7 +31,25 @@ async function open(t: TestContext) {
   const nc = await connect({ servers: nats.url });
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);
-  return { proxy, openLog, direct: nats.url, jsm, consumer: () => jsm.consumers.info(WORK_STREAM, CONSUMER) };
+  const consumers = async () => {
+    const all = [];
+    for await (const info of jsm.consumers.list(WORK_STREAM)) all.push(info);
+    return all;
+  };
+  return {
+    proxy,
+    openLog,
+    direct: nats.url,
+    jsm,
+    consumer: () => jsm.consumers.info(WORK_STREAM, CONSUMER),
+    /** Whether a worker waits for the next item of every queue that is open, of which there must be so many. */
+    isWaiting: async (queues: number) => {
+      const all = await consumers();
+      return all.length === queues && all.every(({ num_waiting }) => num_waiting > 0);
+    },
+    /** Items that the server has delivered and that are not settled. */
+    held: async () => (await consumers()).reduce((sum, { num_ack_pending }) => sum + num_ack_pending, 0),
+  };
 }
 
 test('an item that arrives after its worker was stopped does not run, and does not count as an attempt', {
@@ -71,8 +89,9 @@ test('an item that arrives after its worker was stopped does not run, and does n
 test('an item that waited for a slot begins without the record that came with it, which may be old by then', {
   timeout: 60_000,
 }, async t => {
-  const { openLog } = await open(t);
+  const { proxy, openLog, direct, isWaiting, held } = await open(t);
   const log = await openLog();
+  const other = await openLog(ACK_WAIT_MS, direct);
   const stop = new AbortController();
   const jobs: { job: Job; end: () => void }[] = [];
   const taking = log.work.take(ROLE, { slots: 1, signal: stop.signal }, async job => {
@@ -86,7 +105,7 @@ test('an item that waited for a slot begins without the record that came with it
     const id = `${owner.tenant}-${round}`;
     const record = factRecord(id, 1);
     const newest = { seq: 7, record: { ...record, aggregate: { ...record.aggregate, at: Date.now() } } };
-    return log.work.request(ROLE, { ...workItem(id), owner, newest }, { id });
+    return other.work.request(ROLE, { ...workItem(id), owner, newest }, { id });
   };
   const endAll = async () => {
     for (let ended = 0; ended < owners.size; ended += 1) {
@@ -99,9 +118,12 @@ test('an item that waited for a slot begins without the record that came with it
   await Promise.all([...owners.values()].map(owner => request(owner, 'first')));
   await endAll();
   jobs.length = 0;
-  // By then the worker waits for each of the queues.
-  await pause(500);
+  await until(() => isWaiting(owners.size + 1), 'the worker waits for each of the queues');
+  // All items arrive together: one that came after the end of the first would not wait for the slot.
+  proxy.freeze();
   await Promise.all([...owners.values()].map(owner => request(owner, 'second')));
+  await until(async () => (await held()) === owners.size, 'the delivery of all items');
+  proxy.thaw();
   await endAll();
   assert.deepEqual(
     jobs.map(({ job }) => job.newest?.seq),
@@ -112,7 +134,7 @@ test('an item that waited for a slot begins without the record that came with it
 });
 
 test('a worker holds at most one item of each queue that it cannot run yet', { timeout: 60_000 }, async t => {
-  const { openLog, jsm } = await open(t);
+  const { openLog, held } = await open(t);
   const log = await openLog();
   const stop = new AbortController();
   const taking = log.work.take(ROLE, { slots: QUEUES, signal: stop.signal }, async () => {
@@ -120,14 +142,11 @@ test('a worker holds at most one item of each queue that it cannot run yet', { t
       stop.signal.addEventListener('abort', () => reject(new Requeued('stopping')), { once: true }),
     );
   });
-  // Afterwards the worker waits for each of the queues.
-  await pause(500);
   const owners = Array.from({ length: 10 * QUEUES }, (_, n) => ({ tenant: `${n}` }));
   await Promise.all(owners.map((owner, n) => log.work.request(ROLE, { ...workItem(`t-${n}`), owner }, { id: `t-${n}` })));
+  await until(async () => (await held()) >= QUEUES, 'an item in each slot');
   await pause(300);
-  let held = 0;
-  for await (const { num_ack_pending } of jsm.consumers.list(WORK_STREAM)) held += num_ack_pending;
-  assert.ok(held >= QUEUES && held <= 2 * QUEUES, `${held} items`);
+  assert.ok((await held()) <= 2 * QUEUES, `${await held()} items`);
   stop.abort();
   await taking;
 });

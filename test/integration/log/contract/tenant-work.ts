@@ -98,14 +98,24 @@ export const tenantWorkCases: Case[] = [
       const queues = new Map(range(1, 100).map(n => [tenantQueueOf({ tenant: `t-${n}`, subject: 's' }), `t-${n}`]));
       const owners = [...queues.values()].map(tenant => ({ tenant, subject: 's' }));
       const abort = new AbortController();
+      // A worker serves a queue from its first item on, so each queue gets one that ends at once.
+      let [opened, isHolding] = [0, false];
       const begun: string[] = [];
       const stopped = log.work.take(role, { slots: 2, signal: abort.signal }, async ({ work }) => {
+        if (!isHolding) {
+          opened += 1;
+          return;
+        }
         begun.push(work.taskId);
         await untilAborted(abort.signal);
       });
+      await Promise.all(owners.map(owner => request(log, role, owner)));
+      await until(() => opened === owners.length, 'an item of each queue');
       // By now the worker waits for each of the queues.
       await pause(500);
+      isHolding = true;
       await Promise.all(owners.map(owner => request(log, role, owner)));
+      await until(() => begun.length >= 2, 'an item in each slot');
       await pause(150);
       assert.equal(begun.length, 2);
       abort.abort();

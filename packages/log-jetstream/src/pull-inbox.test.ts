@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Msg } from '@nats-io/nats-core';
-import { parseDelivery } from './delivery.ts';
+import { parseDelivery } from './pull-inbox.ts';
 
 const of = (reply: string | undefined) => {
   const parsed = parseDelivery({ reply } as Msg);
