@@ -1,6 +1,8 @@
-import { A2AError, DIALECTS, type Message, type Operation } from '@hopline/a2a';
+import { A2AError, DIALECTS, type Message, type Operation, type Task } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
 import type { AgentScript } from '../support/agents/scripted-agent.ts';
+import type { Operation as Recorded } from '../support/history/history.ts';
+import { refusalOf, StreamRecord } from '../support/history/stream-record.ts';
 import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
 import { Connection } from './connection.ts';
@@ -27,9 +29,18 @@ export type TaskPlan = {
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
 };
 
+/** The server runs without authentication, so all clients are one caller. */
+const CALLER = 'everyone';
 /** A response that takes longer is abandoned by the client. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
+
+/** A request without a stream, and how it ended. `code`: `ok`, an error code, or the end of the connection. */
+type Exchange = {
+  code: string;
+  result: unknown;
+  times: Pick<Recorded<Task>, 'client' | 'caller' | 'replica' | 'begunAt' | 'endedAt'>;
+};
 
 export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };
 
@@ -44,6 +55,8 @@ export class Client {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
+  /** Its requests, and what came back. */
+  readonly history: Recorded<Task>[] = [];
   /** What the client is doing, for reports. */
   activity = 'waits to start';
 
@@ -114,7 +127,16 @@ export class Client {
       }
       if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
       const message = this.#message(turn);
-      const sent = await this.#until('send', { message, configuration: { returnImmediately: true } });
+      const { messageId } = message;
+      const { taskId } = this;
+      const sent = await this.#until(
+        'send',
+        { message, configuration: { returnImmediately: true } },
+        ({ code, result, times }) => {
+          const shown = code === 'ok' ? { task: (result as { task: Task }).task } : refusalOf(code);
+          this.history.push({ ...times, kind: 'send', messageId, contextId: this.#contextId, taskId, result: shown });
+        },
+      );
       if (sent === 'refused') return;
       this.acknowledged.push(message.messageId);
       while (viewer.state === 'TASK_STATE_INPUT_REQUIRED') await this.#deps.clock.sleep(50);
@@ -135,19 +157,34 @@ export class Client {
   }
 
   async #cancelNow(): Promise<void> {
-    if ((await this.#until('cancel', { id: this.taskId })) === 'acknowledged') this.cancelAcknowledgedAt = this.#deps.clock.nowMs;
+    const taskId = this.taskId!;
+    const canceled = await this.#until('cancel', { id: taskId }, ({ code, result, times }) => {
+      const shown = code === 'ok' ? { task: result as Task } : refusalOf(code);
+      this.history.push({ ...times, kind: 'cancel', taskId, result: shown });
+    });
+    if (canceled === 'acknowledged') this.cancelAcknowledgedAt = this.#deps.clock.nowMs;
   }
 
   /** Repeats a request until it is acknowledged, or refused because the task is over. */
-  async #until(operation: Operation, params: object): Promise<'acknowledged' | 'refused'> {
+  async #until(
+    operation: Operation,
+    params: object,
+    onExchange: (exchange: Exchange) => void = () => {},
+  ): Promise<'acknowledged' | 'refused'> {
     for (;;) {
       this.activity = `sends ${operation}`;
-      const result = await this.#call(operation, params);
-      this.#deps.trace.add(this.plan.name, operation, result);
-      if (result === 'ok') return 'acknowledged';
-      if (['UNSUPPORTED_OPERATION', 'TASK_NOT_CANCELABLE'].includes(result)) return 'refused';
+      const exchange = await this.#call(operation, params);
+      onExchange(exchange);
+      const { code } = exchange;
+      this.#deps.trace.add(this.plan.name, operation, code);
+      if (code === 'ok') return 'acknowledged';
+      if (refusalOf(code) === 'ended') return 'refused';
       await this.#deps.clock.sleep(RETRY_MS);
     }
+  }
+
+  get #contextId(): string {
+    return `${this.plan.name}-context`;
   }
 
   #message(turn: number): Message {
@@ -156,7 +193,7 @@ export class Client {
     return {
       messageId: `${name}-m${turn + 1}`,
       role: 'ROLE_USER',
-      contextId: `${name}-context`,
+      contextId: this.#contextId,
       ...(this.taskId !== undefined && turn > 0 && { taskId: this.taskId }),
       parts: [{ text: `please ${agents.join(' and ')}` }],
       metadata: { scripts, ...(agents.length === 1 && { agent: agents[0] }) },
@@ -179,9 +216,12 @@ export class Client {
     const ingress = this.#ingress();
     if (ingress === undefined) return 'no ingress';
     let frames = 0;
+    const begunAt = clock.nowMs;
+    const record = new StreamRecord();
     const connection = new Connection(clock, ingress, frame => {
       frames += 1;
       viewer.add(frame);
+      record.add(frame, viewer, clock.nowMs);
       trace.add(viewer.name, frame.kind, 'cursor' in frame ? frame.cursor : `${frame.from}-${frame.to}`);
       if (frames >= leavesAfter) connection.leave();
     });
@@ -196,23 +236,41 @@ export class Client {
     const end = await Promise.race([failed, connection.over]);
     impatience.clear();
     trace.add(viewer.name, operation, end);
+    const what =
+      operation === 'subscribe'
+        ? ({ kind: 'subscribe', taskId: this.taskId!, cursor } as const)
+        : ({ kind: 'send', messageId: this.#message(0).messageId, contextId: this.#contextId } as const);
+    this.history.push(...record.operations(this.#timesOf(ingress, begunAt, clock.nowMs), what, end));
     return end;
   }
 
-  async #call(operation: Operation, params: object): Promise<string> {
+  async #call(operation: Operation, params: object): Promise<Exchange> {
     const { clock } = this.#deps;
     const ingress = this.#ingress();
-    if (ingress === undefined) return 'no ingress';
+    const begunAt = clock.nowMs;
+    if (ingress === undefined) return { code: 'no ingress', result: undefined, times: this.#timesOf(ingress, begunAt) };
     const connection = new Connection(clock, ingress, () => {});
     const impatience = clock.after(RESPONSE_MS_MAX, () => connection.leave());
-    const result = this.#request(ingress, operation, params, connection, undefined).then(() => 'ok', codeOf);
-    const end = await Promise.race([result, connection.over]);
+    const answered = this.#request(ingress, operation, params, connection, undefined).then(
+      result => ({ code: 'ok', result }),
+      error => ({ code: codeOf(error), result: undefined }),
+    );
+    const over = connection.over.then(code => ({ code, result: undefined }));
+    const { code, result } = await Promise.race([answered, over]);
     impatience.clear();
-    return end;
+    const isCertain = code === 'ok' || refusalOf(code) !== undefined;
+    return { code, result, times: this.#timesOf(ingress, begunAt, isCertain ? clock.nowMs : undefined) };
+  }
+
+  /** Without its end a request may take effect at any time. */
+  #timesOf(ingress: Incarnation | undefined, begunAt: number, endedAt = Number.POSITIVE_INFINITY) {
+    const replica = ingress?.process.name ?? 'no ingress';
+    return { client: this.plan.name, caller: CALLER, replica, begunAt, endedAt };
   }
 
   #request(ingress: Incarnation, operation: Operation, params: object, connection: Connection, cursor: string | undefined) {
     const { clock } = this.#deps;
+    let shown: string | undefined;
     const request = {
       binding: 'jsonrpc' as const,
       dialect: DIALECTS['1.0'],
@@ -222,15 +280,19 @@ export class Client {
       cursor,
       closed: connection.signal,
       isClientGone: () => connection.signal.aborted,
-      encode: () => Buffer.alloc(0),
+      encode: (result: unknown) => {
+        shown = JSON.stringify(result);
+        return Buffer.alloc(0);
+      },
       openSink: () => connection,
     };
-    return new Promise((resolve, reject) => {
+    return new Promise<unknown>((resolve, reject) => {
       // A frozen process reads the request when it continues.
       clock.as(ingress.process, () =>
         clock.after(1, () => {
           if (connection.signal.aborted) return;
-          runOperation(ingress.servers![this.plan.profile], operation, request).then(resolve, reject);
+          const answered = runOperation(ingress.servers![this.plan.profile], operation, request);
+          answered.then(() => resolve(shown === undefined ? undefined : JSON.parse(shown)), reject);
         }),
       );
     });

@@ -2,6 +2,8 @@ import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { LANES_BYTES_MAX } from '@hopline/task';
+import { placeHistory } from '../support/history/place-history.ts';
+import { verifyHistory } from '../support/history/verify-history.ts';
 import {
   historyOf,
   type Report,
@@ -61,9 +63,25 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
   }
+  verifyOperations(evidence, histories, report);
   await verifyReplay(evidence, report);
   verifyBounds(evidence, histories, report);
   return violations;
+}
+
+/** How long an ingress may show facts that the log has lost, and a relay may take to fold their inputs again, in milliseconds. */
+const REFOLD_MS_MAX = 20_000;
+
+/** Judges what the clients saw. */
+function verifyOperations({ clients, scenario }: RunEvidence, histories: ReadonlyMap<Client, TaskHistory>, report: Report): void {
+  const logged = new Map([...histories.values()].map(history => [history.aggregate.taskId, history]));
+  const losses = scenario.faults
+    .filter(({ kind }) => kind === 'lose facts')
+    .map(({ at }) => ({ startedAt: at, endedAt: at + REFOLD_MS_MAX }));
+  const finalStates = new Map([...logged].map(([taskId, { aggregate }]) => [taskId, aggregate.state]));
+  const recorded = clients.flatMap(({ history }) => history);
+  const placed = placeHistory(recorded, taskId => logged.get(taskId)?.facts, losses.length > 0, report);
+  verifyHistory(placed, { losses, finalStates }, report);
 }
 
 /** The facts of every task must follow from its inputs, whichever relays died between them. */

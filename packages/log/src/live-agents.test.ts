@@ -47,6 +47,19 @@ test('an agent without heartbeats is not listed until its next one', async t => 
   await until(() => directory.list().length === 1);
 });
 
+test('the time since the last heartbeat is known for each registered agent', async t => {
+  const { log, clock, directory } = await followedAgents(t);
+  await log.agents.put('a.1', agent('a'));
+  await until(() => directory.isLive('a'));
+  clock.now = AGENT_SILENCE_MS_MAX + 1;
+  await log.agents.put('b.1', agent('b'));
+  await until(() => directory.isLive('b'));
+  clock.now += 100;
+  assert.equal(directory.msSinceSeenOf('a'), AGENT_SILENCE_MS_MAX + 101);
+  assert.equal(directory.msSinceSeenOf('b'), 100);
+  assert.equal(directory.msSinceSeenOf('unknown'), Number.POSITIVE_INFINITY);
+});
+
 test('an agent that stopped in order counts as seen a moment ago; one may have stopped before the registry was read', async t => {
   const { log, clock, directory } = await followedAgents(t);
   clock.now = 300;

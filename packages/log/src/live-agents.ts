@@ -93,6 +93,12 @@ export class LiveAgents {
     return this.#now() - this.#seenAtMs;
   }
 
+  /** Milliseconds since the newest heartbeat of one agent; infinite if the agent is not registered, e.g. because it stopped in order. */
+  msSinceSeenOf(name: string): number {
+    const seenAtMs = this.#registered(name)?.seenAtMs;
+    return seenAtMs === undefined ? Number.POSITIVE_INFINITY : this.#now() - seenAtMs;
+  }
+
   /** Live agents by name. */
   list(): RegisteredAgent[] {
     return this.all().filter(({ isLive }) => isLive);

@@ -14,16 +14,22 @@ export type AgentWait = {
 
 /**
  * Resolves with the live agents. Waits while there are none, and longer if one was (or may have been) there a moment ago, because it may
- * return.
+ * return. Also waits for the agent that the client names (`named`) if it was there a moment ago: after an outage of the registry the
+ * agents come back one by one.
  */
 export async function atLeastOneAgent(
-  agents: Pick<LiveAgents, 'list' | 'msSinceSeen'>,
+  agents: Pick<LiveAgents, 'list' | 'msSinceSeen' | 'msSinceSeenOf'>,
   { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,
   signal: AbortSignal,
+  named?: string,
 ): Promise<AgentEntry[]> {
   const until = performance.now() + (agents.msSinceSeen() < waitMs ? waitMs : Math.min(firstMs, waitMs));
-  while (agents.list().length === 0 && performance.now() < until && !signal.aborted) {
-    await sleepUnlessAborted(POLL_MS, signal);
-  }
+  const isMissing = () => {
+    const live = agents.list();
+    if (live.length === 0) return performance.now() < until;
+    if (named === undefined || live.some(({ name }) => name === named)) return false;
+    return agents.msSinceSeenOf(named) < waitMs;
+  };
+  while (isMissing() && !signal.aborted) await sleepUnlessAborted(POLL_MS, signal);
   return agents.list();
 }

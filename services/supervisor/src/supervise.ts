@@ -30,7 +30,7 @@ import {
   startWorkHop,
   takenWork,
 } from '@hopline/telemetry';
-import { delegatedRequest, namesAgent } from './agent-path.ts';
+import { delegatedRequest, namedAgentOf, namesAgent } from './agent-path.ts';
 import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { CallItems } from './call-items.ts';
 import { CallWaits } from './call-waits.ts';
@@ -278,7 +278,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
     view,
     writer,
     planner,
-    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
+    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal, namedAgentOf(work)),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.isLive(agent),
     delegate: call => {

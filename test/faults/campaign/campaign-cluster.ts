@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,10 +8,12 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import type { ModelServer } from '../../support/agents/model-server.ts';
 import { ServiceProcess, type ServiceSpec } from '../../support/cluster/service-process.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 import { monotonicMs, RUNS_FOLDER } from './agents/run-file.ts';
+import { startScriptedModelServer } from './agents/scripted-model-server.ts';
 import { SteppedClock } from './stepped-clock.ts';
 
 /** Processes of each service and agent unless `ClusterSize` has another number; every one has a sibling that can take over. They are next to each other in `replicas`. */
@@ -32,6 +35,8 @@ export const SIZE_DEFAULT: ClusterSize = { nodes: 1, groups: 1, relays: REPLICAS
 const SERVICES = ['relay', 'supervisor', 'notifier', 'sub-agent', 'ingress'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
+const AGENTS = 'test/faults/campaign/agents';
+
 const ENV = {
   HOPLINE_PUSH: 'true',
   HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
@@ -41,6 +46,14 @@ const ENV = {
   // A client notices a frozen ingress by its silence.
   HOPLINE_SSE_HEARTBEAT_MS: '1000',
 };
+
+/** A client's credentials. */
+export type Caller = { name: string; headers: Record<string, string> };
+/** Callers of one cluster. After that many, the first one is used again. */
+const CALLERS: readonly Caller[] = Array.from({ length: 500 }, (_, index) => {
+  const name = `caller-${index + 1}`;
+  return { name, headers: { 'x-api-key': hash('sha256', `key of ${name}`) } };
+});
 
 export type ClusterNeeds = {
   /** Replicas of each stream. With 3, NATS is a cluster of `size.nodes` servers. */
@@ -52,8 +65,10 @@ export type ClusterNeeds = {
   clocks?: boolean;
   /** Settings of every service. */
   env?: Record<string, string>;
-  /** Directory of the store of NATS. */
-  store?: string;
+  /** True if there is an agent of every kind, otherwise a module and a remote agent. */
+  hasEveryAgent?: boolean;
+  /** Directory of the store of each nats-server. */
+  stores?: readonly string[];
   /** When three servers sync their writes to disk. */
   syncInterval?: 'always';
 };
@@ -69,15 +84,16 @@ export class CampaignCluster implements AsyncDisposable {
   /** Connection of the test itself, with no fault between it and NATS. */
   readonly log: Log;
   readonly runsFolder: string;
-  /** Directory of the store of NATS, when a class chose it. */
-  readonly store: string | undefined;
+  readonly #models: ModelServer | undefined;
   /** When the process with an id was killed, by `monotonicMs`. */
   readonly deaths = new Map<number, number>();
+  #callersTaken = 0;
   readonly #jsm: JetStreamManager;
   readonly #nc: NatsConnection;
 
   private constructor(
-    parts: Pick<CampaignCluster, 'remoteAgent' | 'nats' | 'log' | 'runsFolder' | 'store'>,
+    parts: Pick<CampaignCluster, 'remoteAgent' | 'nats' | 'log' | 'runsFolder'>,
+    models: ModelServer | undefined,
     jsm: JetStreamManager,
     nc: NatsConnection,
   ) {
@@ -85,17 +101,17 @@ export class CampaignCluster implements AsyncDisposable {
     this.nats = parts.nats;
     this.log = parts.log;
     this.runsFolder = parts.runsFolder;
-    this.store = parts.store;
+    this.#models = models;
     this.#jsm = jsm;
     this.#nc = nc;
   }
 
   static async start(needs: ClusterNeeds): Promise<CampaignCluster> {
-    const { replicas, size, proxied = false, clocks = false, env = {}, store, syncInterval } = needs;
+    const { replicas, size, proxied = false, clocks = false, env = {}, stores = [], syncInterval } = needs;
     const nats =
       replicas === 1
-        ? new Map([['nats-1', await startNats(store === undefined ? {} : { dir: store })]])
-        : (await startNatsCluster(nodeNames(size.nodes), { syncInterval })).servers;
+        ? new Map([['nats-1', await startNats(stores[0] === undefined ? {} : { dir: stores[0] })]])
+        : (await startNatsCluster(nodeNames(size.nodes), { syncInterval, dirs: stores })).servers;
     const servers = [...nats.values()].map(({ url }) => url);
     const maxBytes = maxBytesOf(env);
     // Creates the streams first, so that the service processes need not race for it.
@@ -111,12 +127,18 @@ export class CampaignCluster implements AsyncDisposable {
     const jsm = await jetstreamManager(nc, { checkAPI: false });
     const runsFolder = mkdtempSync(join(tmpdir(), 'hopline-campaign-'));
     const remoteAgent = new ServiceProcess(remoteSpec(runsFolder), await freePort());
-    const cluster = new CampaignCluster({ remoteAgent, nats, log, runsFolder, store }, jsm, nc);
+    const models = needs.hasEveryAgent ? await startScriptedModelServer(runsFolder) : undefined;
+    const cluster = new CampaignCluster({ remoteAgent, nats, log, runsFolder }, models, jsm, nc);
+    const keysFile = join(runsFolder, 'api-keys.json');
+    writeFileSync(keysFile, JSON.stringify(CALLERS.map(keyEntryOf)));
     try {
       await remoteAgent.start();
       const layout = { HOPLINE_REPLICAS: String(replicas), HOPLINE_STREAM_GROUPS: String(size.groups) };
       const settings = { ...ENV, ...layout, [RUNS_FOLDER]: runsFolder, ...env };
-      for (const service of SERVICES) await cluster.#add(service, settings, { proxied, clocks, count: countOf(service, size) });
+      for (const service of SERVICES) {
+        const own = service === 'ingress' ? { ...settings, HOPLINE_AUTH_API_KEYS_FILE: keysFile } : settings;
+        await cluster.#add(service, own, { proxied, clocks, count: countOf(service, size) });
+      }
       await Promise.all(cluster.replicas.map(({ process }) => process.start()));
       return cluster;
     } catch (error) {
@@ -127,6 +149,11 @@ export class CampaignCluster implements AsyncDisposable {
 
   of(service: ServiceName): Replica[] {
     return this.replicas.filter(replica => replica.service === service);
+  }
+
+  /** The next caller. */
+  takeCaller(): Caller {
+    return CALLERS[this.#callersTaken++ % CALLERS.length]!;
   }
 
   /** SIGKILL by default; resolves when the process is gone. */
@@ -144,10 +171,39 @@ export class CampaignCluster implements AsyncDisposable {
     }
   }
 
+  /** Names of the streams and buckets of the log. */
+  async streamNames(): Promise<string[]> {
+    const names: string[] = [];
+    for await (const name of this.#jsm.streams.names()) names.push(name);
+    return names.sort();
+  }
+
+  /** Asks the leader of a stream to step down. Without a leader there is nothing to ask. */
+  async stepDown(stream: string): Promise<void> {
+    await this.#nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`).catch(() => {});
+  }
+
+  /** Resolves when each stream has had a leader whose records are on every server other than `without`. */
+  async untilCurrent(without: NatsServer, timeoutMs: number): Promise<void> {
+    const end = performance.now() + timeoutMs;
+    const isAway = (name: string) => this.nats.get(name) === without;
+    const waiting = new Set(await until(() => this.streamNames(), end));
+    for (; waiting.size > 0; await sleep(100)) {
+      for (const name of waiting) {
+        const found = (await this.#jsm.streams.info(name).catch(() => undefined))?.cluster;
+        const others = (found?.replicas ?? []).filter(replica => !isAway(replica.name));
+        const hasLeader = found?.leader !== undefined && found.leader !== '' && !isAway(found.leader);
+        if (hasLeader && others.every(({ current, lag = 0 }) => current && lag === 0)) waiting.delete(name);
+      }
+      if (performance.now() > end) throw new Error(`not on every server after ${timeoutMs} ms: ${[...waiting].join(', ')}`);
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.replicas.map(({ process }) => process), this.remoteAgent].map(process => process.kill()));
     await Promise.all(this.replicas.flatMap(({ proxies }) => proxies.map(proxy => proxy.close())));
     await this.log.close();
+    await this.#models?.[Symbol.asyncDispose]();
     await this.#nc.close();
     await Promise.all([...this.nats.values()].map(server => server.kill()));
     await Promise.all([...this.nats.values()].map(server => server.stop()));
@@ -177,10 +233,30 @@ export class CampaignCluster implements AsyncDisposable {
     }
   }
 
-  #agents(): { name: string }[] {
+  #agents(): ({ name: string; adapter: string } & Record<string, unknown>)[] {
     const skills = [{ id: 'reader', name: 'reader', description: 'reader', tags: ['reader'] }];
     const reader = { name: 'reader', adapter: 'a2a', url: this.remoteAgent.url, skills };
-    return [{ name: 'writer', adapter: 'module', path: 'test/faults/campaign/agents/writer.ts' } as { name: string }, reader];
+    const two = [{ name: 'writer', adapter: 'module', path: `${AGENTS}/writer.ts` }, reader];
+    if (this.#models === undefined) return two;
+    return [
+      ...two,
+      { name: 'graph', adapter: 'langgraph', module: `${AGENTS}/graph.ts`, export: 'graph' },
+      { name: 'thinker', adapter: 'model', model: 'stand-in', baseUrl: this.#models.url },
+    ];
+  }
+}
+
+const keyEntryOf = ({ name, headers }: Caller) => ({ key_sha256: hash('sha256', headers['x-api-key']!), subject: name });
+
+/** The result of a request, repeated until it succeeds or the time is over. */
+async function until<T>(request: () => Promise<T>, end: number): Promise<T> {
+  for (;;) {
+    try {
+      return await request();
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await sleep(100);
+    }
   }
 }
 

@@ -3,17 +3,18 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../../simulator/random.ts';
+import type { RecordedHistory } from '../../support/history/history.ts';
 import { canMountDisk, mountDisk } from '../../support/small-disk.ts';
 import { historyOf } from '../../support/task-promises.ts';
 import { generationOf, startWebhook } from '../../support/webhooks/webhook.ts';
 import { monotonicMs, readRuns } from './agents/run-file.ts';
 import { CampaignCluster, type ClusterSize } from './campaign-cluster.ts';
-import { CampaignClient } from './client.ts';
+import { CampaignClient, type ClientDeps } from './client.ts';
 import { clusterKeyOf, type FaultClass, needsOf } from './fault-classes.ts';
 import { FAKETIME } from './stepped-clock.ts';
 import { type FaultTimes, type FlowTimes, flowTimesOf } from './time-to-flow.ts';
 import { type Verdict, verifyClass } from './verify-class.ts';
-import { taskPlan, type WorkloadOptions } from './workload.ts';
+import { taskPlan } from './workload.ts';
 
 export type CampaignOptions = {
   /** Minimum number of tasks in all classes together. */
@@ -55,6 +56,8 @@ const LIVENESS_MS_MAX = 120_000;
 const FAULTS_FACTOR_MAX = 3;
 /** Milliseconds between two faults. */
 const QUIET_MS = { min: 2_000, max: 5_000 };
+/** Fewer than a page of a list has. */
+const TASKS_OF_CALLER = 40;
 const STATUS_EVERY_MS = 30_000;
 const STILLNESS_CHECK_MS = 500;
 /** Shorter delays may come from a busy machine. */
@@ -88,9 +91,12 @@ async function* onOneCluster(remaining: FaultClass[], tasks: number, options: Ca
     for (const faultClass of remaining.splice(0)) yield untested(faultClass, missing);
     return;
   }
-  const disk = diskBytes === undefined ? undefined : mountDisk(diskBytes);
+  const nodes = options.replicas === 1 ? 1 : options.size.nodes;
+  const disks = diskBytes === undefined ? undefined : Array.from({ length: nodes }, () => mountDisk(diskBytes));
+  const stores = disks?.map(({ path }) => join(path, 'store'));
+  for (const store of stores ?? []) mkdirSync(store);
   try {
-    await using cluster = await CampaignCluster.start(needsOf(remaining[0]!, options, disk?.path));
+    await using cluster = await CampaignCluster.start(needsOf(remaining[0]!, options, stores));
     for (let faultClass = remaining.shift(); faultClass !== undefined; faultClass = remaining.shift()) {
       const run = new ClassRun(faultClass, cluster, options);
       const result = await run.run(tasks);
@@ -99,7 +105,7 @@ async function* onOneCluster(remaining: FaultClass[], tasks: number, options: Ca
       if (run.hasFailed) break;
     }
   } finally {
-    disk?.unmount();
+    for (const disk of disks ?? []) disk.unmount();
   }
 }
 
@@ -123,6 +129,7 @@ class ClassRun {
   readonly #cluster: CampaignCluster;
   readonly #options: CampaignOptions;
   readonly #clients: CampaignClient[] = [];
+  readonly #history: RecordedHistory[number][] = [];
   readonly #faults: FaultTimes[] = [];
   readonly #abandoned = new AbortController();
   #running = 0;
@@ -152,6 +159,7 @@ class ClassRun {
       ingresses: this.#cluster.of('ingress').map(({ process }) => process.url),
       webhooksUrl: webhook.url,
       signal: this.#abandoned.signal,
+      record: (operation: RecordedHistory[number]) => this.#history.push(operation),
     };
     const workload = this.#work(tasksMin, deps);
     await this.#strike(tasksMin);
@@ -162,7 +170,7 @@ class ClassRun {
     stillness.end();
     const flow = flowTimesOf(
       this.#faults,
-      this.#clients.flatMap(({ viewers }) => viewers),
+      this.#allClients.flatMap(({ viewers }) => viewers),
     );
     const received = () =>
       webhook.accepted().map(one => ({ url: `${webhook.url}${one.path}`, generation: generationOf(one), body: one.text }));
@@ -170,7 +178,7 @@ class ClassRun {
     const verdict = await verifyClass({
       cluster: this.#cluster,
       faultClass: this.#class,
-      clients: this.#clients,
+      clients: this.#allClients,
       now: monotonicMs(),
       runs: this.#runs(),
       faults: this.#faults.map(({ startedAt, endedAt }) => ({
@@ -178,6 +186,7 @@ class ClassRun {
         endedAt: endedAt + toMonotonic,
       })),
       received,
+      history: this.#history,
     });
     if (this.#failure !== undefined)
       verdict.violations.push({ rule: 'the cluster starts again', detail: String(this.#failure), task: '' });
@@ -187,7 +196,7 @@ class ClassRun {
       ...verdict,
       name,
       what,
-      tasks: this.#clients.length,
+      tasks: this.#allClients.length,
       faults: this.#faults.length,
       seconds,
       load,
@@ -196,25 +205,31 @@ class ClassRun {
     };
   }
 
+  /** With those that have forked a task of another. */
+  get #allClients(): CampaignClient[] {
+    return this.#clients.flatMap(client => (client.fork === undefined ? [client] : [client, client.fork]));
+  }
+
   #runs() {
     return readRuns(this.#cluster.runsFolder, this.#cluster.deaths);
   }
 
-  get #workload(): WorkloadOptions {
-    const { ballastShare, longTasks } = this.#class;
-    return { ...(ballastShare !== undefined && { ballastShare }), ...(longTasks && { longShare: 0.5 }) };
-  }
-
   /** Keeps `concurrency` clients busy until the faults are over, then starts the last tasks. */
-  async #work(tasksMin: number, deps: ConstructorParameters<typeof CampaignClient>[1]): Promise<void> {
+  async #work(tasksMin: number, deps: Omit<ClientDeps, 'caller'>): Promise<void> {
     const { seed, concurrency, probes: probesMin = PROBES } = this.#options;
     const random = new Random(seed, `${this.#class.name} tasks`);
     let probes = 0;
+    let caller = this.#cluster.takeCaller();
     const worker = async () => {
       while (this.#isStriking || this.#clients.length < tasksMin || probes < probesMin) {
         if (!this.#isStriking) probes += 1;
         const name = `${this.#class.name.replaceAll(/\W+/g, '-')}-${this.#clients.length + 1}`;
-        const client = new CampaignClient(taskPlan(random, name, this.#workload), deps, this.#clients.length);
+        if (this.#clients.length % TASKS_OF_CALLER === 0) caller = this.#cluster.takeCaller();
+        const client = new CampaignClient(
+          taskPlan(random, name, this.#class.workload),
+          { ...deps, caller },
+          this.#clients.length,
+        );
         this.#clients.push(client);
         this.#late?.refresh();
         this.#running += 1;
@@ -239,7 +254,7 @@ class ClassRun {
         await sleep(random.between(min, max));
         const fault = { startedAt: performance.now(), endedAt: Number.POSITIVE_INFINITY };
         this.#faults.push(fault);
-        await this.#class.strike({ cluster: this.#cluster, random });
+        await this.#class.strike({ cluster: this.#cluster, random, print: this.#options.print });
         fault.endedAt = performance.now();
       }
     } catch (error) {
@@ -266,13 +281,14 @@ class ClassRun {
       writeFileSync(join(folder, 'logs', `${spec.instance}.log`), output);
     const runs = this.#runs();
     const concerned = new Set(result.violations.map(({ task }) => task));
-    for (const client of this.#clients.filter(({ taskId }) => concerned.has(taskId ?? ''))) {
+    for (const client of this.#allClients.filter(({ taskId }) => concerned.has(taskId ?? ''))) {
       const { plan, taskId, viewers, acknowledged, activity } = client;
       const history = taskId === undefined ? undefined : await historyOf(log.facts, taskId).catch(String);
       const inputs: unknown[] = [];
       if (taskId !== undefined) for await (const input of log.inputs.read(taskId)) inputs.push(input);
       const own = runs.filter(({ messageId }) => messageId.startsWith(`${plan.name}-m`));
-      const known = { plan, taskId, activity, acknowledged, runs: own, viewers, history, inputs };
+      const operations = this.#history.filter(operation => operation.client === plan.name);
+      const known = { plan, taskId, activity, acknowledged, runs: own, viewers, operations, history, inputs };
       writeFileSync(join(folder, `${plan.name}.json`), JSON.stringify(known, undefined, 2));
     }
     return folder;

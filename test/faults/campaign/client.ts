@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { A2A_ERRORS, type A2AErrorCode, DIALECTS, decodeSse } from '@hopline/a2a';
-import { parseCursor } from '@hopline/events';
+import { A2A_ERRORS, type A2AErrorCode, DIALECTS, decodeSse, type Task } from '@hopline/a2a';
+import { FORK_KEY, type ForkPoint, parseCursor } from '@hopline/events';
 import { rpc } from '../../support/cluster/a2a-stream.ts';
+import type { Operation } from '../../support/history/history.ts';
+import { refusalOf, StreamRecord } from '../../support/history/stream-record.ts';
 import type { Frame, VerifiedTask } from '../../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../../support/viewer-log.ts';
 import { monotonicMs } from './agents/run-file.ts';
+import type { Caller } from './campaign-cluster.ts';
 import type { TaskPlan } from './workload.ts';
 
 /** A stream without a byte for this long is abandoned; the server sends a comment every second. */
@@ -12,6 +15,8 @@ const SILENCE_MS_MAX = 4_000;
 /** How long the client waits for a response before it abandons it, in milliseconds. A server without a log answers within 20 s. */
 const RESPONSE_MS_MAX = 25_000;
 const RETRY_MS = 100;
+/** Tasks of a page of a list. */
+const PAGE_SIZE = 50;
 const POLL_MS = 20;
 
 /** A viewer that knows when text reached it. */
@@ -40,7 +45,17 @@ export type ClientDeps = {
   webhooksUrl: string;
   /** Aborts when the client is abandoned. */
   signal: AbortSignal;
+  /** Takes each request and its response when it is over. */
+  record: (operation: Operation<Task>) => void;
+  caller: Caller;
 };
+
+/** A request without a stream, and how it ended. `code`: `ok`, an error code, or that no response came. */
+type Exchange = { replica: string; begunAt: number; endedAt: number; code: string; result: unknown };
+
+/** What a client records of a request besides its times. */
+type Recorded = Recordable<Operation<Task>>;
+type Recordable<T> = T extends unknown ? Omit<T, 'client' | 'caller' | 'replica' | 'begunAt' | 'endedAt'> : never;
 
 /** A client with one task over HTTP: it retries unacknowledged requests, and resumes streams at the other ingress. */
 export class CampaignClient implements VerifiedTask {
@@ -51,15 +66,20 @@ export class CampaignClient implements VerifiedTask {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
+  /** The client of a task that continues this one from a point of it. */
+  fork: CampaignClient | undefined;
   /** Current activity of the client, for reports. */
   activity = 'starts';
   readonly #deps: ClientDeps;
+  /** The point of another task that this one continues. */
+  readonly #origin: ForkPoint | undefined;
   #requests: number;
 
-  constructor(plan: TaskPlan, deps: ClientDeps, firstIngress: number) {
+  constructor(plan: TaskPlan, deps: ClientDeps, firstIngress: number, origin?: ForkPoint) {
     this.plan = plan;
     this.#deps = deps;
     this.#requests = firstIngress;
+    this.#origin = origin;
   }
 
   get webhookUrl(): string {
@@ -82,7 +102,8 @@ export class CampaignClient implements VerifiedTask {
       await sleep(afterMs);
       await this.#watch(viewer, leavesAfter);
     });
-    await Promise.all([streamed, ...subscribed, this.#cancel(), this.#answer(first!)]);
+    const looks = plan.looks.map(look => this.#look(look));
+    await Promise.all([streamed, ...subscribed, ...looks, this.#cancel(), this.#answer(first!), this.#forkTask(first!)]);
     this.isDone = viewers.every(viewer => viewer.isDone);
   }
 
@@ -105,7 +126,7 @@ export class CampaignClient implements VerifiedTask {
       this.activity = 'sends the first message';
       const end = await this.#stream(
         'SendStreamingMessage',
-        { message: this.#message(0), ...configuration },
+        { message: this.#message(0), ...configuration, ...(this.#origin && { metadata: { [FORK_KEY]: this.#origin } }) },
         viewer,
         leavesAfter[0],
       );
@@ -138,10 +159,17 @@ export class CampaignClient implements VerifiedTask {
         await sleep(POLL_MS);
       }
       answered = viewer.stateGeneration;
-      if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
-      if (!(await this.#until('SendMessage', { message: this.#message(turn), configuration: { returnImmediately: true } })))
-        return;
-      this.acknowledged.push(this.#messageId(turn));
+      if (this.plan.cancelsAtQuestion) return this.#cancelNow();
+      const message = this.#message(turn);
+      const send = () => this.#exchange('SendMessage', { message, configuration: { returnImmediately: true } });
+      const { messageId } = message;
+      const isAcknowledged = await this.#until(send, ({ code, result, ...times }) => {
+        const shown = code === 'ok' ? { task: (result as { task: Task }).task } : refusalOf(code);
+        const { taskId } = this;
+        this.#record(times, { kind: 'send', messageId, contextId: this.#contextId, taskId, result: shown });
+      });
+      if (!isAcknowledged) return;
+      this.acknowledged.push(messageId);
     }
   }
 
@@ -153,24 +181,88 @@ export class CampaignClient implements VerifiedTask {
   }
 
   async #cancelNow(): Promise<void> {
-    if (await this.#until('CancelTask', { id: this.taskId })) this.cancelAcknowledgedAt = monotonicMs();
+    const cancel = () => this.#exchange('CancelTask', { id: this.taskId });
+    const isAcknowledged = await this.#until(cancel, ({ code, result, ...times }) => {
+      const shown = code === 'ok' ? { task: result as Task } : refusalOf(code);
+      this.#record(times, { kind: 'cancel', taskId: this.taskId!, result: shown });
+    });
+    if (isAcknowledged) this.cancelAcknowledgedAt = monotonicMs();
+  }
+
+  /** Begins another task from the point that the viewer has reached after so many frames, or from the end. */
+  async #forkTask(viewer: TimedViewer): Promise<void> {
+    const { fork } = this.plan;
+    if (fork === undefined) return;
+    while (viewer.frames.length < fork.afterFrames && !viewer.isDone) {
+      if (this.#isAbandoned) return;
+      await sleep(POLL_MS);
+    }
+    if (viewer.cursor === undefined) return;
+    this.fork = new CampaignClient(fork.plan, this.#deps, this.#requests + 1, { taskId: this.taskId!, cursor: viewer.cursor });
+    await this.fork.run();
+  }
+
+  /** Reads the task, or lists tasks. A request without a response shows nothing, and is not repeated. */
+  async #look({ afterMs, kind }: TaskPlan['looks'][number]): Promise<void> {
+    await sleep(afterMs);
+    if (this.#isAbandoned) return;
+    const taskId = this.taskId!;
+    if (kind !== 'read') return this.#list(kind === 'list' ? this.#contextId : undefined);
+    const { code, result, ...times } = await this.#exchange('GetTask', { id: taskId });
+    if (code === 'ok') this.#record(times, { kind: 'read', taskId, result: { task: result as Task } });
+    else if (code === 'TASK_NOT_FOUND') this.#record(times, { kind: 'read', taskId, result: 'not found' });
+  }
+
+  async #list(contextId: string | undefined): Promise<void> {
+    const tasks: { task: Task; begunAt: number; endedAt: number }[] = [];
+    let [pages, pageToken] = [0, ''];
+    let first: Exchange | undefined;
+    do {
+      const page = { pageSize: PAGE_SIZE, ...(contextId && { contextId }), ...(pageToken && { pageToken }) };
+      const exchange = await this.#exchange('ListTasks', page);
+      if (exchange.code !== 'ok') return;
+      const { begunAt, endedAt } = exchange;
+      first ??= exchange;
+      pages += 1;
+      const shown = exchange.result as { tasks: Task[]; nextPageToken: string };
+      tasks.push(...shown.tasks.map(task => ({ task, begunAt, endedAt })));
+      pageToken = shown.nextPageToken;
+    } while (pageToken !== '');
+    const times = { replica: first.replica, begunAt: first.begunAt, endedAt: performance.now() };
+    this.#record(times, { kind: 'list', contextId, pages, tasks });
   }
 
   /** Repeats a request until it is acknowledged. Resolves with false when it is refused because the task is over. */
-  async #until(method: string, params: Record<string, unknown>): Promise<boolean> {
+  async #until(request: () => Promise<Exchange>, onExchange: (exchange: Exchange) => void): Promise<boolean> {
     while (!this.#isAbandoned) {
-      this.activity = `sends ${method}`;
-      const signal = AbortSignal.any([this.#deps.signal, AbortSignal.timeout(RESPONSE_MS_MAX)]);
-      const result = await rpc(this.#ingress(), { dialect: '1.0', method, params, signal }).then(
-        codeOfResponse,
-        () => 'no response',
-      );
-      if (result === 'ok') return true;
-      if (result === 'UNSUPPORTED_OPERATION' || result === 'TASK_NOT_CANCELABLE') return false;
-      this.activity = `was refused ${method}: ${result}`;
+      const exchange = await request();
+      onExchange(exchange);
+      const { code } = exchange;
+      if (code === 'ok') return true;
+      if (refusalOf(code) === 'ended') return false;
+      this.activity += `, which was refused: ${code}`;
       await sleep(RETRY_MS);
     }
     return false;
+  }
+
+  /** Sends one request. Without a response its end is unknown: it may still take effect. */
+  async #exchange(method: string, params: Record<string, unknown>): Promise<Exchange> {
+    this.activity = `sends ${method}`;
+    const signal = AbortSignal.any([this.#deps.signal, AbortSignal.timeout(RESPONSE_MS_MAX)]);
+    const replica = this.#ingress();
+    const begunAt = performance.now();
+    const { headers } = this.#deps.caller;
+    const answer = await rpc(replica, { dialect: '1.0', method, params, signal, headers }).then(answerOf, () => undefined);
+    const { code, result } = answer ?? { code: 'no response', result: undefined };
+    const isCertain = code === 'ok' || refusalOf(code) !== undefined;
+    return { replica, begunAt, endedAt: isCertain ? performance.now() : Number.POSITIVE_INFINITY, code, result };
+  }
+
+  #record(times: Pick<Exchange, 'replica' | 'begunAt' | 'endedAt'>, what: Recorded): void {
+    const { replica, begunAt, endedAt } = times;
+    const { name: caller } = this.#deps.caller;
+    this.#deps.record({ client: this.plan.name, caller, replica, begunAt, endedAt, ...what });
   }
 
   /** Each request goes to the next ingress in turn. */
@@ -180,12 +272,16 @@ export class CampaignClient implements VerifiedTask {
     return ingresses[this.#requests % ingresses.length]!;
   }
 
+  get #contextId(): string {
+    return `${this.plan.name}-context`;
+  }
+
   #messageId(turn: number): string {
     return `${this.plan.name}-m${turn + 1}`;
   }
 
   #message(turn: number) {
-    const { name, turns, ballastChars } = this.plan;
+    const { turns, ballastChars } = this.plan;
     const { agents, scripts } = turns[turn]!;
     const messageId = this.#messageId(turn);
     const script = JSON.stringify({ messageId, scripts });
@@ -196,7 +292,7 @@ export class CampaignClient implements VerifiedTask {
     return {
       messageId,
       role: 'ROLE_USER',
-      contextId: `${name}-context`,
+      contextId: this.#contextId,
       ...(this.taskId !== undefined && turn > 0 && { taskId: this.taskId }),
       parts,
       metadata: { scripts, ...(agents.length === 1 && { agent: agents[0] }) },
@@ -205,24 +301,45 @@ export class CampaignClient implements VerifiedTask {
 
   /** Sends one streaming request. Resolves with the way in which it ended. */
   async #stream(
-    method: string,
+    method: 'SendStreamingMessage' | 'SubscribeToTask',
     params: Record<string, unknown>,
     viewer: TimedViewer,
     leavesAfter = Number.POSITIVE_INFINITY,
   ): Promise<string> {
+    const isSend = method === 'SendStreamingMessage';
+    const cursor = isSend ? undefined : viewer.cursor;
+    const replica = this.#ingress();
+    const begunAt = performance.now();
+    const record = new StreamRecord();
+    const onFrame = (frame: Frame) => {
+      viewer.add(frame);
+      record.add(frame, viewer, performance.now());
+    };
+    const request = { method, params, ...(cursor !== undefined && { lastEventId: cursor }) };
+    const end = await this.#readStream(replica, request, viewer, leavesAfter, onFrame);
+    const { record: keep, caller } = this.#deps;
+    const times = { client: this.plan.name, caller: caller.name, replica, begunAt, endedAt: performance.now() };
+    const what = isSend
+      ? ({ kind: 'send', messageId: this.#messageId(0), contextId: this.#contextId } as const)
+      : ({ kind: 'subscribe', taskId: this.taskId!, cursor } as const);
+    for (const operation of record.operations(times, what, end)) keep(operation);
+    return end;
+  }
+
+  async #readStream(
+    replica: string,
+    request: { method: string; params: Record<string, unknown>; lastEventId?: string },
+    viewer: TimedViewer,
+    leavesAfter: number,
+    onFrame: (frame: Frame) => void,
+  ): Promise<string> {
     const cut = new AbortController();
     const signal = AbortSignal.any([cut.signal, this.#deps.signal]);
-    const silence = setTimeout(() => cut.abort(), method === 'SubscribeToTask' ? SILENCE_MS_MAX : RESPONSE_MS_MAX);
-    const lastEventId = method === 'SubscribeToTask' ? viewer.cursor : undefined;
+    const silence = setTimeout(() => cut.abort(), request.method === 'SubscribeToTask' ? SILENCE_MS_MAX : RESPONSE_MS_MAX);
+    const { headers } = this.#deps.caller;
     try {
-      const response = await rpc(this.#ingress(), {
-        dialect: '1.0',
-        method,
-        params,
-        signal,
-        ...(lastEventId !== undefined && { lastEventId }),
-      });
-      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return await codeOfResponse(response);
+      const response = await rpc(replica, { dialect: '1.0', ...request, signal, headers });
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return (await answerOf(response)).code;
       const bytes = eachResets(response.body!, () => {
         clearTimeout(silence);
         return setTimeout(() => cut.abort(), SILENCE_MS_MAX);
@@ -232,7 +349,7 @@ export class CampaignClient implements VerifiedTask {
         const frame = frameOf(event, data, id, viewer);
         if (typeof frame === 'string') return frame;
         if (frame === undefined) continue;
-        viewer.add(frame);
+        onFrame(frame);
         frames += 1;
         if (frames >= leavesAfter) return 'left';
       }
@@ -281,10 +398,10 @@ function frameOf(
   return { kind: 'event', generation, cursor, json: JSON.stringify(decoded.event) };
 }
 
-async function codeOfResponse(response: Response): Promise<string> {
-  const body = (await response.json().catch(() => undefined)) as { error?: { code?: number } } | undefined;
-  if (body?.error !== undefined) return codeOf(body.error.code);
-  return response.ok ? 'ok' : `status ${response.status}`;
+async function answerOf(response: Response): Promise<{ code: string; result: unknown }> {
+  const body = (await response.json().catch(() => undefined)) as { result?: unknown; error?: { code?: number } } | undefined;
+  if (body?.error !== undefined) return { code: codeOf(body.error.code), result: undefined };
+  return { code: response.ok ? 'ok' : `status ${response.status}`, result: body?.result };
 }
 
 function codeOf(rpcCode: number | undefined): string {

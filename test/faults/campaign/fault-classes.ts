@@ -7,9 +7,11 @@ import type { ServiceProcess } from '../../support/cluster/service-process.ts';
 import type { NatsServer } from '../../support/nats/nats-server.ts';
 import { fillDisk } from '../../support/small-disk.ts';
 import { type CampaignCluster, type ClusterNeeds, REPLICAS, type Replica, type ServiceName } from './campaign-cluster.ts';
-import { freezeOneAndKillItsSibling, strikeSeveral } from './overlapping-faults.ts';
+import { freezeOneAndKillItsSibling } from './frozen-path-and-death.ts';
+import { drawStrike, type StrikeOptions, strike } from './mixed-faults.ts';
+import type { WorkloadOptions } from './workload.ts';
 
-type Target = { cluster: CampaignCluster; random: Random };
+type Target = { cluster: CampaignCluster; random: Random; print: (line: string) => void };
 
 /** Faults of one kind, repeated while tasks run. */
 export type FaultClass = {
@@ -19,7 +21,14 @@ export type FaultClass = {
   /** Replicas of the streams with which the class makes sense. */
   replicas: readonly (1 | 3)[];
   /** What the class needs of its cluster, besides the replicas. Classes with the same needs run one after the other on one cluster. */
-  needs?: { proxied?: true; clocks?: true; env?: Record<string, string>; diskBytes?: number; syncInterval?: 'always' };
+  needs?: {
+    proxied?: true;
+    clocks?: true;
+    env?: Record<string, string>;
+    hasEveryAgent?: true;
+    diskBytes?: number;
+    syncInterval?: 'always';
+  };
   /** Minimum number of faults, however soon the tasks are done. */
   faultsMin: number;
   /** Milliseconds between two faults; QUIET_MS by default. */
@@ -30,15 +39,14 @@ export type FaultClass = {
   removesInputs?: true;
   /** True if servers are killed: they forget deliveries, so two runs of an attempt may overlap until the second one writes. */
   overlapsRuns?: true;
-  /** True if every other task is long, so that more of them are in mid-text when a fault begins. */
-  longTasks?: true;
-  /** Share of tasks with a large first message. */
-  ballastShare?: number;
+  workload?: WorkloadOptions;
   /** Causes one fault. Resolves when it is over. */
   strike(target: Target): Promise<void>;
 };
 
 const BOTH = [1, 3] as const;
+/** Half of the tasks are in mid-text for long enough to meet a fault. */
+const LONG_TASKS: WorkloadOptions = { longShare: 0.5 };
 /** Time between two faults of NATS. No text flows during such a fault, so tasks need time to run in between. */
 const NATS_QUIET_MS = { min: 8_000, max: 15_000 };
 /** Explained because even the third attempt of a turn may be lost. */
@@ -302,20 +310,23 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     needs: { proxied: true },
     faultsMin: 10,
     explains: [EXHAUSTED, NO_AGENT],
-    longTasks: true,
+    workload: LONG_TASKS,
     strike: freezeOneAndKillItsSibling,
   },
   {
     name: 'several at once',
-    what: 'two or three faults overlap: processes, the remote agent or a nats-server killed, processes suspended, paths frozen, cut, slow or lossy',
+    what: 'two or three faults that the seed draws overlap: of processes, of their paths, of the remote agent, of NATS',
     replicas: BOTH,
     needs: { proxied: true },
     faultsMin: 10,
     quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT, REMOTE_GONE],
     overlapsRuns: true,
-    longTasks: true,
-    strike: strikeSeveral,
+    workload: LONG_TASKS,
+    strike: async ({ cluster, random, print }) => {
+      const replicas = cluster.nats.size === 1 ? 1 : 3;
+      await strike(drawStrike(random, { replicas, hasSmallDisks: false }), cluster, print);
+    },
   },
   {
     name: 'clock step',
@@ -340,7 +351,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     faultsMin: 5,
     explains: [],
     removesInputs: true,
-    ballastShare: 0.33,
+    workload: { ballastShare: 0.33 },
     strike: async () => {},
   },
   {
@@ -352,26 +363,48 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     quietMs: NATS_QUIET_MS,
     explains: [EXHAUSTED, NO_AGENT],
     strike: async ({ cluster }) => {
-      const ballast = join(cluster.store!, 'ballast');
+      const server = serverNamed(cluster, 'nats-1');
+      const ballast = join(server.dir, 'ballast');
       fillDisk(ballast);
       await sleep(5_000);
       rmSync(ballast);
-      await serverNamed(cluster, 'nats-1').restart();
+      await server.restart();
     },
   },
 ];
 
+/** The size of a disk that fills within a second. */
+const SMALL_DISK_BYTES = 512 * 1024 ** 2;
+
+/**
+ * Faults of every kind, drawn two or three at a time, over agents of every kind, while clients do everything that they can. `seed` is in the name,
+ * so that each round of a run draws others.
+ */
+export function mixedClass(seed: number, { replicas, hasSmallDisks }: StrikeOptions): FaultClass {
+  return {
+    name: `mixed, seed ${seed}`,
+    what: 'two or three faults that the seed draws overlap, agents of every kind, clients that cut, cancel, answer, fork, read and list',
+    replicas: [replicas],
+    needs: { proxied: true, hasEveryAgent: true, ...(hasSmallDisks && { diskBytes: SMALL_DISK_BYTES }) },
+    faultsMin: 8,
+    explains: [EXHAUSTED, NO_AGENT, REMOTE_GONE],
+    overlapsRuns: true,
+    workload: { ...LONG_TASKS, isMixed: true },
+    strike: ({ cluster, random, print }) => strike(drawStrike(random, { replicas, hasSmallDisks }), cluster, print),
+  };
+}
+
 /** Describes the cluster of a class as text, equal for classes that can share one. */
 export function clusterKeyOf({ needs = {} }: FaultClass): string {
-  const { proxied = false, clocks = false, env = {}, diskBytes = 0, syncInterval = '' } = needs;
-  return JSON.stringify([proxied, clocks, env, diskBytes, syncInterval]);
+  const { proxied = false, clocks = false, env = {}, hasEveryAgent = false, diskBytes = 0, syncInterval = '' } = needs;
+  return JSON.stringify([proxied, clocks, env, hasEveryAgent, diskBytes, syncInterval]);
 }
 
 export function needsOf(
   { needs = {} }: FaultClass,
   { replicas, size }: Pick<ClusterNeeds, 'replicas' | 'size'>,
-  store: string | undefined,
+  stores: readonly string[] | undefined,
 ): ClusterNeeds {
-  const { proxied = false, clocks = false, env = {}, syncInterval } = needs;
-  return { replicas, size, proxied, clocks, env, ...(store !== undefined && { store }), ...(syncInterval && { syncInterval }) };
+  const { diskBytes: _diskBytes, ...rest } = needs;
+  return { replicas, size, ...rest, ...(stores !== undefined && { stores }) };
 }

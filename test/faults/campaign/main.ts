@@ -1,16 +1,23 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { machine } from '../../bench/measure/machine.ts';
-import { type ClassResult, runCampaign } from './campaign.ts';
+import { canMountDisk } from '../../support/small-disk.ts';
+import { type CampaignOptions, type ClassResult, runCampaign } from './campaign.ts';
 import { SIZE_DEFAULT } from './campaign-cluster.ts';
-import { FAULT_CLASSES } from './fault-classes.ts';
+import { FAULT_CLASSES, mixedClass } from './fault-classes.ts';
 import { type CampaignReport, markdownOf } from './report.ts';
+
+/** Tasks of a round of mixed faults. Its stores fit on the small disks. */
+const TASKS_OF_ROUND = 250;
 
 const USAGE = `Runs tasks on real processes and a real NATS while faults happen, and verifies every promise for every task.
 
   npm run faults [-- --tasks N] [--replicas 1|3] [--seed S] [--class NAME]… [--report FILE]
   npm run faults -- --replicas 3 --nodes 5 --groups 4 --relays 4 --ingresses 3
+  npm run faults -- --mixed [--tasks N] [--nodes 1|3] [--seed S]
 
+--mixed          no class: faults of every kind, two or three at a time, over agents of every kind, in rounds of
+                 ${TASKS_OF_ROUND} tasks with a cluster of their own. The rounds have the seeds S, S+1, …; --tasks ${TASKS_OF_ROUND} --seed S+n repeats one
 --tasks N        of all classes together, at least (default 5000)
 --replicas N     1: one nats-server (default); 3: streams with three replicas
 --nodes N        nats-servers with --replicas 3 (default 3)
@@ -52,6 +59,7 @@ async function main(args: string[]): Promise<number> {
       seed: { type: 'string', default: '1' },
       concurrency: { type: 'string', default: '30' },
       class: { type: 'string', multiple: true, default: [] },
+      mixed: { type: 'boolean', default: false },
       report: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -62,7 +70,8 @@ async function main(args: string[]): Promise<number> {
     print(USAGE.replace('CLASSES', names.join('\n')));
     return 0;
   }
-  const replicas = count('--replicas', values.replicas);
+  // With --mixed the number of servers decides.
+  const replicas = count('--replicas', values.mixed && values.nodes !== undefined ? values.nodes : values.replicas);
   if (replicas !== 1 && replicas !== 3) throw new Error('--replicas must be 1 or 3');
   const size = {
     nodes: count('--nodes', values.nodes ?? String(replicas)),
@@ -102,7 +111,7 @@ async function main(args: string[]): Promise<number> {
     writeFileSync(`${values.report}.md`, markdownOf(reportOf(results)));
     writeFileSync(`${values.report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
   };
-  const results = await runCampaign({
+  const options: CampaignOptions = {
     tasks,
     classes,
     replicas,
@@ -111,8 +120,8 @@ async function main(args: string[]): Promise<number> {
     concurrency,
     ...(values.faults !== undefined && { faultsMin: count('--faults', values.faults) }),
     print,
-    onResults,
-  });
+  };
+  const results = values.mixed ? await runMixed(options, onResults) : await runCampaign({ ...options, onResults });
   print(`\n${markdownOf(reportOf(results))}`);
   for (const { name, violations } of results) {
     for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {
@@ -121,6 +130,25 @@ async function main(args: string[]): Promise<number> {
     }
   }
   return results.some(({ violations }) => violations.length > 0) ? 1 : 0;
+}
+
+/** Rounds of mixed faults until there are enough tasks. Each has a cluster and a seed of its own. */
+async function runMixed(
+  options: Omit<CampaignOptions, 'classes' | 'onResults'>,
+  onResults: (results: readonly ClassResult[]) => void,
+): Promise<ClassResult[]> {
+  const results: ClassResult[] = [];
+  const { replicas, tasks, print } = options;
+  for (let seed = options.seed, begun = 0; begun < tasks; seed += 1) {
+    print(`mixed faults, seed ${seed}: the faults of each strike, as they are drawn`);
+    const classes = [mixedClass(seed, { replicas, hasSmallDisks: canMountDisk })];
+    const wanted = Math.min(TASKS_OF_ROUND, tasks - begun);
+    const [result] = await runCampaign({ ...options, classes, seed, tasks: wanted });
+    begun += result!.tasks;
+    results.push(result!);
+    onResults(results);
+  }
+  return results;
 }
 
 function count(option: string, value: string): number {

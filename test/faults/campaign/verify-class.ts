@@ -4,6 +4,9 @@ import { isVisible } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { isBalanced, reportTask } from '@hopline/task-audit';
 import type { AgentRun } from '../../support/agents/scripted-agent.ts';
+import type { RecordedHistory } from '../../support/history/history.ts';
+import { placeHistory } from '../../support/history/place-history.ts';
+import { type HistoryReport, verifyHistory } from '../../support/history/verify-history.ts';
 import {
   type FaultTime,
   historyOf,
@@ -29,6 +32,8 @@ export type ClassEvidence = {
   faults: readonly FaultTime[];
   /** Notifications that the webhooks have taken so far. */
   received: () => readonly Notification[];
+  /** Requests of all clients, and what came back. */
+  history: RecordedHistory;
 };
 
 export type Verdict = {
@@ -71,20 +76,37 @@ export async function verifyClass(evidence: ClassEvidence): Promise<Verdict> {
     reconnects: 0,
   };
   const byTask = Map.groupBy(evidence.runs, ({ messageId }) => messageId.replace(/-m\d+$/, ''));
+  const logged = new Map<string, TaskHistory>();
   const queue = evidence.clients.values();
   const worker = async () => {
-    for (const client of queue) await verifyClient(client, byTask.get(client.plan.name) ?? [], evidence, verdict);
+    for (const client of queue) {
+      const history = await verifyClient(client, byTask.get(client.plan.name) ?? [], evidence, verdict);
+      if (history !== undefined) logged.set(history.aggregate.taskId, history);
+    }
   };
   await Promise.all(Array.from({ length: TASKS_AT_ONCE }, worker));
+  verifyOperations(evidence, logged, verdict);
   return verdict;
 }
 
+/** Judges what the clients saw. Their lists also show tasks of earlier classes if callers are used again, which are left out. */
+function verifyOperations({ history }: ClassEvidence, logged: ReadonlyMap<string, TaskHistory>, { violations }: Verdict): void {
+  const own = history.map(operation =>
+    operation.kind === 'list' ? { ...operation, tasks: operation.tasks.filter(({ task }) => logged.has(task.id)) } : operation,
+  );
+  const finalStates = new Map([...logged].map(([taskId, { aggregate }]) => [taskId, aggregate.state]));
+  const report: HistoryReport = (rule, detail, task) => violations.push({ rule, detail, task });
+  const placed = placeHistory(own, taskId => logged.get(taskId)?.facts, false, report);
+  verifyHistory(placed, { finalStates }, report);
+}
+
+/** Resolves with what the log has of the task, and undefined if that cannot be read. */
 async function verifyClient(
   client: CampaignClient,
   runs: readonly AgentRun[],
   evidence: ClassEvidence,
   verdict: Verdict,
-): Promise<void> {
+): Promise<TaskHistory | undefined> {
   const { name } = client.plan;
   const report: Report = (rule, detail) => verdict.violations.push({ rule, detail, task: client.taskId ?? '' });
   for (const viewer of client.viewers) {
@@ -96,14 +118,16 @@ async function verifyClient(
     const state = history?.aggregate.state ?? 'none';
     verdict.states[state] = (verdict.states[state] ?? 0) + 1;
     if (!client.isDone) report('everything ends once faults have stopped', `${name} ${client.activity}; its task is ${state}`);
-    if (history === undefined) return;
+    if (history === undefined) return undefined;
     if (evidence.faultClass.overlapsRuns !== true) verifyAttempts(runs, report);
     verifyTask(client, history, { runs, received: evidence.received() }, report);
     await verifyCancel(client, history, { ...evidence, inputs: evidence.cluster.log.inputs, runs }, report);
     verifyFailures(client, history, evidence.faultClass, verdict, report);
     await verifyAudit(client, evidence, verdict, report);
+    return history;
   } catch (error) {
     report('the log of a task can be read from its start', `${name}: ${String(error)}`);
+    return undefined;
   }
 }
 

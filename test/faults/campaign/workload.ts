@@ -14,10 +14,18 @@ export type TaskPlan = {
   cancelsAtQuestion?: boolean;
   /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
   viewers: { afterMs: number; leavesAfter: number[] }[];
+  /** Reads and lists, each so long after the first acknowledgement. `list all`: every page of the tasks of the caller. */
+  looks: { afterMs: number; kind: LookKind }[];
   /** Characters of the first message besides its script. */
   ballastChars: number;
+  /** A task that continues this one from a point of it, and after how many frames it begins. */
+  fork?: { afterFrames: number; plan: TaskPlan };
 };
 
+const LOOK_KINDS = ['read', 'read', 'list', 'list all'] as const;
+type LookKind = (typeof LOOK_KINDS)[number];
+
+const LOOK_AFTER_MS_MAX = 4_000;
 /** Longer tasks are in mid-stream while faults begin; they are this share of all. */
 const LONG_SHARE = 0.15;
 /** Share of the questions that the client answers with a cancel. */
@@ -25,46 +33,80 @@ const CANCELS_SHARE = 0.33;
 /** Text that takes far longer than a canceled run may continue (CANCELED_RUN_MS_MAX). */
 const TALKS_ON = { tokens: 1_500, everyMs: 30 };
 
-export type WorkloadOptions = { ballastShare?: number; longShare?: number };
+export type WorkloadOptions = {
+  /** Share of tasks with a large first message. */
+  ballastShare?: number;
+  /** Share of long texts. */
+  longShare?: number;
+  /** Agents of every kind, silent ones among them, and clients that do everything more often, forks included. */
+  isMixed?: boolean;
+};
 
-export function taskPlan(random: Random, name: string, { ballastShare = 0, longShare = LONG_SHARE }: WorkloadOptions): TaskPlan {
-  const questions = random.chance(0.08) ? random.between(1, 2) : 0;
-  const agents = random.chance(0.12) ? ['writer', 'reader'] : [random.chance(0.7) ? 'writer' : 'reader'];
+/** Agents that ask, and so take part in tasks with several turns. */
+const ASKING = ['writer', 'reader'];
+const EVERY_AGENT = ['writer', 'reader', 'graph', 'thinker'];
+const FORKS_SHARE = 0.15;
+const SILENT_SHARE = 0.1;
+/** Shorter and longer than the time after which the item of a worker that sends nothing goes to another one. */
+const SILENT_MS = { min: 2_000, max: 9_000 };
+
+/** Shares of the tasks of a class, and of the mixed one. */
+const SHARES = { questions: 0.08, two: 0.12, second: 0.2, webhook: 0.1, cancels: 0.05, looks: 0.4 };
+const MIXED_SHARES: typeof SHARES = { questions: 0.2, two: 0.15, second: 0.3, webhook: 0.25, cancels: 0.12, looks: 0.7 };
+
+export function taskPlan(random: Random, name: string, options: WorkloadOptions = {}): TaskPlan {
+  const { ballastShare = 0, isMixed = false } = options;
+  const plan = planWithoutFork(random, name, options);
+  const ballastChars = random.chance(ballastShare) ? 256 * 1024 : 0;
+  if (!isMixed || !random.chance(FORKS_SHARE)) return { ...plan, ballastChars };
+  const fork = { afterFrames: random.between(1, 40), plan: planWithoutFork(random, `${name}-fork`, options) };
+  return { ...plan, ballastChars, fork };
+}
+
+function planWithoutFork(random: Random, name: string, { longShare = LONG_SHARE, isMixed = false }: WorkloadOptions): TaskPlan {
+  const shares = isMixed ? MIXED_SHARES : SHARES;
+  const questions = random.chance(shares.questions) ? random.between(1, 2) : 0;
+  const single = () => random.pick(isMixed && questions === 0 ? EVERY_AGENT : random.chance(0.7) ? ['writer'] : ['reader']);
+  const agents = random.chance(shares.two) ? ASKING : [single()];
   const remote = random.pick(REMOTE_KINDS);
   const turns = Array.from({ length: questions + 1 }, (_, turn) => ({
     agents: turn === 0 ? agents : agents.slice(0, 1),
     scripts: Object.fromEntries(
       agents.map((agent, index) => {
         const asks = turn < questions && index === 0;
-        return [agent, scriptOf(random, { agent, remote, asks, longShare })];
+        return [agent, scriptOf(random, { agent, remote, asks, longShare, isMixed })];
       }),
     ),
   }));
   // The first viewer of every third task never leaves: the time to flow again is measured there.
   const leavesAfter = () => Array.from({ length: random.between(0, 2) }, () => random.between(1, 12));
   const viewers = [{ afterMs: 0, leavesAfter: leavesAfter() }];
-  if (random.chance(0.2)) viewers.push({ afterMs: random.between(0, 1_000), leavesAfter: leavesAfter() });
-  const webhook = random.chance(0.1) ? 'with the message' : undefined;
-  const cancelAfterMs = random.chance(0.05) ? random.between(0, 1_500) : undefined;
+  if (random.chance(shares.second)) viewers.push({ afterMs: random.between(0, 1_000), leavesAfter: leavesAfter() });
+  const webhook = random.chance(shares.webhook) ? 'with the message' : undefined;
+  const cancelAfterMs = random.chance(shares.cancels) ? random.between(0, 1_500) : undefined;
   // The other half of the canceled tasks may end while the cancel is on its way.
   if (cancelAfterMs !== undefined && random.chance(0.5))
     for (const script of turns.flatMap(({ scripts }) => Object.values(scripts))) Object.assign(script, TALKS_ON);
   const cancelsAtQuestion = questions > 0 && random.chance(CANCELS_SHARE);
-  const ballastChars = random.chance(ballastShare) ? 256 * 1024 : 0;
-  return { name, profile: 'caipe', turns, webhook, cancelAfterMs, cancelsAtQuestion, viewers, ballastChars };
+  const looks = Array.from({ length: random.chance(shares.looks) ? random.between(1, 4) : 0 }, () => ({
+    afterMs: random.between(0, LOOK_AFTER_MS_MAX),
+    kind: random.pick(LOOK_KINDS),
+  }));
+  return { name, profile: 'caipe', turns, webhook, cancelAfterMs, cancelsAtQuestion, viewers, looks, ballastChars: 0 };
 }
 
-type Role = { agent: string; remote: RemoteKind; asks: boolean; longShare: number };
+type Role = { agent: string; remote: RemoteKind; asks: boolean; longShare: number; isMixed: boolean };
 
-function scriptOf(random: Random, { agent, remote, asks, longShare }: Role): AgentScript {
+function scriptOf(random: Random, { agent, remote, asks, longShare, isMixed }: Role): AgentScript {
   const isLong = random.chance(longShare);
   const script: AgentScript = {
     tokens: isLong ? random.between(200, 400) : random.between(30, 100),
     everyMs: random.pick([15, 20, 30]),
     end: asks ? 'asks' : 'done',
     ...(agent === 'reader' && { remote }),
+    ...(isMixed && random.chance(SILENT_SHARE) && { silentMs: random.between(SILENT_MS.min, SILENT_MS.max) }),
   };
-  if (asks) return script;
+  if (asks || !ASKING.includes(agent)) return script;
   // Only a module agent can mark a failure as retryable.
   if (random.chance(0.05)) script.end = agent === 'writer' ? random.pick(['fails', 'fails once']) : 'fails';
   // Only a module agent can send half a surrogate pair; over HTTP, remote agents send whole characters.

@@ -50,8 +50,8 @@ export class ModelServer implements AsyncDisposable {
   /** Unfinished responses with an open connection. */
   open = 0;
   readonly #server;
-  /** The response to the nth request (1-based). */
-  reply: (request: ModelRequest, nth: number) => Reply;
+  /** The response to the nth request (1-based). `closed` resolves when the response is over, even if the client has left. */
+  reply: (request: ModelRequest, nth: number, closed: Promise<unknown>) => Reply;
 
   private constructor(reply: ModelServer['reply']) {
     this.reply = reply;
@@ -66,7 +66,7 @@ export class ModelServer implements AsyncDisposable {
         response.on('close', () => {
           this.open -= 1;
         });
-        await play(response, this.reply(request, this.requests.length));
+        await play(response, this.reply(request, this.requests.length, once(response, 'close')));
       })().catch(() => response.destroy());
     });
   }

@@ -105,17 +105,25 @@ export type NatsCluster = {
   stop(): Promise<void>;
 };
 
-/** The servers do not advertise each other, so that a client behind a proxy stays behind it. */
+/**
+ * The servers do not advertise each other, so that a client behind a proxy stays behind it. `dirs`: the directory of the store of each; default
+ * temporary ones.
+ */
 export async function startNatsCluster(
   names: readonly string[],
-  { syncInterval }: Pick<NatsServerOptions, 'syncInterval'> = {},
+  { syncInterval, dirs = [] }: Pick<NatsServerOptions, 'syncInterval'> & { dirs?: readonly string[] } = {},
 ): Promise<NatsCluster> {
   const ports = await Promise.all(names.map(async () => ({ route: await freePort(), monitor: await freePort() })));
   const routes = ports.map(({ route }) => `"nats-route://127.0.0.1:${route}"`).join(', ');
   const started = names.map((name, index) => {
     const { route, monitor } = ports[index]!;
     const cluster = `cluster { name: "test", listen: "127.0.0.1:${route}", routes: [${routes}], no_advertise: true }`;
-    return startNats({ syncInterval, config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}` });
+    const dir = dirs[index];
+    return startNats({
+      syncInterval,
+      ...(dir !== undefined && { dir }),
+      config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}`,
+    });
   });
   const servers = new Map((await Promise.all(started)).map((server, index) => [names[index]!, server]));
   return {

@@ -20,7 +20,7 @@ const FIRST_ID = '-';
 /**
  * ListTasks: newest status first. The lists of the caller have what a page shows of ended tasks. Open tasks are read from the log, and so are ended
  * ones whose row has not all that the request asks for: artifacts, a longer history than the row has room for, or a row of an earlier version. A task
- * whose status changes during paging moves to the front and may appear again on the first page; none is skipped. `totalSize` is true or
+ * whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or
  * absent: with a filter it is known only if every task of the caller was read.
  */
 export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {

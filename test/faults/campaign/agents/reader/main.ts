@@ -1,15 +1,12 @@
 import { type Step, startRemoteAgent } from '../../../../support/agents/remote-agent.ts';
-import { type AgentScript, tokensOf } from '../../../../support/agents/scripted-agent.ts';
+import { tokensOf } from '../../../../support/agents/scripted-agent.ts';
+import { requestOf } from '../request.ts';
 import { RUNS_FOLDER, RunFile } from '../run-file.ts';
 
 /** The remote A2A agent: an HTTP server in a separate process. It reads its script in the text of the message. */
 const runs = new RunFile(process.env[RUNS_FOLDER] ?? '.');
 /** A remote agent does not know the attempts of its caller: each run counts as one. */
 let attempts = 0;
-
-function requestOf(text: string): { messageId: string; scripts: Record<string, AgentScript> } {
-  return JSON.parse(text.slice(text.indexOf('{')));
-}
 
 await startRemoteAgent({
   dialect: '0.3',
@@ -22,6 +19,7 @@ await startRemoteAgent({
     const message = { messageId, taskId, role: 'ROLE_USER' as const, parts: [] };
     const run = runs.begin('reader', { message, attempt: process.pid * 1e6 + attempts }, script);
     try {
+      yield { pause: script.silentMs ?? 0 };
       for (const token of tokensOf(run.id, script)) {
         yield { pause: script.everyMs };
         yield { token };
