@@ -10,10 +10,15 @@ import { rowOf } from './report.ts';
 const SUM = 'packages/task/src/sum.ts';
 const SUM_TEST = 'packages/task/src/sum.test.ts';
 
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
 /** A checkout with one package and one test. */
 function checkout(t: TestContext): string {
-  const root = mkdtempSync(join(tmpdir(), 'hopline-'));
-  t.after(() => rmSync(root, { recursive: true }));
+  const root = temporaryFolder(t);
   const files = {
     [SUM]: 'export const sum = (a: number, b: number) => a + b;\n',
     [SUM_TEST]: `import assert from 'node:assert/strict';
@@ -30,7 +35,7 @@ function checkout(t: TestContext): string {
 }
 
 /** Plants an edit of the sum in a copy of the checkout, in a process of its own. Returns what finds it. */
-function find(root: string, to: string): unknown {
+function find(t: TestContext, root: string, to: string): unknown {
   const from = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
   const mutant = { name: 'one', edits: [{ file: SUM, from: 'a + b', to }], tests: [SUM_TEST] };
   const code = `import { findMutant } from ${from('find.ts')};
@@ -41,13 +46,15 @@ function find(root: string, to: string): unknown {
     process.stdout.write(JSON.stringify(findings));`;
   // With this variable of the outer run, a nested test run executes nothing.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '--eval', code], { env, encoding: 'utf8' }));
+  const program = join(temporaryFolder(t), 'find.mjs');
+  writeFileSync(program, code);
+  return JSON.parse(execFileSync(process.execPath, [program], { env, encoding: 'utf8' }));
 }
 
 test('a defect is found by the first test that fails, and the checkout stays as it is', t => {
   const root = checkout(t);
   const before = readFileSync(join(root, SUM), 'utf8');
-  const findings = find(root, 'a - b') as { by: string; what: string }[];
+  const findings = find(t, root, 'a - b') as { by: string; what: string }[];
   assert.deepEqual(
     findings.map(({ by, what }) => [by, what]),
     [['unit tests', `${SUM_TEST}: numbers are added`]],
@@ -59,7 +66,7 @@ test('a defect is found by the first test that fails, and the checkout stays as 
 test('a test that fails without the defect, too, finds nothing', t => {
   const root = checkout(t);
   writeFileSync(join(root, SUM_TEST), "import { test } from 'node:test';\ntest('red', () => { throw new Error('red'); });");
-  assert.equal(find(root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red`);
+  assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red`);
 });
 
 test('an edit whose text does not occur exactly once is an error, and so is one that changes nothing', () => {
