@@ -10,7 +10,7 @@ type Item = {
   deliveries: number;
   /** The newest delivery that a worker has begun. */
   begun: number;
-  /** `requeues` of the first `counted` deliveries were no attempts: they were requeued, or no worker has begun them. */
+  /** `requeues` of the first `counted` deliveries do not count as attempts: they were requeued, or reached no worker. */
   counted: number;
   requeues: number;
   storedAt: number;

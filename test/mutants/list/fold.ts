@@ -100,7 +100,7 @@ export const FOLD_MUTANTS: readonly Mutant[] = [
     tests: [INPUTS_TEST],
   },
   {
-    name: 'half a character of a dead attempt is held for ever',
+    name: 'half a character of a dead attempt is held forever',
     edits: [
       {
         file: 'packages/fold/src/coalesced-text.ts',
