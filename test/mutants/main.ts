@@ -77,6 +77,8 @@ async function main(args: string[]): Promise<number> {
   let [missed, undecided] = [0, 0];
   const work = async () => {
     using copy = new TreeCopy(ROOT);
+    // An interrupted run leaves no copy behind.
+    process.once('exit', () => copy[Symbol.dispose]());
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const findings = await findMutant(copy, next.of, next.mutant, options).catch((error: Error) => {
         process.stderr.write(`mutants: ${error.message}\n`);
