@@ -22,10 +22,16 @@ function requireTheme(theme: string | undefined): void {
   if (theme !== undefined && !THEME_NAMES.includes(theme)) throw new Error(`--theme must be one of: ${THEME_NAMES.join(', ')}`);
 }
 
-export type SeedsOptions = { from: number; seeds: number; theme: string | undefined };
+export type SeedsOptions = {
+  from: number;
+  seeds: number;
+  theme: string | undefined;
+  /** Ends with the first seed that fails. */
+  stopsAtFailure: boolean;
+};
 
 /** Runs many seeds and prints those that fail. Resolves with the exit code. */
-export async function runSeeds({ from, seeds, theme }: SeedsOptions): Promise<number> {
+export async function runSeeds({ from, seeds, theme, stopsAtFailure }: SeedsOptions): Promise<number> {
   requireTheme(theme);
   let failed = 0;
   let virtualMs = 0;
@@ -38,6 +44,7 @@ export async function runSeeds({ from, seeds, theme }: SeedsOptions): Promise<nu
     failed += 1;
     printRun(scenario, run);
     print(`  again: npm run simulate -- --seed ${seed}${theme === undefined ? '' : ` --theme "${theme}"`} --trace`);
+    if (stopsAtFailure) return 1;
   }
   const { user, system } = process.cpuUsage(startedAt);
   const cpuS = ((user + system) / 1e6).toFixed(1);

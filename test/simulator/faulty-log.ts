@@ -510,7 +510,12 @@ class FaultyWork implements WorkQueue {
         return;
       }
       if (error instanceof Requeued) {
-        const count = this.#wire.write('requeue', `${seq}`, async () => this.#broker.countRequeue(seq), REQUEUE_COUNT_MS_MAX);
+        const count = this.#wire.write(
+          'requeue',
+          `${seq}`,
+          async () => this.#broker.countRequeue(seq, deliveries),
+          REQUEUE_COUNT_MS_MAX,
+        );
         await count.catch(() => {});
         await this.#giveBack(seq, 0, running, signal);
       } else {

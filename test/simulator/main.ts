@@ -4,6 +4,7 @@ import { mutate } from './mutations.ts';
 const USAGE = `Runs the services in virtual time over the log in memory, with faults, and verifies what they promise.
 
   npm run simulate -- [--seeds N] [--from N]     N seeds (default 200) from a first one (default 1)
+  npm run simulate -- --first-failure            ends with the first seed that fails
   npm run simulate -- --seed N [--trace]         one seed again; --trace prints every event
   npm run simulate -- --seed N --shrink          the smallest scenario found that fails in the same way
 
@@ -29,6 +30,7 @@ async function main(args: string[]): Promise<number> {
       from: { type: 'string', default: '1' },
       theme: { type: 'string' },
       mutation: { type: 'string' },
+      'first-failure': { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
       shrink: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -43,8 +45,10 @@ async function main(args: string[]): Promise<number> {
   const { findDefect, runSeeds, runSeed } = await import('./command.ts');
   if (values.mutation !== undefined) return findDefect(values.mutation, count('--seeds', values.seeds));
   const { theme } = values;
-  if (values.seed === undefined)
-    return runSeeds({ from: count('--from', values.from), seeds: count('--seeds', values.seeds), theme });
+  if (values.seed === undefined) {
+    const seeds = { from: count('--from', values.from), seeds: count('--seeds', values.seeds) };
+    return runSeeds({ ...seeds, theme, stopsAtFailure: values['first-failure'] });
+  }
   return runSeed(count('--seed', values.seed), { theme, trace: values.trace, shrink: values.shrink });
 }
 

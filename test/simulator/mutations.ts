@@ -1,5 +1,6 @@
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { editedSource, type SourceEdit } from '../support/source-edits.ts';
 
 /** A defect of the past, put back into the source of production code when it is loaded, so that production code needs no switch for it. */
 export type Mutation = {
@@ -11,8 +12,7 @@ export type Mutation = {
   foundBy?: number;
   /** The promise that it breaks, as the beginning of a rule in verify.ts. */
   breaks: RegExp;
-  /** `file` is the end of a path. Each text must occur once. */
-  edits: readonly { file: string; from: string; to: string }[];
+  edits: readonly SourceEdit[];
 };
 
 /** A work item is done once the end of its turn is stored, and without an item nothing ends a call. */
@@ -325,12 +325,7 @@ export function mutate(name: string): void {
       const loaded = nextLoad(url, context);
       const edits = mutation.edits.filter(({ file }) => url.startsWith('file:') && fileURLToPath(url).endsWith(file));
       if (edits.length === 0) return loaded;
-      let source = Buffer.from(loaded.source as Uint8Array).toString();
-      for (const { file, from, to } of edits) {
-        if (source.split(from).length !== 2) throw new Error(`mutation "${name}": ${file} does not have this text once: ${from}`);
-        source = source.replace(from, () => to);
-      }
-      return { ...loaded, source };
+      return { ...loaded, source: editedSource(Buffer.from(loaded.source as Uint8Array).toString(), edits) };
     },
   });
 }

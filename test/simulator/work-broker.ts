@@ -10,6 +10,8 @@ type Item = {
   deliveries: number;
   /** The newest delivery that a worker has begun. */
   begun: number;
+  /** `requeues` of the first `counted` deliveries do not count as attempts: they were requeued, or reached no worker. */
+  counted: number;
   requeues: number;
   storedAt: number;
   /** When it may be delivered (again): at once, after a wait, or when its acknowledgement is overdue. */
@@ -82,7 +84,17 @@ export class WorkBroker {
     this.#ids.set(id, nowMs);
     const seq = ++this.#seq;
     const times = { storedAt: EPOCH_MS + nowMs, readyAt: nowMs };
-    this.#items.set(seq, { seq, role, json: JSON.stringify(work), trace, deliveries: 0, begun: 0, requeues: 0, ...times });
+    this.#items.set(seq, {
+      seq,
+      role,
+      json: JSON.stringify(work),
+      trace,
+      deliveries: 0,
+      begun: 1,
+      counted: 0,
+      requeues: 0,
+      ...times,
+    });
     this.#deliver();
   }
 
@@ -170,16 +182,21 @@ export class WorkBroker {
 
   begin(seq: number, delivery: number): void {
     const item = this.#items.get(seq);
-    if (item !== undefined) item.begun = Math.max(item.begun, delivery);
+    if (item === undefined) return;
+    item.requeues += notBegun(item, delivery);
+    item.counted = Math.max(item.counted, delivery - 1);
+    item.begun = Math.max(item.begun, delivery);
   }
 
   hasBegunAfter(seq: number, delivery: number): boolean {
     return (this.#items.get(seq)?.begun ?? 0) > delivery;
   }
 
-  countRequeue(seq: number): void {
+  countRequeue(seq: number, delivery: number): void {
     const item = this.#items.get(seq);
-    if (item !== undefined) item.requeues = Math.min(item.requeues + 1, this.options.requeuesMax);
+    if (item === undefined || item.counted >= delivery) return;
+    item.requeues += 1;
+    item.counted = delivery;
   }
 
   /** Asks for another delivery after `waitMs`. As in JetStream, a worker that no longer has the item may also ask. */
@@ -206,7 +223,8 @@ export class WorkBroker {
       this.#pulls.delete(pull);
       item.deliveries += 1;
       item.readyAt = nowMs + this.options.ackWaitMs;
-      const { seq, json, deliveries, requeues, storedAt, trace } = item;
+      const { seq, json, deliveries, storedAt, trace } = item;
+      const requeues = Math.min(item.requeues + notBegun(item, deliveries), this.options.requeuesMax);
       pull.deliver({ seq, work: JSON.parse(json) as Work, deliveries, requeues, storedAt, trace });
       return;
     }
@@ -222,4 +240,9 @@ export class WorkBroker {
     if (next === Number.POSITIVE_INFINITY) return;
     this.#clock.as(undefined, () => this.#clock.after(next - nowMs, () => this.#deliver()));
   }
+}
+
+/** Deliveries before this one that are not counted yet and reached no worker, as `RequeueCounts` of packages/log-jetstream counts them. */
+function notBegun({ begun, counted }: Item, delivery: number): number {
+  return Math.max(0, delivery - 1 - Math.max(begun, counted));
 }

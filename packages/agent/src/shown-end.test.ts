@@ -107,6 +107,13 @@ test('an end that a relay has stored within 20 ms is confirmed by one read, with
   assert.equal(reads, 1);
 });
 
+test('a turn of which relays have shown only the beginning has not ended', async () => {
+  const { task, lastN } = await storedEnd('caipe');
+  assert.ok(lastN > 1);
+  await task.recordOf(ofAttempt(1));
+  await assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal, waitMs: 50 }), AttemptFailed);
+});
+
 test('a later attempt, another item, a later turn or the end of the task settles the item', async () => {
   const wait = ({ task, lastN }: Awaited<ReturnType<typeof storedEnd>>) =>
     requireShownEnd(task.log, task.job(), { lastN, signal });

@@ -297,3 +297,44 @@ test('a discarded task accepts no input, and its held text is never shown', () =
   assert.deepEqual([queue.length, inputs.oldestSeq, inputs.lastSeq], [0, undefined, 1]);
   assert.deepEqual(ledgered, ['open received 1', 'open rejected 1', 'text received 2', 'text rejected 2']);
 });
+
+test('a message of a task whose facts have expired begins nothing when it is read again; a new one begins its task', () => {
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
+  const stored = { seq: 1, taskId: 't', record: { v: 1, at: 0, from: 'client', input }, writer: 'client' } as const;
+  const decide = (isExpired: boolean) => {
+    const ledger = new InputLedger({ onOutcome: () => {}, onRejected: () => {} });
+    const now = () => 0;
+    const [text, queue] = [new CoalescedText(DEFAULT_SETTINGS), new AppendQueue(now)];
+    const clocks = { now, wallNow: now };
+    const inputs = new TaskInputs({ taskId: 't', aggregate: undefined, isExpired, ledger, text, queue, ...clocks });
+    inputs.accept({ ...stored, bytes: 0, storedAt: 0 }, undefined);
+    const rejected: (RejectionReason | undefined)[] = [];
+    const { facts } = decideBatch(undefined, queue.take(), { ...clocks, onDecided: (_command, why) => rejected.push(why) });
+    return [facts.map(({ kind }) => kind), rejected];
+  };
+  assert.deepEqual(decide(true), [[], ['unknown task']]);
+  assert.deepEqual(decide(false), [['task.created'], [undefined]]);
+});
+
+test('a record that causes no fact holds the checkpoint until an aggregate with its ordinal is stored', () => {
+  const deduplicator = new OrdinalDeduplicator(undefined);
+  const record = { v: 1, at: 0, from: AGENT, n: 1, inputs: [WORKING] } as const;
+  const before = deduplicator.lookUp({ ...record, inputs: [...record.inputs] });
+  assert.ok(typeof before === 'object');
+  assert.equal(deduplicator.oldestUnstoredSeq, undefined);
+  deduplicator.record({ ...record, inputs: [...record.inputs] }, 1, before, 7);
+  assert.equal(deduplicator.oldestUnstoredSeq, 7);
+  deduplicator.stored(6);
+  assert.equal(deduplicator.oldestUnstoredSeq, 7, 'the stored aggregate is older');
+  deduplicator.stored(7);
+  assert.equal(deduplicator.oldestUnstoredSeq, undefined);
+});
+
+test('half of a surrogate pair is shown before the next attempt begins, because its other half never comes', () => {
+  const task = new FoldedTask().write(text('a')).append();
+  task.writeHeld(text('\ud83d')).append();
+  assert.equal(task.text, 'a', 'the half waits');
+  task.read({ v: 1, at: 0, from: { ...AGENT, attempt: 2 }, n: 1, inputs: [WORKING] }).append();
+  assert.equal(task.text, 'a\ud83d');
+});

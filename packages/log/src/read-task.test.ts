@@ -61,6 +61,8 @@ test('facts that were already yielded are not yielded again from a copy, whereve
   const facts = async (...records: StoredFacts[]) => (await readAll(...records)).flatMap(one => one.facts);
   assert.deepEqual(await facts(plain(5, 5), ...copy, plain(30, 6)), factsOf(5, 6));
   assert.deepEqual(await facts(...copy, plain(30, 6), ...copy, plain(40, 7)), factsOf(1, 2, 3, 4, 5, 6, 7));
+  // A task that waits for its client is copied again although nothing has happened since the last copy.
+  assert.deepEqual(await facts(...copy, ...copy, plain(40, 6)), factsOf(1, 2, 3, 4, 5, 6));
 });
 
 test('a read that resumes within a copied run yields the later parts [S4-44]', async () => {

@@ -180,6 +180,17 @@ test('the terminal event is the last, and everything after it is rejected [S0-25
   assert.deepEqual(story.rejected, ['terminal', 'terminal', 'terminal', 'terminal', 'terminal']);
 });
 
+test('a cancel ends a task in every state that is not an end [S3-6]', () => {
+  const states = ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const;
+  assert.equal(started().cancel().aggregate?.state, 'TASK_STATE_CANCELED', 'submitted');
+  for (const state of states) {
+    const story = started().input(supervisor(), { kind: 'status', state });
+    assert.equal(story.aggregate?.state, state);
+    assert.equal(story.cancel().aggregate?.state, 'TASK_STATE_CANCELED', state);
+    assert.deepEqual(story.rejected, []);
+  }
+});
+
 test('working again without a message makes no event [S0-23]', () => {
   const story = started()
     .input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message, Part } from '@hopline/a2a';
+import type { Message, Part, TaskState } from '@hopline/a2a';
 import type { Fact, FactRecord, TaskAggregate } from '@hopline/events';
 import fc from 'fast-check';
 import { evolve } from './evolve.ts';
@@ -22,7 +22,7 @@ const created: Fact = {
   role: 'agent.a',
   profile: 'transparent',
 };
-const status = (generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED'): Fact => ({
+const status = (generation: number, state: TaskState): Fact => ({
   kind: 'status.changed',
   at: generation,
   generation,
@@ -82,16 +82,13 @@ const update = (artifactId: string, parts: Part[], transitory?: true): Fact => (
 });
 const viewOf = (...facts: Fact[]) => facts.reduce<TaskView | undefined>(project, undefined)!.task;
 
-test('a transitory artifact stays while the task runs, and leaves it with its end', () => {
+test('a transitory artifact stays while the task runs, and leaves it with its end, whatever the end is', () => {
   const facts = [created, update('own', [{ text: 'x' }]), update('gone', [{ text: 'y' }], true), working];
-  assert.deepEqual(
-    viewOf(...facts).artifacts?.map(({ artifactId }) => artifactId),
-    ['own', 'gone'],
-  );
-  assert.deepEqual(
-    viewOf(...facts, completed).artifacts?.map(({ artifactId }) => artifactId),
-    ['own'],
-  );
+  const shown = (state: TaskState) => viewOf(...facts, status(3, state)).artifacts?.map(({ artifactId }) => artifactId);
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const)
+    assert.deepEqual(shown(state), ['own', 'gone'], state);
+  for (const state of ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const)
+    assert.deepEqual(shown(state), ['own'], state);
 });
 
 test('only a part that has nothing but text is merged with the text before it', () => {

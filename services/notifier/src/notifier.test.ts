@@ -416,3 +416,31 @@ test('if two notifiers both believe that they own a shard, a receiver that dedup
   assert.equal(text, Array.from({ length: 150 }, (_, n) => `${n} `).join(''));
   await Promise.all(notifiers.map(notifier => notifier.stop()));
 });
+
+test('a notification is on record before it is sent, so that a notifier that has lost its shard sends nothing', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const own = log.another();
+  const create = own.pushProgress.create.bind(own.pushProgress);
+  // A notifier that did not wait for the record would have sent by then.
+  own.pushProgress.create = async (...args) => {
+    await new Promise(resolve => setTimeout(resolve, 100));
+    return create(...args);
+  };
+  const recorded: (number | undefined)[] = [];
+  await using hook = await webhook(async () => {
+    recorded.push((await log.pushProgress.get(KEY))?.value.sending);
+    return 200;
+  });
+  await finished(log);
+  await log.pushConfigs.put(KEY, config(hook.url));
+  const notifier = await notifierOn(own);
+  await overOf(log);
+  assert.ok(recorded.length > 0);
+  assert.deepEqual(
+    recorded,
+    hook.received.map(({ generation }) => generation),
+  );
+  await notifier.stop();
+});

@@ -223,6 +223,7 @@ async function sweepOver(
   log: MemoryLog,
   tasks: [string, OpenTask][],
   nowMs: number,
+  { facts = FULL, isBusy = false }: { facts?: StreamExtent; isBusy?: boolean } = {},
 ): Promise<{ inputs: string[]; written: number; examined: number }> {
   const inputs: string[] = [];
   let written = 0;
@@ -230,7 +231,7 @@ async function sweepOver(
   let sweeps = 0;
   const swept = Promise.withResolvers<void>();
   const ofLog = (extent: StreamExtent) => toLogExtent([extent], log.layouts);
-  const extents = { facts: ofLog(FULL), tasks: FULL, inputs: ofLog({ ...FULL, firstSeq: 9_000 }) };
+  const extents = { facts: ofLog(facts), tasks: FULL, inputs: ofLog({ ...FULL, firstSeq: 9_000 }) };
   const sweep = new RetentionSweep({
     log: {
       facts: {
@@ -263,7 +264,7 @@ async function sweepOver(
       },
     },
     owns: () => true,
-    isBusy: () => false,
+    isBusy: () => isBusy,
     copyForwardAfterMs: HOUR_MS,
     now: () => nowMs,
     logger,
@@ -290,6 +291,15 @@ test('one sweep copies at most COPIES_PER_SWEEP_MAX tasks, the oldest first, and
   assert.equal(written, ENTRIES_PER_SWEEP_MAX);
 });
 
+test('a task whose beginning is gone is not copied, because the copy would present a part as the whole task', async () => {
+  const facts = { ...FULL, firstSeq: 101 };
+  const tasks: [string, OpenTask][] = [
+    ['gone', openTask(100)],
+    ['whole', openTask(101)],
+  ];
+  assert.deepEqual((await sweepOver(createMemoryLog(), tasks, 0, { facts })).inputs, ['whole:copy-forward:101']);
+});
+
 test('one sweep examines at most EXAMINED_PER_SWEEP_MAX tasks', async () => {
   const tasks = Array.from({ length: EXAMINED_PER_SWEEP_MAX + 1 }, (_, index): [string, OpenTask] => [
     `t${index}`,
@@ -311,5 +321,7 @@ test('a running task is examined once SILENT_MS_MIN has passed since its newest 
   const tasks: [string, OpenTask][] = [['t', { entry: { ...entry, startSeq: 9_999 }, revision: 9_999 }]];
   const newestAt = (await log.facts.last('t'))!.record.aggregate.at;
   assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN - 1)).inputs, []);
+  const busy = await sweepOver(log, tasks, newestAt + SILENT_MS_MIN, { isBusy: true });
+  assert.deepEqual(busy.inputs, [], 'its work may still wait for room in the queue');
   assert.deepEqual((await sweepOver(log, tasks, newestAt + SILENT_MS_MIN)).inputs, ['t:work-gone:1:']);
 });

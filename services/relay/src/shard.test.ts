@@ -218,3 +218,28 @@ test('a shard reads no more than its limit while an append is pending, even with
     await shard.stop();
   }
 });
+
+test('a task whose work waits for room in the queue stays in memory, because only its relay requests that work', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const log = createMemoryLog({ shards: 1 });
+  let nowMs = 0;
+  const room = Promise.withResolvers<void>();
+  const shard = shardOf(log, { now: () => nowMs, applySideEffects: () => room.promise });
+  const tasksAt = (ms: number) => {
+    nowMs = ms;
+    t.mock.timers.tick(SWEEP_MS);
+    return shard.taskCount;
+  };
+  shard.start();
+  try {
+    const { seq } = await log.inputs.append('t', MESSAGE, { id: 'i1' });
+    while ((await log.facts.last('t')) === undefined) await new Promise(setImmediate);
+    assert.equal(tasksAt(2 * IDLE_MS), 1);
+    assert.equal(shard.checkpoint, seq - 1, 'the next owner would request the work');
+    room.resolve();
+    while (shard.checkpoint < seq) await new Promise(setImmediate);
+    assert.equal(tasksAt(4 * IDLE_MS), 0);
+  } finally {
+    await shard.stop();
+  }
+});

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { endedKey, isEndedTasks, type ListedTask, listPrefixOf } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
 import { kill, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+import { ShownTasks } from './shown-tasks.ts';
 
 const ROLE = 'agent.echo';
 const OPEN = { kind: 'open', lane: 'l', artifact: { artifactId: 'x', name: 'answer' } } as const;
@@ -67,4 +69,19 @@ test('a relay that took over in the middle of a task reads it for its row', asyn
     [[{ text: 'a question' }]],
   );
   await second.stop();
+});
+
+test('the row of a task that another relay has continued in between is read from the log', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const shown = new ShownTasks(log);
+  const task = new StoredScenario(log.facts).message('a question');
+  await task.store();
+  const noteStored = (facts: number) => shown.stored({ facts: task.facts.slice(-facts), aggregate: task.aggregate! });
+  noteStored(1);
+  // This relay does not see these facts.
+  await task.open(supervisor(), 'own').text(supervisor(), 'own', 'an answer', true).store();
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  noteStored(task.newest!.record.facts.length);
+  const row = await shown.ended({ aggregate: task.aggregate! }, task.aggregate!.at);
+  assert.deepEqual([row?.question, row?.history?.length, row?.answer], [undefined, 1, 'an answer']);
 });

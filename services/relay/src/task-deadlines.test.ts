@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { AgentInput, FactRecord } from '@hopline/events';
-import type { TaskIndexEntry } from '@hopline/log';
+import { LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -220,21 +220,22 @@ test('inputs after the end of a task are rejected and counted with their reason 
   await relay.stop();
 });
 
+const WAITING_ENTRY: TaskIndexEntry = {
+  contextId: 'c',
+  role: 'agent.echo',
+  state: 'TASK_STATE_INPUT_REQUIRED',
+  startSeq: 1,
+  generation: 2,
+  at: 0,
+  inputRequest: { n: 1, at: 0 },
+};
+
 test('a deadline that passes while the machine is suspended becomes due within CHECK_MS_MAX of its return [S3-8]', async t => {
   const log = createMemoryLog();
-  const entry: TaskIndexEntry = {
-    contextId: 'c',
-    role: 'agent.echo',
-    state: 'TASK_STATE_INPUT_REQUIRED',
-    startSeq: 1,
-    generation: 2,
-    at: 0,
-    inputRequest: { n: 1, at: 0 },
-  };
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
   const deadlines = new TaskDeadlines({ log, rules: [inputTimeout(3 * 3_600_000)], owns: () => true, now: () => nowMs, logger });
-  deadlines.update('t1', { entry, revision: 1 });
+  deadlines.update('t1', { entry: WAITING_ENTRY, revision: 1 });
   for (let step = 0; step < 10; step++) await new Promise(setImmediate);
   const appended = async () => {
     let count = 0;
@@ -248,5 +249,28 @@ test('a deadline that passes while the machine is suspended becomes due within C
   t.mock.timers.tick(CHECK_MS_MAX);
   for (let step = 0; step < 10; step++) await new Promise(setImmediate);
   assert.equal(await appended(), 1);
+  deadlines.stop();
+});
+
+test('a deadline that passes while the log is unavailable becomes due again until it is stored [S3-8]', async t => {
+  const log = createMemoryLog();
+  const { inputs } = log;
+  let failures = 2;
+  const append: typeof inputs.append = (...args) =>
+    failures-- > 0 ? Promise.reject(new LogUnavailable('no leader')) : inputs.append(...args);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const away = { ...log, layouts: log.layouts, inputs: { ...inputs, append } };
+  const deadlines = new TaskDeadlines({ log: away, rules: [inputTimeout(1_000)], owns: () => true, now: () => 2_000, logger });
+  deadlines.update('t1', { entry: WAITING_ENTRY, revision: 1 });
+  const appended = async () => {
+    let count = 0;
+    for await (const _input of inputs.read('t1')) count += 1;
+    return count;
+  };
+  for (const expected of [0, 0, 1, 1]) {
+    t.mock.timers.tick(CHECK_MS_MAX);
+    for (let step = 0; step < 10; step++) await new Promise(setImmediate);
+    assert.equal(await appended(), expected);
+  }
   deadlines.stop();
 });

@@ -24,6 +24,7 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import { EndedLists } from './ended-lists.ts';
 import { kill, logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+import { ShardTasks } from './shard-tasks.ts';
 
 const ROLE = 'agent.echo';
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
@@ -213,4 +214,30 @@ test('an entry whose message was never stored is removed, and one that missed th
   await until(async () => (await listed(log)).entries.length === 0);
   assert.deepEqual((await listed(log)).ended, ['done']);
   await second.stop();
+});
+
+test('an entry that was written after the one that moves into the list stays', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const key = listKeyOf('t', entry({}), log.layouts);
+  const revision = await log.taskLists.put(key, entry({ generation: 3 }));
+  ended.add('t', { entry: entry({ generation: 3 }), revision });
+  await log.taskLists.put(key, entry({ generation: 4 }));
+  await ended.move();
+  assert.deepEqual((await listed(log)).ended, ['t']);
+  assert.deepEqual((await log.taskLists.get(key))?.value, entry({ generation: 4 }));
+});
+
+test('an entry that was read before a later one was written does not replace it', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const tasks = new ShardTasks({ log, ended, now: () => 0, logger, onChange: () => {} });
+  tasks.begin(0);
+  const later = { entry: entry({ state: 'TASK_STATE_WORKING', generation: 2 }), revision: 2 };
+  tasks.apply('t', later);
+  tasks.apply('t', { entry: entry({ state: 'TASK_STATE_SUBMITTED', generation: 1 }), revision: 1 });
+  assert.deepEqual([...tasks.open], [['t', later]]);
+  tasks.stop();
 });

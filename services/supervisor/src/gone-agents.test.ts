@@ -16,7 +16,7 @@ function watched(t: TestContext) {
   t.mock.method(performance, 'now', () => nowMs);
   const inputs: AgentInput[] = [];
   const stop = new AbortController();
-  const state = { isLive: true };
+  const state = { isLive: true, isLogAway: false };
   let checks = 0;
   const view = { calls: ['call-1-1'], ended: () => undefined, agentOf: () => 'writer', needsCredentials: () => false };
   const watching = abandonGoneAgents({
@@ -27,7 +27,7 @@ function watched(t: TestContext) {
       return state.isLive;
     },
     signal: stop.signal,
-    log: { check: async () => {} },
+    log: { check: async () => assert.equal(state.isLogAway, false) },
     agentGoneMs: GONE_MS,
   });
   t.after(async () => {
@@ -63,6 +63,15 @@ test('after a suspension of its process, a supervisor gives agents the whole tim
   await check(SUSPENDED_MS);
   await check();
   state.isLive = true;
+  await check();
+  assert.deepEqual(inputs, []);
+});
+
+test('time in which the log is unavailable does not count, because no heartbeat can arrive then', async t => {
+  const { inputs, state, check } = watched(t);
+  await check();
+  Object.assign(state, { isLive: false, isLogAway: true });
+  await check();
   await check();
   assert.deepEqual(inputs, []);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { taskOfArtifacts } from '@hopline/task/test-kit';
+import type { Message } from '@hopline/a2a';
+import { agent, Scenario, supervisor, taskOfArtifacts } from '@hopline/task/test-kit';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { TurnView } from './turn-view.ts';
 
@@ -17,4 +18,43 @@ test('a supervisor that follows a task does not copy it for each of its artifact
     view.artifactsOf('supervisor').map(({ artifactId }) => artifactId),
     Array.from({ length: 5_000 }, (_, index) => `${index}`),
   );
+});
+
+function viewOf({ facts, aggregate }: Scenario, answerName?: string): TurnView {
+  const view = new TurnView(answerName);
+  view.apply({ seq: 1, record: { v: 1, facts, aggregate: aggregate!, startSeq: 0, startStoredAt: 0 } });
+  return view;
+}
+
+test('each question of a turn has a call of its own in the next turn, in the order of the questions; a call that has ended has none', () => {
+  const task = new Scenario().message('go');
+  const calls = ['call-1-1', 'call-1-2', 'call-1-3'];
+  for (const call of calls) task.input(supervisor(), { kind: 'call', call, agent: 'argocd' });
+  const question = (messageId: string): Message => ({ messageId, role: 'ROLE_AGENT', parts: [{ text: 'which?' }] });
+  const asks = (call: string) => {
+    const content = { message: question(call), resume: { of: call } };
+    task.input(agent(call), { kind: 'ended', call, state: 'TASK_STATE_INPUT_REQUIRED', ...content });
+  };
+  asks('call-1-1');
+  task.input(agent('call-1-2'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' });
+  asks('call-1-3');
+  task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' }).message('both', 'm2');
+  const view = viewOf(task);
+  assert.deepEqual(task.rejected, []);
+  assert.deepEqual(view.waiting, [
+    { call: 'call-1-1', agent: 'argocd', resume: { of: 'call-1-1' } },
+    { call: 'call-1-3', agent: 'argocd', resume: { of: 'call-1-3' } },
+  ]);
+  assert.deepEqual(
+    calls.map(call => view.continuation(call)?.call),
+    ['call-2-1', undefined, 'call-2-2'],
+  );
+});
+
+test("the text of agents comes before the supervisor's own, whichever was written first [C-28]", () => {
+  const task = new Scenario().message('go').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  task.open(supervisor(), 'own').text(supervisor(), 'own', 'mine').open(agent(), 'a').text(agent(), 'a', 'theirs ');
+  const view = viewOf(task, 'answer');
+  assert.equal(view.answerText(), 'theirs mine');
+  assert.equal(view.supervisorText(), 'mine');
 });

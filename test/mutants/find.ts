@@ -1,0 +1,75 @@
+import { globSync } from 'node:fs';
+import { relative } from 'node:path';
+import { FOLDERS, type Mutant, type PackageName } from './mutant.ts';
+import type { TreeCopy } from './tree-copy.ts';
+import { type Failure, runCampaign, runSeeds, runTests } from './verifiers.ts';
+
+/** The contract of the log: on the log in memory, on nats-server, and on the double of it. */
+const CONTRACT: readonly string[] = [
+  'test/integration/log/memory.test.ts',
+  'test/nats-double/contract.test.ts',
+  'test/integration/log/jetstream.test.ts',
+];
+
+export type VerifierName = 'unit tests' | 'contract suite' | 'tests with nats-server' | 'simulator' | 'campaign';
+
+/** `seconds`: since the first verifier began. */
+export type Finding = { by: VerifierName; what: string; seconds: number };
+
+export type FindOptions = {
+  seeds: number;
+  /** Runs the simulator even if a test has found the mutant. */
+  alwaysSimulates: boolean;
+  runsCampaign: boolean;
+};
+
+type Verifier = {
+  name: VerifierName;
+  run: (root: string) => Promise<Failure | undefined>;
+  /** The same run, as far as it failed. It must pass on the tree without the mutant. */
+  again: (root: string, failure: Failure) => Promise<Failure | undefined>;
+};
+
+/** Plants a mutant in the copy and runs the verifiers, the cheapest first. Returns what each that ran has found, first to last. */
+export async function findMutant(copy: TreeCopy, of: PackageName, mutant: Mutant, options: FindOptions): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const startedMs = performance.now();
+  for (const verifier of verifiersOf(copy.root, of, mutant, options)) {
+    if (findings.length > 0 && !(options.alwaysSimulates && verifier.name === 'simulator')) continue;
+    copy.plant(mutant.edits);
+    const failure = await verifier.run(copy.root);
+    const seconds = (performance.now() - startedMs) / 1_000;
+    copy.restore(mutant.edits);
+    if (failure === undefined) continue;
+    const without = await verifier.again(copy.root, failure);
+    if (without !== undefined) throw new Error(`${mutant.name}: the ${verifier.name} fail without it, too: ${without.what}`);
+    findings.push({ by: verifier.name, what: failure.what, seconds });
+  }
+  return findings;
+}
+
+function verifiersOf(root: string, of: PackageName, mutant: Mutant, { seeds, runsCampaign }: FindOptions): Verifier[] {
+  const tests = (name: VerifierName, paths: readonly string[]): Verifier => {
+    const run = (folder: string) => runTests(folder, paths);
+    return { name, run, again: run };
+  };
+  const others = testsOf(root, of).filter(path => !mutant.tests.includes(path));
+  const verifiers = [tests('unit tests', mutant.tests), tests('unit tests', others)];
+  if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
+  verifiers.push(tests('tests with nats-server', mutant.withServer ?? []));
+  // The simulator runs over the log in memory.
+  if (of !== 'log-jetstream') {
+    const again = (folder: string, failure: Failure) =>
+      runSeeds(folder, { from: (failure as { seed?: number }).seed ?? 1, seeds: 1 });
+    verifiers.push({ name: 'simulator', run: folder => runSeeds(folder, { from: 1, seeds }), again });
+  }
+  if (runsCampaign) verifiers.push({ name: 'campaign', run: runCampaign, again: runCampaign });
+  return verifiers;
+}
+
+/** Paths of the unit tests of a package. */
+export function testsOf(root: string, of: PackageName): string[] {
+  return FOLDERS[of]
+    .flatMap(folder => globSync(`${folder}/src/**/*.test.ts`, { cwd: root }).map(path => relative('', path)))
+    .sort();
+}

@@ -1,0 +1,249 @@
+import type { Mutant } from '../mutant.ts';
+
+const FACTS = 'packages/log-jetstream/src/facts.ts';
+const ITEM = 'packages/log-jetstream/src/work-item.ts';
+const CODEC_TEST = 'packages/log-jetstream/src/codec.test.ts';
+const COMPACT = 'packages/log-jetstream/src/compact-record.ts';
+const COMPACT_TEST = 'packages/log-jetstream/src/compact-record.test.ts';
+const REQUEUES = 'packages/log-jetstream/src/requeues.ts';
+const REQUEUES_TEST = 'packages/log-jetstream/src/requeues.test.ts';
+const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
+const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
+const BUSY_WORKERS = 'test/integration/log/busy-workers.test.ts';
+
+export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'facts are stored without the expected sequence',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/codec.ts',
+        from: 'if (expected !== undefined) encoded',
+        to: 'if (expected === 0) encoded',
+      },
+    ],
+    tests: [CODEC_TEST],
+  },
+  {
+    name: 'an append whose acknowledgement was lost conflicts with itself',
+    edits: [
+      {
+        file: FACTS,
+        from: 'if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };',
+        to: 'void next;',
+      },
+    ],
+    tests: [CODEC_TEST],
+  },
+  {
+    name: 'a write of a bucket whose acknowledgement was lost conflicts with itself',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/key-value.ts',
+        from: 'if (newest?.header.get(MESSAGE_ID) === id) return newest.seq;',
+        to: 'void newest;',
+      },
+    ],
+    tests: [],
+  },
+  {
+    name: 'a watch counts as complete after its first entries',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/key-value.ts',
+        from: 'isReady = position >= newest || comparisons >= COMPARISONS_MAX;',
+        to: 'isReady = true;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/watch.test.ts'],
+  },
+  {
+    name: 'an ordered reader ignores lost messages',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/ordered-reader.ts',
+        from: 'if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;',
+        to: 'if (!delivery) this.#lost = true;',
+      },
+    ],
+    tests: [],
+    withServer: [LOST_DELIVERIES],
+  },
+  {
+    name: 'a reader that continues repeats its last record',
+    edits: [{ file: 'packages/log-jetstream/src/ordered-reader.ts', from: 'from = last.seq + 1;', to: 'from = last.seq;' }],
+    tests: [],
+    withServer: [LOST_DELIVERIES],
+  },
+  {
+    name: 'the watch of tails ignores lost messages',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/tail-watch.ts',
+        from: 'if (delivery?.consumerSeq !== this.#consumerSeq + 1 || delivery.seq <= this.#seq) this.#isLost = true;',
+        to: 'if (delivery === undefined) this.#isLost = true;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/quiet-followers.test.ts'],
+  },
+  {
+    name: 'a quiet follower joins a watch without reading its tail',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/tail-watch.ts',
+        from: 'const tail = await this.#options.newest(follower.subject);',
+        to: 'const tail = undefined;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/quiet-followers.test.ts'],
+  },
+  {
+    name: 'a direct get with a lost message counts as whole',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/batch-get.ts',
+        from: 'const isBroken = open.isSeries &&',
+        to: 'const isBroken = open.timer === undefined &&',
+      },
+    ],
+    tests: [],
+    withServer: [LOST_DELIVERIES],
+  },
+  {
+    name: 'the answer of a replica that is behind is believed',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/batch-get.ts',
+        from: "while (answer !== 'too many' && answer.upTo < leaderSeq) {",
+        to: "while (answer !== 'too many' && answer.upTo < 0) {",
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/lagging-replica.test.ts'],
+  },
+  {
+    name: 'a reader waits for the sequences of a stream that was replaced',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/inputs.ts',
+        from: 'if (next <= lastSeq + 1) return next;',
+        to: 'if (lastSeq >= 0) return next;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/restore.test.ts'],
+  },
+  {
+    name: 'inputs of a writer count although it may not write them',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/inputs.ts',
+        from: "const record = typeof decoded === 'string' || mayAppend(writer, decoded) ? decoded : 'wrong writer';",
+        to: 'const record = decoded;',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/task-subjects.test.ts'],
+    withServer: ['test/integration/log/users.test.ts'],
+  },
+  {
+    name: 'a full stream counts as one without a leader',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/ack.ts',
+        from: 'if (error.err_code === STORE_FAILED && FULL.test(reason)) return',
+        to: 'if (error.err_code === undefined) return',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/ack.test.ts'],
+  },
+  {
+    name: 'a requeue that was counted is counted again',
+    edits: [{ file: REQUEUES, from: 'if (before.deliveries >= delivery) return;', to: '' }],
+    tests: [REQUEUES_TEST],
+  },
+  {
+    name: 'a delivery that reached no worker counts as an attempt',
+    edits: [
+      {
+        file: REQUEUES,
+        from: 'const lost = Math.max(0, delivery - 1 - Math.max(begun, before.deliveries));',
+        to: 'const lost = 0;',
+      },
+    ],
+    tests: [REQUEUES_TEST],
+  },
+  {
+    name: 'an item that runs is started again when it is delivered again',
+    edits: [{ file: ITEM, from: 'if (running.has(seq)) {', to: 'if (running.has(seq) && running.isLost(seq)) {' }],
+    tests: [],
+    withServer: [BUSY_WORKERS, DEAD_WORKERS],
+  },
+  {
+    name: 'a worker returns an item that another one has queued again',
+    edits: [{ file: ITEM, from: 'if (running.isLost(seq)) return;', to: '' }],
+    tests: [],
+    withServer: [DEAD_WORKERS, 'test/integration/log/frozen-node.test.ts'],
+  },
+  {
+    name: 'claims are not renewed',
+    edits: [
+      { file: 'packages/log-jetstream/src/running-items.ts', from: 'this.#extend(item);\n      left -= 1;', to: 'left -= 1;' },
+    ],
+    tests: [],
+    withServer: [BUSY_WORKERS, DEAD_WORKERS],
+  },
+  {
+    name: 'a worker judges its siblings right after its own reconnect',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/dead-workers.ts',
+        from: 'this.#count(sibling, nowMs >= this.#judgesAtMs ? elapsedMs : 0);',
+        to: 'this.#count(sibling, elapsedMs);',
+      },
+    ],
+    tests: [],
+    withServer: [DEAD_WORKERS],
+  },
+  {
+    name: 'a chunk loses the trace of its last token',
+    edits: [{ file: COMPACT, from: '{ ...chunk, firstTrace: trace, lastTrace: trace }', to: '{ ...chunk, firstTrace: trace }' }],
+    tests: [COMPACT_TEST],
+  },
+  {
+    name: 'the stored form lacks the turn of a task',
+    edits: [{ file: COMPACT, from: '...(turn !== DEFAULTS.turn && { turn }),', to: '' }],
+    tests: [COMPACT_TEST],
+  },
+  {
+    name: 'a tenant gets one item more than its limit',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/work-room.ts',
+        from: 'return items < this.#tenantItemsMax ? undefined',
+        to: 'return items <= this.#tenantItemsMax ? undefined',
+      },
+    ],
+    tests: [],
+    withServer: ['test/integration/log/room.test.ts'],
+  },
+  {
+    name: 'one tenant may take every slot for reading',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/turn-queue.ts',
+        from: 'const mayHave = (party: Party) => party === undefined || this.#takenBy(party) < this.#partySlots;',
+        to: 'const mayHave = () => true;',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/turn-queue.test.ts'],
+  },
+  {
+    name: 'the leader of a stream moves back and forth',
+    edits: [
+      { file: 'packages/log-jetstream/src/leader-placement.ts', from: 'most - 2) return move;', to: 'most - 1) return move;' },
+    ],
+    tests: ['packages/log-jetstream/src/leader-placement.test.ts'],
+  },
+];
