@@ -6,7 +6,7 @@ import type { ToLeader } from '../nats-double/client-connection.ts';
 import type { Clock } from '../nats-double/clock.ts';
 import type { MessageStore } from '../nats-double/message-store.ts';
 import { NatsDouble } from '../nats-double/nats-double.ts';
-import type { LeaderView, Stream } from '../nats-double/stream.ts';
+import type { LeaderView, PurgeRequest, Stream } from '../nats-double/stream.ts';
 import { connectVirtually, listen, type Path, type Port, pathOf } from '../nats-double/virtual-network.ts';
 import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
 import type { Link } from './link.ts';
@@ -104,11 +104,18 @@ export class NatsServers implements LogServers {
   async removeInputs(taskId: string, below: number): Promise<void> {
     const { layouts } = this.log!;
     const stream = this.#names.with(layouts).inputsStreamOf(layouts.shardOf(taskId));
-    this.#double.streams.get(stream)?.purge({ filter: rawTaskFilter(taskId, layouts), seq: below });
+    this.#expire(stream, { filter: rawTaskFilter(taskId, layouts), seq: below });
   }
 
   async removeAllInputs(below: number): Promise<void> {
-    for (const name of this.#names.inputsStreams) this.#double.streams.get(name)?.purge({ seq: below });
+    for (const name of this.#names.inputsStreams) this.#expire(name, { seq: below });
+  }
+
+  /** nats-server keeps messages for longer than their ids. */
+  #expire(name: string, request: PurgeRequest): void {
+    const stream = this.#double.streams.get(name);
+    stream?.purge(request);
+    stream?.forgetIds();
   }
 
   /** A process that starts creates it with a first sequence of its own. */
@@ -134,6 +141,8 @@ export class NatsServers implements LogServers {
   }
 
   restart(lastSeqs?: ReadonlyMap<string, number>): void {
+    // A server that starts does not believe that it leads.
+    this.#deposed.clear();
     this.#double.restart(lastSeqs);
   }
 

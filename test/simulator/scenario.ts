@@ -317,12 +317,9 @@ class FaultMaker {
 
   /** A deposed leader learns within seconds that others do not follow it. */
   deposed(): Fault {
-    return {
-      at: this.at,
-      kind: 'deposed leader',
-      slot: this.#random.pick(this.#slots),
-      forMs: this.#random.between(500, 10_000),
-    };
+    // docs/reliability.md has the reason why ingress processes are spared.
+    const slot = this.#random.pick(this.#slots.filter(name => !name.startsWith('ingress')));
+    return { at: this.at, kind: 'deposed leader', slot, forMs: this.#random.between(500, 10_000) };
   }
 
   broken(): Fault {

@@ -9,7 +9,7 @@ import { simulate } from './simulate.ts';
 
 const DETERMINISM_SEEDS = 10;
 const SEEDS = 72;
-/** Seed of one run for each theme of the wire, which costs as much as six over the log in memory. */
+/** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
 const WIRE_SEED = 1;
 /** Number of seeds of its themes within which each past defect must be found. */
 const MUTATION_SEEDS_MAX = 60;
