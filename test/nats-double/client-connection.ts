@@ -1,5 +1,6 @@
 import { type ClientFrame, ClientFrames } from './client-frames.ts';
 import type { HeaderBlock } from './headers.ts';
+import type { Views } from './json-api.ts';
 import { hasWildcard, isSubject, matches } from './subjects.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
@@ -11,6 +12,12 @@ export type DoubleUser = { user: string; pass: string; permissions?: Permissions
 
 /** The server's end of a socket. */
 export type ServerSocket = { write(bytes: Buffer): void; close(): void };
+
+/**
+ * Passes a message of a client on to the leader of the stream that it concerns: at once, later or never. With `views`, a server that was deposed
+ * answers it.
+ */
+export type ToLeader = (message: { stream: string; subject: string }, pass: (views?: Views) => void) => void;
 
 /** The parts of a server that a connection uses. */
 export type ConnectionHost = {
@@ -25,6 +32,7 @@ export type ConnectionHost = {
 
 /** The server's side of one client. */
 export class ClientConnection {
+  readonly toLeader: ToLeader | undefined;
   readonly #host: ConnectionHost;
   readonly #socket: ServerSocket;
   readonly #frames = new ClientFrames();
@@ -36,7 +44,8 @@ export class ClientConnection {
   /** Whether a request without a receiver is answered with status 503. */
   #wantsNoResponders = false;
 
-  constructor(host: ConnectionHost, socket: ServerSocket) {
+  constructor(host: ConnectionHost, socket: ServerSocket, toLeader?: ToLeader) {
+    this.toLeader = toLeader;
     this.#host = host;
     this.#socket = socket;
     this.#line(`INFO ${JSON.stringify(host.info)}`);

@@ -5,7 +5,7 @@ import { startNats } from '../support/nats/nats-server.ts';
 import { REAL_CLOCK } from './clock.ts';
 import { compare } from './comparison.ts';
 import { NatsDouble } from './nats-double.ts';
-import { connectVirtually, listen } from './virtual-network.ts';
+import { connectVirtually, listen, pathOf } from './virtual-network.ts';
 
 /** Runs 201 to 203. Other seeds still find the differences that the README lists as open. */
 const SEED = 201;
@@ -18,7 +18,7 @@ test('the double answers random operations as a real nats-server does', async t 
   t.after(() => double.close());
   const real = await connect({ servers: server.url });
   t.after(() => real.close());
-  const virtual = await connectVirtually({ servers: listen(double, REAL_CLOCK).url });
+  const virtual = await connectVirtually({ servers: listen(double, pathOf(REAL_CLOCK)).url });
   t.after(() => virtual.close());
   const { difference } = await compare(real, virtual, { seed: SEED, operations: OPERATIONS });
   assert.equal(difference, undefined);

@@ -85,6 +85,25 @@ export class Consumer {
     this.#pump();
   }
 
+  /** Its server is gone. */
+  vanish(): void {
+    this.#waiting.clear();
+    this.close();
+  }
+
+  /** The state of its deliveries is lost, except for the acknowledgements: what is not acknowledged is delivered as if for the first time. */
+  forgetDeliveries(): void {
+    if (this.#pending.size === 0) return;
+    const first = Math.min(...this.#pending.keys());
+    this.#pending.clear();
+    this.#rdc.clear();
+    this.#rdq = [];
+    this.#sseq = Math.min(this.#sseq, first);
+    this.recount();
+    this.#setAckAlarm();
+    this.#pump();
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -3,12 +3,12 @@ import { describeLogContract } from '../integration/log/contract/contract.ts';
 import { type Broker, jetStreamUnderTest } from '../integration/log/contract/jetstream-under-test.ts';
 import { REAL_CLOCK } from './clock.ts';
 import { NatsDouble } from './nats-double.ts';
-import { connectVirtually, listen } from './virtual-network.ts';
+import { connectVirtually, listen, pathOf } from './virtual-network.ts';
 
 /** The package that runs on nats-server in production runs on the double here, unchanged. */
 function doubleBroker(): Broker {
   const double = new NatsDouble({ clock: REAL_CLOCK });
-  const [direct, port] = [listen(double, REAL_CLOCK), listen(double, REAL_CLOCK)];
+  const [direct, port] = [listen(double, pathOf(REAL_CLOCK)), listen(double, pathOf(REAL_CLOCK))];
   const close = async () => {
     double.close();
     assert.deepEqual(double.unsupported, []);

@@ -1,6 +1,6 @@
 import { type HeaderBlock, statusBlock, withHeaders } from './headers.ts';
-import type { StoredMessage } from './message-store.ts';
-import type { Stream } from './stream.ts';
+import type { MessageStore, StoredMessage } from './message-store.ts';
+import type { StreamConfig } from './stream-config.ts';
 import { goTime } from './times.ts';
 
 export type GetRequest = {
@@ -20,6 +20,8 @@ const SUBJECTS_MAX = 1_024;
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
+/** The replica that answers. */
+export type Replica = { readonly config: StreamConfig; readonly store: MessageStore };
 type Answer = (header: HeaderBlock, payload: Buffer) => void;
 
 /** The first member of a request that the double does not know. */
@@ -28,7 +30,7 @@ export function unknownMember(request: object): string | undefined {
 }
 
 /** Answers a direct get (`$JS.API.DIRECT.GET.stream`), which may take several messages. */
-export function directGet(stream: Stream, request: GetRequest, answer: Answer): void {
+export function directGet(stream: Replica, request: GetRequest, answer: Answer): void {
   const { seq = 0, last_by_subj: last, next_by_subj: next, batch = 0, multi_last: multi = [] } = request;
   const fail = (status: string) => answer(statusBlock(status), NOTHING);
   if (seq === 0 && !last && !next && multi.length === 0) return void fail('408 Empty Request');
@@ -44,7 +46,7 @@ export function directGet(stream: Stream, request: GetRequest, answer: Answer): 
   }
 }
 
-function series(stream: Stream, request: GetRequest, answer: Answer): void {
+function series(stream: Replica, request: GetRequest, answer: Answer): void {
   const { seq = 0, next_by_subj: filter, batch = 0, max_bytes: bytesMax = ANSWER_BYTES_MAX } = request;
   const filters = filter ? [filter] : [];
   const { store } = stream;
@@ -66,7 +68,7 @@ function series(stream: Stream, request: GetRequest, answer: Answer): void {
   answer(statusBlock('204 EOB', { 'Nats-Num-Pending': pending, 'Nats-Last-Sequence': last }), NOTHING);
 }
 
-function newestOfEach(stream: Stream, request: GetRequest, answer: Answer): void {
+function newestOfEach(stream: Replica, request: GetRequest, answer: Answer): void {
   const { multi_last: filters = [], seq: from = 0, batch = 0, max_bytes: bytesMax } = request;
   const { store } = stream;
   const upTo = request.up_to_seq || store.lastSeq;
@@ -88,7 +90,7 @@ function newestOfEach(stream: Stream, request: GetRequest, answer: Answer): void
   answer(statusBlock('204 EOB', end), NOTHING);
 }
 
-function described(stream: Stream, { subject, seq, header, storedAtMs }: StoredMessage, more: Record<string, number> = {}) {
+function described(stream: Replica, { subject, seq, header, storedAtMs }: StoredMessage, more: Record<string, number> = {}) {
   return withHeaders(header, {
     'Nats-Stream': stream.config.name,
     'Nats-Subject': subject,

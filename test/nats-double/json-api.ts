@@ -2,8 +2,8 @@ import { ApiError, badRequest, consumerNotFound, noMessageFound, streamNotFound,
 import { checkForRetention, consumerConfig } from './consumer-config.ts';
 import { directGet, type GetRequest, unknownMember } from './direct-get.ts';
 import type { HeaderBlock } from './headers.ts';
-import type { PurgeRequest } from './stream.ts';
-import { Stream, type StreamHost } from './stream.ts';
+import type { MessageStore } from './message-store.ts';
+import { type LeaderView, type PurgeRequest, Stream, type StreamHost } from './stream.ts';
 import { checkOverlap, checkUpdate, streamConfig } from './stream-config.ts';
 import { goTime } from './times.ts';
 
@@ -11,28 +11,40 @@ const PREFIX = '$JS.API.';
 const SUBJECT_DETAILS_MAX = 100_000;
 const CONSUMERS_PER_PAGE = 256;
 
+/** The streams as a server knows them that was deposed as their leader. */
+export type Views = ReadonlyMap<string, LeaderView>;
+
 /** The members of an answer, and its type. */
-type Call = { type: string; answer: (tokens: string[], body: string) => Record<string, unknown> };
+type Call = { type: string; answer: (tokens: string[], body: string, views?: Views) => Record<string, unknown> };
+
+export type ApiOptions = {
+  onUnsupported: (what: string) => void;
+  /** Describes the servers that store a stream. */
+  clusterOf: (stream: Stream, view: LeaderView) => Record<string, unknown>;
+  nodes: number;
+  /** The replica that answers a direct get. */
+  replicaOf: (stream: Stream) => MessageStore;
+};
 
 /** The JetStream API of one account. */
 export class JsonApi {
   readonly #host: StreamHost;
   readonly #streams: Map<string, Stream>;
-  readonly #onUnsupported: (what: string) => void;
+  readonly #options: ApiOptions;
   readonly #calls: Record<string, Call>;
 
-  constructor(host: StreamHost, streams: Map<string, Stream>, onUnsupported: (what: string) => void) {
+  constructor(host: StreamHost, streams: Map<string, Stream>, options: ApiOptions) {
     this.#host = host;
     this.#streams = streams;
-    this.#onUnsupported = onUnsupported;
+    this.#options = options;
     this.#calls = {
       INFO: { type: 'account_info', answer: () => this.#account() },
       'STREAM.CREATE': { type: 'stream_create', answer: ([name], body) => this.#createStream(name!, body) },
       'STREAM.UPDATE': { type: 'stream_update', answer: ([name], body) => this.#updateStream(name!, body) },
-      'STREAM.INFO': { type: 'stream_info', answer: ([name], body) => this.#streamInfo(name!, body) },
+      'STREAM.INFO': { type: 'stream_info', answer: ([name], body, views) => this.#streamInfo(name!, body, views) },
       'STREAM.DELETE': { type: 'stream_delete', answer: ([name]) => this.#deleteStream(name!) },
       'STREAM.PURGE': { type: 'stream_purge', answer: ([name], body) => this.#purge(name!, body) },
-      'STREAM.MSG.GET': { type: 'stream_msg_get', answer: ([name], body) => this.#message(name!, body) },
+      'STREAM.MSG.GET': { type: 'stream_msg_get', answer: ([name], body, views) => this.#message(name!, body, views) },
       'STREAM.LEADER.STEPDOWN': { type: 'stream_leader_stepdown', answer: () => this.#stepDown() },
       'CONSUMER.CREATE': { type: 'consumer_create', answer: (tokens, body) => this.#createConsumer(tokens, body) },
       'CONSUMER.INFO': { type: 'consumer_info', answer: ([stream, name]) => this.#consumer(stream!, name!).info() },
@@ -41,12 +53,12 @@ export class JsonApi {
     };
   }
 
-  /** Returns false if nothing receives requests to this subject. */
-  request(subject: string, reply: string, payload: Buffer): boolean {
+  /** Returns false if nothing receives requests to this subject. `views`: it is answered by a server that was deposed. */
+  request(subject: string, reply: string, payload: Buffer, views?: Views): boolean {
     if (!subject.startsWith(PREFIX)) return false;
     const tokens = subject.slice(PREFIX.length).split('.');
     const body = payload.toString();
-    if (subject.startsWith(`${PREFIX}DIRECT.GET.`)) return this.#directGet(tokens.slice(2), reply, body);
+    if (subject.startsWith(`${PREFIX}DIRECT.GET.`)) return this.#directGet(tokens.slice(2), reply, body, views);
     if (subject.startsWith(`${PREFIX}CONSUMER.MSG.NEXT.`)) {
       const consumer = this.#streams.get(tokens[3] ?? '')?.consumers.get(tokens[4] ?? '');
       consumer?.pull(reply, payload);
@@ -55,7 +67,7 @@ export class JsonApi {
     for (const length of [3, 2, 1]) {
       const call = this.#calls[tokens.slice(0, length).join('.')];
       if (call === undefined) continue;
-      this.#answer(reply, call.type, () => call.answer(tokens.slice(length), body));
+      this.#answer(reply, call.type, () => call.answer(tokens.slice(length), body, views));
       return true;
     }
     this.#answer(reply, 'unsupported', () => {
@@ -70,7 +82,7 @@ export class JsonApi {
       Object.assign(members, make());
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error instanceof Unsupported) this.#onUnsupported(error.message);
+      if (error instanceof Unsupported) this.#options.onUnsupported(error.message);
       Object.assign(members, { error });
       if (type === 'stream_info') Object.assign(members, { total: 0, offset: 0, limit: 0 });
       if (type === 'stream_purge') members.purged = 0;
@@ -78,14 +90,15 @@ export class JsonApi {
     if (reply !== '') this.#host.send(reply, '', '', Buffer.from(JSON.stringify(members)));
   }
 
-  #directGet([name = '', ...key]: string[], reply: string, body: string): boolean {
+  #directGet([name = '', ...key]: string[], reply: string, body: string, views: Views | undefined): boolean {
     const stream = this.#streams.get(name);
     if (stream?.config.allow_direct !== true) return false;
     const answer = (header: HeaderBlock, payload: Buffer) => this.#host.send(reply, '', header, payload);
     const request: GetRequest = key.length > 0 ? { last_by_subj: key.join('.') } : body === '' ? {} : parsed(body);
     const unknown = unknownMember(request);
-    if (unknown !== undefined) this.#onUnsupported(`the member ${unknown} of a direct get`);
-    directGet(stream, request, answer);
+    if (unknown !== undefined) this.#options.onUnsupported(`the member ${unknown} of a direct get`);
+    const store = views?.get(name)?.store ?? this.#options.replicaOf(stream);
+    directGet({ config: stream.config, store }, request, answer);
     return true;
   }
 
@@ -111,7 +124,7 @@ export class JsonApi {
   }
 
   #createStream(name: string, body: string): Record<string, unknown> {
-    const config = streamConfig(parsed(body));
+    const config = streamConfig(parsed(body), this.#options.nodes);
     if (config.name !== name) throw new ApiError(400, 10056, 'stream name in subject does not match request');
     const found = this.#streams.get(name);
     if (found !== undefined && !isSame(found.config, config))
@@ -128,7 +141,7 @@ export class JsonApi {
 
   #updateStream(name: string, body: string): Record<string, unknown> {
     const stream = this.#stream(name);
-    const config = streamConfig(parsed(body));
+    const config = streamConfig(parsed(body), this.#options.nodes);
     checkUpdate(stream.config, config);
     checkOverlap(config, this.#configs());
     const { first_seq: firstSeq } = stream.config;
@@ -136,7 +149,7 @@ export class JsonApi {
     return stream.info();
   }
 
-  #streamInfo(name: string, body: string): Record<string, unknown> {
+  #streamInfo(name: string, body: string, views: Views | undefined): Record<string, unknown> {
     const {
       subjects_filter: subjectsFilter = '',
       offset = 0,
@@ -145,14 +158,16 @@ export class JsonApi {
     if (Object.keys(rest).some(member => member !== 'deleted_details'))
       throw new Unsupported(`stream info with ${Object.keys(rest)}`);
     const stream = this.#stream(name);
-    const total = subjectsFilter === '' ? 0 : stream.store.counts(subjectsFilter).size;
+    const view = views?.get(name) ?? stream;
+    const { store } = view;
+    const total = subjectsFilter === '' ? 0 : store.counts(subjectsFilter).size;
     if (offset > 0 || total > SUBJECT_DETAILS_MAX) throw new Unsupported('pages of subjects in a stream info');
     return {
       total,
       offset: 0,
       limit: total > 0 ? SUBJECT_DETAILS_MAX : 0,
-      ...stream.info({ subjectsFilter }),
-      cluster: { leader: this.#host.serverName },
+      ...stream.info({ subjectsFilter, store }),
+      cluster: this.#options.clusterOf(stream, view),
     };
   }
 
@@ -171,13 +186,13 @@ export class JsonApi {
     return { success: true, purged: stream.purge(request) };
   }
 
-  #message(name: string, body: string): Record<string, unknown> {
+  #message(name: string, body: string, views: Views | undefined): Record<string, unknown> {
     const request = parsed<GetRequest>(body);
     const { seq = 0, last_by_subj: last, next_by_subj: next } = request;
     const unknown = unknownMember(request);
     if (unknown !== undefined) throw new Unsupported(`the member ${unknown} of a get`);
     if ((seq > 0 && last) || (seq === 0 && !last && !next) || (last && next)) throw badRequest();
-    const { store } = this.#stream(name);
+    const { store } = views?.get(name) ?? this.#stream(name);
     const found = next ? store.next([next], seq) : seq > 0 ? store.get(seq) : store.last(last!);
     if (found === undefined) throw noMessageFound();
     const { subject, header, payload, storedAtMs } = found;

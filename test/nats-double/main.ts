@@ -4,7 +4,7 @@ import { startNats } from '../support/nats/nats-server.ts';
 import { REAL_CLOCK } from './clock.ts';
 import { compare } from './comparison.ts';
 import { NatsDouble } from './nats-double.ts';
-import { connectVirtually, listen } from './virtual-network.ts';
+import { connectVirtually, listen, pathOf } from './virtual-network.ts';
 
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: '1' }, operations: { type: 'string', default: '100000' } },
@@ -12,7 +12,7 @@ const { values } = parseArgs({
 const server = await startNats();
 const double = new NatsDouble({ clock: REAL_CLOCK });
 const real = await connect({ servers: server.url });
-const virtual = await connectVirtually({ servers: listen(double, REAL_CLOCK).url });
+const virtual = await connectVirtually({ servers: listen(double, pathOf(REAL_CLOCK)).url });
 const startedAt = performance.now();
 const result = await compare(real, virtual, { seed: Number(values.seed), operations: Number(values.operations) });
 const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);

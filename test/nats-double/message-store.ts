@@ -20,8 +20,12 @@ export function storedBytes(subject: string, header: HeaderBlock, payload: Buffe
   return RECORD_BYTES + subject.length + headerBytes + payload.length + CHECKSUM_BYTES;
 }
 
+/** A change of a store, which its replicas repeat. */
+export type StoreChange = (store: MessageStore) => void;
+
 /** The messages of a stream, in memory. */
 export class MessageStore {
+  onChange: ((change: StoreChange) => void) | undefined;
   /** In order of their sequences. */
   readonly #messages = new Map<number, StoredMessage>();
   /** Sequences of each subject, in order. */
@@ -47,8 +51,14 @@ export class MessageStore {
   }
 
   add(subject: string, header: HeaderBlock, payload: Buffer, storedAtMs: number): StoredMessage {
-    const seq = this.lastSeq + 1;
-    const message = { seq, subject, header, payload, storedAtMs };
+    const message = { seq: this.lastSeq + 1, subject, header, payload, storedAtMs };
+    this.#append(message);
+    this.onChange?.(store => store.#append(message));
+    return message;
+  }
+
+  #append(message: StoredMessage): void {
+    const { seq, subject, header, payload, storedAtMs } = message;
     if (this.#messages.size === 0) this.firstSeq = seq;
     this.lastSeq = seq;
     this.lastStoredAtMs = storedAtMs;
@@ -57,7 +67,6 @@ export class MessageStore {
     if (seqs === undefined) this.#bySubject.set(subject, [seq]);
     else seqs.push(seq);
     this.bytes += storedBytes(subject, header, payload);
-    return message;
   }
 
   get(seq: number): StoredMessage | undefined {
@@ -78,13 +87,30 @@ export class MessageStore {
     if (seqs.length === 0) this.#bySubject.delete(message.subject);
     this.bytes -= storedBytes(message.subject, message.header, message.payload);
     if (seq === this.firstSeq) this.firstSeq = this.#messages.keys().next().value ?? this.lastSeq + 1;
+    this.onChange?.(store => void store.remove(seq));
     return message;
+  }
+
+  /** Removes the newest messages, whose sequences are given again. */
+  truncate(lastSeq: number): void {
+    for (let seq = this.lastSeq; seq > lastSeq; seq -= 1) this.remove(seq);
+    this.lastSeq = Math.min(this.lastSeq, lastSeq);
+    if (this.#messages.size === 0) this.firstSeq = this.lastSeq + 1;
+    this.onChange?.(store => store.truncate(lastSeq));
+  }
+
+  copy(): MessageStore {
+    const copy = new MessageStore(0);
+    for (const message of this.#messages.values()) copy.#append(message);
+    const { firstSeq, lastSeq, lastStoredAtMs } = this;
+    return Object.assign(copy, { firstSeq, lastSeq, lastStoredAtMs });
   }
 
   /** An empty stream continues after `lastSeq`. */
   skipTo(lastSeq: number): void {
     this.lastSeq = lastSeq;
     this.firstSeq = lastSeq + 1;
+    this.onChange?.(store => store.skipTo(lastSeq));
   }
 
   /** The number of messages of each subject that matches a filter. */

@@ -1,13 +1,18 @@
-import { ClientConnection, type ConnectionHost, type DoubleUser, type ServerSocket } from './client-connection.ts';
+import { ClientConnection, type ConnectionHost, type DoubleUser, type ServerSocket, type ToLeader } from './client-connection.ts';
 import type { Clock } from './clock.ts';
 import type { HeaderBlock } from './headers.ts';
-import { JsonApi } from './json-api.ts';
-import type { Stream, StreamHost } from './stream.ts';
+import { type ApiOptions, JsonApi, type Views } from './json-api.ts';
+import type { LeaderView, Stream, StreamHost } from './stream.ts';
 import { Subscriptions } from './subscriptions.ts';
+import { goTime } from './times.ts';
 
 export type NatsDoubleOptions = {
   clock: Clock;
   name?: string;
+  /** Servers of the cluster, each of which can store one replica of a stream. They are one server to clients. Default 1: no cluster. */
+  nodes?: number;
+  /** The replica that answers a direct get. Default: the leader. */
+  replicaOf?: ApiOptions['replicaOf'];
   maxPayload?: number;
   /** Absent: clients need no credentials and may do everything. */
   users?: readonly DoubleUser[];
@@ -19,35 +24,47 @@ const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024;
 const VERSION = '2.15.2';
 const API_LEVEL = 5;
 const ACK_PREFIX = '$JS.ACK.';
+const CLUSTER = 'doubles';
 
 /** One nats-server with JetStream, in memory, on an injected clock. It handles each frame of a client to its end before the next one. */
 export class NatsDouble implements StreamHost {
   readonly clock: Clock;
-  readonly serverName: string;
+  readonly #name: string;
   /** Requests that the double could not answer as nats-server does. A test fails if it has any. */
   readonly unsupported: string[] = [];
   readonly #streams = new Map<string, Stream>();
   readonly #connections = new Set<ClientConnection>();
   readonly #subscriptions = new Subscriptions();
   readonly #api: JsonApi;
+  readonly #nodes: number;
+  #starts = 1;
   readonly #host: ConnectionHost;
 
   constructor(options: NatsDoubleOptions) {
-    const { clock, name = 'double', maxPayload = MAX_PAYLOAD_BYTES, users = [] } = options;
+    const { clock, name = 'double', maxPayload = MAX_PAYLOAD_BYTES, users = [], nodes = 1 } = options;
     this.clock = clock;
-    this.serverName = name;
+    this.#name = name;
+    this.#nodes = nodes;
     const onUnsupported = options.onUnsupported ?? ((what: string) => void this.unsupported.push(what));
-    this.#api = new JsonApi(this, this.#streams, onUnsupported);
+    const replicaOf = options.replicaOf ?? (stream => stream.store);
+    const clusterOf: ApiOptions['clusterOf'] = (stream, view) => this.#clusterOf(stream, view);
+    this.#api = new JsonApi(this, this.#streams, { onUnsupported, clusterOf, nodes, replicaOf });
     const info = {
-      ...{ server_id: name, server_name: name, version: VERSION, proto: 1, headers: true, max_payload: maxPayload },
+      ...{ server_id: `${name}-1`, server_name: name, version: VERSION, proto: 1, headers: true, max_payload: maxPayload },
       ...{ jetstream: true, api_lvl: API_LEVEL, ...(users.length > 0 && { auth_required: true }) },
+      ...(nodes > 1 && { cluster: CLUSTER }),
     };
     this.#host = {
       info,
       users,
       subscriptions: this.#subscriptions,
       publish: (subject, reply, header, payload, from) => {
-        if (!this.#route(subject, subject, reply, header, payload)) from.noResponders(subject, reply);
+        const pass = (views?: Views) => {
+          if (!this.#route(subject, subject, reply, header, payload, views)) from.noResponders(subject, reply);
+        };
+        const stream = from.toLeader && this.#concerns(subject);
+        if (stream === undefined) pass();
+        else from.toLeader!({ stream, subject }, pass);
       },
       interestChanged: subject => this.#interestChanged(subject),
       closed: connection => this.#connections.delete(connection),
@@ -55,10 +72,33 @@ export class NatsDouble implements StreamHost {
   }
 
   /** Begins a connection; the caller passes on what the client sends. */
-  accept(socket: ServerSocket): ClientConnection {
-    const connection = new ClientConnection(this.#host, socket);
+  accept(socket: ServerSocket, toLeader?: ToLeader): ClientConnection {
+    const connection = new ClientConnection(this.#host, socket, toLeader);
     this.#connections.add(connection);
     return connection;
+  }
+
+  get streams(): ReadonlyMap<string, Stream> {
+    return this.#streams;
+  }
+
+  /** Loses a stream with its consumers. */
+  loseStream(name: string): void {
+    this.#streams.get(name)?.close();
+    this.#streams.delete(name);
+  }
+
+  /** All connections end, and consumers that are only in memory are gone. `lastSeqs`: streams that lose everything behind a sequence. */
+  restart(lastSeqs: ReadonlyMap<string, number> = new Map()): void {
+    for (const connection of [...this.#connections]) connection.close();
+    this.#starts += 1;
+    this.#host.info.server_id = this.#serverId;
+    for (const stream of this.#streams.values()) {
+      for (const consumer of [...stream.consumers.values()]) if (consumer.config.mem_storage) consumer.vanish();
+      const lastSeq = lastSeqs.get(stream.config.name);
+      if (lastSeq !== undefined) stream.loseTail(lastSeq);
+      stream.changeLeader();
+    }
   }
 
   /** Ends all connections and timers. */
@@ -81,14 +121,32 @@ export class NatsDouble implements StreamHost {
   }
 
   /** Passes a message to clients, streams, consumers and the API. Returns whether anything takes it. */
-  #route(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer): boolean {
+  #route(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer, views?: Views): boolean {
     const receivers = this.#subscriptions.receivers(to);
     for (const receiver of receivers) receiver.connection.deliver(receiver, subject, reply, header, payload);
     if (to.startsWith(ACK_PREFIX)) return this.#ack(to, reply, payload) || receivers.length > 0;
-    if (this.#api.request(to, reply, payload)) return true;
+    if (this.#api.request(to, reply, payload, views)) return true;
     const stream = to === subject ? this.#streamOf(to) : undefined;
     stream?.publish(subject, reply, header, payload);
     return stream !== undefined || receivers.length > 0;
+  }
+
+  get #serverId(): string {
+    return `${this.#name}-${this.#starts}`;
+  }
+
+  #clusterOf(stream: Stream, view: LeaderView): Record<string, unknown> {
+    const leader = `${this.#name}-1`;
+    if (this.#nodes === 1) return { leader: this.#name };
+    const replicas = stream.followers.map((_, index) => ({ name: `${this.#name}-${index + 2}`, current: true, active: 0 }));
+    return { name: CLUSTER, leader, leader_since: goTime(view.leaderSinceMs), replicas };
+  }
+
+  /** The stream that a message is stored in, or that a request or an acknowledgement concerns. */
+  #concerns(subject: string): string | undefined {
+    if (subject.startsWith(ACK_PREFIX)) return subject.split('.')[2];
+    if (subject.startsWith('$JS.API.')) return subject.split('.').find(token => this.#streams.has(token));
+    return this.#streamOf(subject)?.config.name;
   }
 
   #streamOf(subject: string): Stream | undefined {

@@ -40,6 +40,10 @@ export class PullRequests {
     this.lastAtMs = nowMs;
   }
 
+  clear(): void {
+    this.#waiting = [];
+  }
+
   remove(request: PullRequest): void {
     this.#waiting = this.#waiting.filter(other => other !== request);
   }

@@ -52,8 +52,8 @@ const FIXED = {
 const REQUIRED_LEVEL = { '_nats.req.level': '0' };
 const SERVER_METADATA = { ...REQUIRED_LEVEL, '_nats.level': '5', '_nats.ver': '2.15.2' };
 
-/** The settings of a request with the defaults of nats-server. */
-export function streamConfig(request: Record<string, unknown>): StreamConfig {
+/** The settings of a request with the defaults of nats-server. `nodes`: servers that can store a replica. */
+export function streamConfig(request: Record<string, unknown>, nodes: number): StreamConfig {
   for (const name of Object.keys(request)) if (!KNOWN.has(name)) throw new Unsupported(`the stream setting ${name}`);
   const given = request as Partial<StreamConfig>;
   for (const [name, only] of Object.entries(FIXED)) {
@@ -89,12 +89,12 @@ export function streamConfig(request: Record<string, unknown>): StreamConfig {
     consumer_limits: {},
     ...(Object.keys(given.metadata ?? {}).length > 0 && { metadata: withoutServerMetadata(given.metadata!) }),
   };
-  check(config);
+  check(config, nodes);
   return config;
 }
 
-function check(config: StreamConfig): void {
-  if (config.num_replicas > 1) throw new ApiError(500, 10074, 'replicas > 1 not supported in non-clustered mode');
+function check(config: StreamConfig, nodes: number): void {
+  if (config.num_replicas > nodes) throw new ApiError(500, 10074, 'replicas > 1 not supported in non-clustered mode');
   for (const subject of config.subjects) if (!isSubject(subject)) throw new ApiError(500, 10052, `invalid subject "${subject}"`);
   const { republish, discard, max_age, duplicate_window } = config;
   if (republish !== undefined && !(republish.src.endsWith('>') && republish.dest.endsWith('>')))

@@ -2,47 +2,95 @@ import { ApiError } from './api-error.ts';
 import { Alarm, type Clock } from './clock.ts';
 import { Consumer } from './consumer.ts';
 import { type ConsumerConfig, checkForStream, checkUnique } from './consumer-config.ts';
+import { Follower } from './follower.ts';
 import { type HeaderBlock, headerOf, withHeaders, withoutStatus } from './headers.ts';
 import { MessageStore, type StoredMessage, storedBytes } from './message-store.ts';
 import { answeredMetadata, republished, type StreamConfig } from './stream-config.ts';
-import { matches } from './subjects.ts';
+import { Pattern } from './subjects.ts';
 import { goTime, msOf } from './times.ts';
 
 /** The parts of a server that a stream and its consumers use. */
 export type StreamHost = {
   readonly clock: Clock;
-  readonly serverName: string;
   send(subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
   /** Sends a message to the subscribers of `to`, who see it with its own subject. */
   deliver(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
   hasInterest(subject: string): boolean;
 };
 
+/** The state of a stream as a server knows it that leads it, or that believes to lead it. */
+export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number };
+
 /** nats-server stores the length of headers in 16 bits. */
 const HEADER_BYTES_MAX = 0xffff;
 
 export type PurgeRequest = { filter?: string; seq?: number; keep?: number };
 
-export class Stream {
+export class Stream implements LeaderView {
   config: StreamConfig;
   readonly createdAtMs: number;
   readonly store: MessageStore;
   readonly consumers = new Map<string, Consumer>();
+  leaderSinceMs: number;
+  /** A fault: it refuses messages as if it had no room. */
+  isFull = false;
+  #followers: Follower[] = [];
+  #subjects: Pattern[];
   readonly #host: StreamHost;
   /** Ids of the duplicate window, the oldest first. */
   readonly #ids = new Map<string, { seq: number; atMs: number }>();
   readonly #expiry: Alarm;
   #lastId = '';
+
   constructor(host: StreamHost, config: StreamConfig) {
     this.#host = host;
     this.config = config;
     this.createdAtMs = host.clock.nowMs();
+    this.leaderSinceMs = this.createdAtMs;
+    this.#subjects = patternsOf(config);
     this.store = new MessageStore(config.first_seq ?? 0);
+    this.#replicate();
     this.#expiry = new Alarm(host.clock, () => this.#expire());
   }
 
+  /** The replicas that do not lead. */
+  get followers(): readonly Follower[] {
+    return this.#followers;
+  }
+
+  /** The state as the leader knows it now. It does not change any more. */
+  view(): LeaderView {
+    return { store: this.store.copy(), leaderSinceMs: this.leaderSinceMs };
+  }
+
+  changeLeader(): void {
+    this.leaderSinceMs = this.#host.clock.nowMs();
+  }
+
+  /** The newest messages were lost, and the followers have not more. */
+  loseTail(lastSeq: number): void {
+    this.store.truncate(lastSeq);
+    for (const [id, { seq }] of this.#ids) if (seq > lastSeq) this.#ids.delete(id);
+    this.#replicate();
+    this.#setExpiry();
+  }
+
+  /** The duplicate window has passed for every id. */
+  forgetIds(): void {
+    this.#ids.clear();
+  }
+
+  #replicate(): void {
+    this.#followers = Array.from({ length: this.config.num_replicas - 1 }, () => new Follower(this.store));
+    if (this.#followers.length === 0) return;
+    this.store.onChange = change => {
+      const atMs = this.#host.clock.nowMs();
+      for (const follower of this.#followers) follower.repeatLater(atMs, change);
+    };
+  }
+
   takes(subject: string): boolean {
-    return this.config.subjects.some(filter => matches(filter, subject));
+    return this.#subjects.some(pattern => pattern.matches(subject));
   }
 
   /** Stores a message unless its headers or the limits forbid it, and answers. */
@@ -130,6 +178,7 @@ export class Stream {
   /** A stream that discards new messages refuses them; but one that takes the place of an older one of its subject is stored. */
   #refuseIfFull(subject: string, header: HeaderBlock, payload: Buffer): void {
     const { discard, max_msgs, max_bytes, max_msgs_per_subject, discard_new_per_subject } = this.config;
+    if (this.isFull) throw storeFailed('maximum bytes exceeded');
     if (discard !== 'new') return;
     const { store } = this;
     const count = store.counts(subject).get(subject) ?? 0;
@@ -196,6 +245,7 @@ export class Stream {
 
   update(config: StreamConfig): void {
     this.config = config;
+    this.#subjects = patternsOf(config);
     const { store } = this;
     for (const subject of config.max_msgs_per_subject > 0 ? store.counts('>').keys() : []) this.#enforceLimits(subject);
     this.#enforceLimits('');
@@ -231,11 +281,16 @@ export class Stream {
     for (const consumer of [...this.consumers.values()]) consumer.close();
   }
 
-  info(options: { subjectsFilter?: string; offset?: number } = {}): Record<string, unknown> {
-    const { store } = this;
+  info({
+    subjectsFilter = '',
+    store = this.store,
+  }: {
+    subjectsFilter?: string;
+    store?: MessageStore;
+  } = {}): Record<string, unknown> {
     const first = store.first();
     const deleted = store.lastSeq === 0 ? 0 : store.lastSeq - store.firstSeq + 1 - store.count;
-    const subjects = options.subjectsFilter ? store.counts(options.subjectsFilter) : new Map<string, number>();
+    const subjects = subjectsFilter ? store.counts(subjectsFilter) : new Map<string, number>();
     return {
       config: this.answeredConfig(),
       created: goTime(this.createdAtMs),
@@ -258,6 +313,10 @@ export class Stream {
   answeredConfig(): StreamConfig {
     return { ...this.config, metadata: answeredMetadata(this.config.metadata) };
   }
+}
+
+function patternsOf({ subjects }: StreamConfig): Pattern[] {
+  return subjects.map(subject => new Pattern(subject));
 }
 
 function wrongLastSequence(last: number): ApiError {

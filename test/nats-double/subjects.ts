@@ -12,6 +12,21 @@ export function matches(filter: string, subject: string): boolean {
   return tokens.length === wanted.length;
 }
 
+/** A filter that is compared with many subjects. Most of them differ before its first wildcard. */
+export class Pattern {
+  readonly #filter: string;
+  readonly #prefix: string;
+
+  constructor(filter: string) {
+    this.#filter = filter;
+    this.#prefix = filter.split(/[*>]/, 1)[0]!;
+  }
+
+  matches(subject: string): boolean {
+    return subject.startsWith(this.#prefix) && matches(this.#filter, subject);
+  }
+}
+
 /** Whether some subject matches both filters. */
 export function collide(a: string, b: string): boolean {
   const [left, right] = [a.split('.'), b.split('.')];

@@ -1,5 +1,5 @@
 import type { ClientConnection } from './client-connection.ts';
-import { hasWildcard, matches } from './subjects.ts';
+import { hasWildcard, Pattern } from './subjects.ts';
 
 /** A subscription of a client. `max`: it ends after this many messages; 0: never. */
 export type Subscription = {
@@ -15,7 +15,7 @@ export type Subscription = {
 /** The subscriptions of all clients. */
 export class Subscriptions {
   readonly #bySubject = new Map<string, Set<Subscription>>();
-  readonly #wildcards = new Set<string>();
+  readonly #wildcards = new Map<string, Pattern>();
 
   add(subscription: Subscription): void {
     const { subject } = subscription;
@@ -23,7 +23,7 @@ export class Subscriptions {
     if (others !== undefined) others.add(subscription);
     else {
       this.#bySubject.set(subject, new Set([subscription]));
-      if (hasWildcard(subject)) this.#wildcards.add(subject);
+      if (hasWildcard(subject)) this.#wildcards.set(subject, new Pattern(subject));
     }
   }
 
@@ -38,15 +38,15 @@ export class Subscriptions {
 
   hasInterest(subject: string): boolean {
     if (this.#bySubject.has(subject)) return true;
-    for (const wildcard of this.#wildcards) if (matches(wildcard, subject)) return true;
+    for (const pattern of this.#wildcards.values()) if (pattern.matches(subject)) return true;
     return false;
   }
 
   /** Those that receive a message: all without a queue group, and the longest waiting member of each group. */
   receivers(subject: string): Subscription[] {
     const found: Subscription[] = [...(this.#bySubject.get(subject) ?? [])];
-    for (const wildcard of this.#wildcards)
-      if (wildcard !== subject && matches(wildcard, subject)) found.push(...this.#bySubject.get(wildcard)!);
+    for (const [wildcard, pattern] of this.#wildcards)
+      if (wildcard !== subject && pattern.matches(subject)) found.push(...this.#bySubject.get(wildcard)!);
     if (found.every(({ queue }) => queue === '')) return found;
     const groups = new Map<string, Subscription>();
     for (const one of found) {

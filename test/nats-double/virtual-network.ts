@@ -6,21 +6,33 @@ import {
   setTransportFactory,
   type Transport,
 } from '@nats-io/nats-core/internal';
-import type { ClientConnection } from './client-connection.ts';
+import type { ClientConnection, ToLeader } from './client-connection.ts';
 import type { Clock } from './clock.ts';
 import type { NatsDouble } from './nats-double.ts';
 
 /** A message on its way to a client. */
 type Delivery = { subject: string; header: string; payload: Buffer };
 
+/** Calls `arrive` when bytes that are sent now reach the other end, in the order of the calls; never if they are lost. */
+type Transfer = (arrive: () => void) => void;
+
+/** The way between a client and its server, and from there to the leaders of streams, which are other servers. Default: at once. */
+export type Path = { toServer: Transfer; toClient: Transfer; toLeader?: ToLeader };
+
 /** One address of a double. Faults at one address do not affect connections through the others. */
 export type Port = {
   url: string;
   /** Called for each message to a client; true drops it. */
   lose: ((delivery: Delivery) => boolean) | undefined;
+  /** Called with all bytes: when the client sends them, and when they arrive at it. */
+  watch: ((direction: 'sent' | 'received', bytes: Uint8Array) => void) | undefined;
   /** Closes all connections and refuses new ones until `mend`. */
   cut(): void;
   mend(): void;
+  /** The server ends all connections, and the client does not notice: what it sends is lost. New ones can be opened. */
+  forget(): void;
+  /** The process behind the address is gone: its connections end when the server has everything that they sent. */
+  close(): void;
 };
 
 type Listener = Port & { accept(client: ClientEnd): ServerEnd };
@@ -31,34 +43,42 @@ type ServerEnd = { send(bytes: Uint8Array): void; close(): void };
 const listeners = new Map<string, Listener>();
 let ports = 0;
 
-/** Opens an address of a double. Bytes take `latencyMs` of the clock in each direction and arrive in order. */
-export function listen(server: NatsDouble, clock: Clock, latencyMs = 0): Port {
+/** A way on which bytes take a constant time. */
+export function pathOf(clock: Clock, latencyMs = 0): Path {
+  const transfer: Transfer = arrive => void clock.after(latencyMs, arrive);
+  return { toServer: transfer, toClient: transfer };
+}
+
+/** Opens an address of a double. */
+export function listen(server: NatsDouble, path: Path): Port {
   ports += 1;
   const host = `double-${ports}:4222`;
-  const open = new Set<() => void>();
+  const open = new Set<Link>();
   let isBroken = false;
   const listener: Listener = {
     url: `nats://${host}`,
     lose: undefined,
+    watch: undefined,
     cut() {
       isBroken = true;
-      for (const close of [...open]) close();
+      for (const link of [...open]) link.cut();
     },
     mend() {
       isBroken = false;
     },
+    forget() {
+      for (const link of [...open]) link.forget();
+    },
+    close() {
+      listeners.delete(host);
+      for (const link of [...open]) link.close();
+    },
     accept(client) {
       if (isBroken) throw new errors.ConnectionError('connection refused');
-      const end = link(
-        server,
-        clock,
-        latencyMs,
-        client,
-        bytes => listener.lose?.(deliveryOf(bytes)) ?? false,
-        () => open.delete(end.close),
-      );
-      open.add(end.close);
-      return end;
+      const link = new Link(path, client, listener);
+      open.add(link);
+      link.open(server, () => open.delete(link));
+      return link;
     },
   };
   listeners.set(host, listener);
@@ -71,42 +91,71 @@ export function connectVirtually(options: ConnectionOptions): Promise<NatsConnec
   return NatsConnectionImpl.connect(options);
 }
 
-function link(
-  server: NatsDouble,
-  clock: Clock,
-  latencyMs: number,
-  client: ClientEnd,
-  isLost: (bytes: Buffer) => boolean,
-  onClose: () => void,
-): ServerEnd {
-  let isOpen = true;
-  let connection: ClientConnection | undefined;
+/** One connection. Each end learns that the other one has closed it when it has received everything that was sent before. */
+class Link implements ServerEnd {
+  readonly #path: Path;
+  readonly #client: ClientEnd;
+  readonly #port: Port;
+  #server: ClientConnection | undefined;
+  #isServerOpen = true;
+  #isClientOpen = true;
+  #isForgotten = false;
+  #isReset = false;
   /** Reads all bytes that have arrived together, as from a socket. */
-  let arriving: Buffer[] = [];
-  const close = () => {
-    if (!isOpen) return;
-    isOpen = false;
-    onClose();
-    connection?.close();
-    client.closed();
-  };
-  const write = (bytes: Buffer) => {
-    if (!isOpen || isLost(bytes)) return;
-    arriving.push(bytes);
-    if (arriving.length > 1) return;
-    clock.after(latencyMs, () => {
-      const chunk = Buffer.concat(arriving);
-      arriving = [];
-      if (isOpen) client.receive(chunk);
-    });
-  };
-  // A server that closes a connection has its last words read first.
-  connection = server.accept({ write, close: () => void clock.after(latencyMs, close) });
-  const send = (bytes: Uint8Array) => {
+  #arriving: Buffer[] = [];
+
+  constructor(path: Path, client: ClientEnd, port: Port) {
+    this.#path = path;
+    this.#client = client;
+    this.#port = port;
+  }
+
+  open(server: NatsDouble, onClosed: () => void): void {
+    const close = () => {
+      if (!this.#isServerOpen) return;
+      this.#isServerOpen = false;
+      onClosed();
+      if (!this.#isForgotten) this.#path.toClient(() => this.#client.closed());
+    };
+    this.#server = server.accept({ write: bytes => this.#write(bytes), close }, this.#path.toLeader);
+  }
+
+  send(bytes: Uint8Array): void {
     const copy = Uint8Array.from(bytes);
-    clock.after(latencyMs, () => isOpen && connection?.receive(copy));
-  };
-  return { send, close };
+    this.#port.watch?.('sent', copy);
+    this.#path.toServer(() => this.#isServerOpen && this.#server?.receive(copy));
+  }
+
+  /** The client closes it. */
+  close(): void {
+    if (!this.#isClientOpen) return;
+    this.#isClientOpen = false;
+    this.#path.toServer(() => this.#server?.close());
+  }
+
+  /** Bytes on their way are lost. */
+  cut(): void {
+    this.#isReset = true;
+    this.#server?.close();
+  }
+
+  forget(): void {
+    this.#isForgotten = true;
+    this.#server?.close();
+  }
+
+  #write(bytes: Buffer): void {
+    if (!this.#isServerOpen || this.#port.lose?.(deliveryOf(bytes))) return;
+    this.#arriving.push(bytes);
+    if (this.#arriving.length > 1) return;
+    this.#path.toClient(() => {
+      const chunk = Buffer.concat(this.#arriving);
+      this.#arriving = [];
+      if (!this.#isClientOpen || this.#isForgotten || this.#isReset) return;
+      this.#port.watch?.('received', chunk);
+      this.#client.receive(chunk);
+    });
+  }
 }
 
 /** The socket of nats.js: bytes through the virtual network. */

@@ -1,9 +1,7 @@
 import { type A2AServer, createA2AServer } from '@hopline/a2a-server';
 import { serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
-import { type Layout, Layouts } from '@hopline/events';
-import { TextPace } from '@hopline/log';
-import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { type Log, TextPace } from '@hopline/log';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
@@ -13,40 +11,16 @@ import { SkillPlanner } from '../../services/supervisor/src/skill-planner.ts';
 import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { scriptedAgent } from '../support/agents/scripted-agent.ts';
 import type { AgentRuns } from './agent-runs.ts';
-import { faultyLog } from './faulty-log.ts';
+import type { ClusterSettings } from './cluster-settings.ts';
 import { Link } from './link.ts';
+import type { LogServers, ProcessLog } from './log-servers.ts';
 import type { Random } from './random.ts';
 import type { Trace } from './trace.ts';
 import { type VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
-import { WorkBroker } from './work-broker.ts';
 
 /** The default of HOPLINE_AGENT_GONE_MS. */
 const AGENT_GONE_MS = 30_000;
-
-/** Replicas of each service by name; `agent.<name>` is an agent. */
-type Topology = Readonly<Record<string, number>>;
-
-export type ClusterSettings = {
-  topology: Topology;
-  shards: number;
-  /** Layouts of a log with several stream groups. Absent: one layout with one group. */
-  layouts?: readonly Layout[];
-  recordBytesMax: number;
-  /** After this time a repeated message id is stored again. */
-  duplicateWindowMs: number;
-  ackWaitMs: number;
-  leaseMs: number;
-  heartbeatMs: number;
-  inputTimeoutMs: number;
-  copyForwardAfterMs: number | undefined;
-  /** Small, so that even a copy of a short task has several parts. */
-  copyPartUnitsMax: number | undefined;
-  /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
-  holdingProducers?: 'all' | 'some';
-  /** Processes run the previous version until their slot is upgraded. */
-  startsWithVersionBefore?: true;
-};
 
 export type ProfileUsed = 'caipe' | 'transparent';
 /** The servers of an ingress process, by profile. */
@@ -57,12 +31,14 @@ export type Incarnation = {
   readonly slot: string;
   readonly process: VirtualProcess;
   readonly link: Link;
-  readonly store: MemoryLog;
+  readonly log: ProcessLog;
   servers?: Servers;
   /** Aborts when the process is gone, which breaks its connections. */
   readonly gone: AbortController;
   /** Drains and stops the service; undefined while it starts. */
   stop?: () => Promise<void>;
+  /** Closes its log. */
+  close?: () => Promise<void>;
   /** When the service had started, and when it was stopped or killed; milliseconds of the run. */
   startedAt?: number;
   endedAt?: number;
@@ -74,6 +50,7 @@ export type ClusterDeps = {
   trace: Trace;
   runs: AgentRuns;
   receiver: WebhookReceiver;
+  servers: LogServers;
   onCrash: (process: string, error: unknown) => void;
 };
 
@@ -83,16 +60,13 @@ const SILENT_MS = 10_000;
 const RESTART_MS = 1_000;
 /** A service that does not stop in this time is killed. */
 const STOP_MS_MAX = 25_000;
-const WORK_BOUNDS = { attemptsMax: 3, requeuesMax: 30 };
 
 const logger = createLogger({ service: 'simulator', instance: 'simulator', level: 'silent' });
 
-/** All service processes over one shared log in memory. */
+/** All service processes over one shared log. */
 export class Cluster {
   readonly settings: ClusterSettings;
-  readonly broker: WorkBroker;
-  /** The log without faults, for verifiers and faults of the broker itself. */
-  readonly store: MemoryLog;
+  readonly servers: LogServers;
   readonly #deps: ClusterDeps;
   readonly #slots = new Map<string, Incarnation | undefined>();
   readonly #starts = new Map<string, number>();
@@ -104,11 +78,16 @@ export class Cluster {
   constructor(settings: ClusterSettings, deps: ClusterDeps) {
     this.settings = settings;
     this.#deps = deps;
-    const { shards, layouts, recordBytesMax, ackWaitMs, duplicateWindowMs } = settings;
-    this.store = createMemoryLog({ shards, recordBytesMax, ...(layouts && { layouts: new Layouts(layouts) }) });
-    this.broker = new WorkBroker(deps.clock, { ...WORK_BOUNDS, ackWaitMs, duplicateWindowMs });
+    this.servers = deps.servers;
     for (const [service, replicas] of Object.entries(settings.topology))
       for (let replica = 1; replica <= replicas; replica++) this.#slots.set(`${service}-${replica}`, undefined);
+  }
+
+  /** The log without faults. Verifiers use it when a task has begun, and faults that concern a task. */
+  get log(): Log {
+    const { log } = this.servers;
+    if (log === undefined) throw new Error('the servers of the log have not opened it yet');
+    return log;
   }
 
   get slots(): string[] {
@@ -135,13 +114,9 @@ export class Cluster {
     const count = (this.#starts.get(slot) ?? 0) + 1;
     this.#starts.set(slot, count);
     const process = new VirtualProcess(count === 1 ? slot : `${slot}.${count}`);
-    const incarnation: Incarnation = {
-      slot,
-      process,
-      link: new Link(clock, random),
-      store: this.store.another(),
-      gone: new AbortController(),
-    };
+    const link = new Link(clock, random);
+    const log = this.servers.attach(process, slot, link);
+    const incarnation: Incarnation = { slot, process, link, log, gone: new AbortController() };
     const isUpgraded = this.upgradedSlots.has(slot);
     if (this.settings.startsWithVersionBefore) incarnation.link.isVersionBefore = !isUpgraded;
     else incarnation.link.isNextVersion = isUpgraded;
@@ -171,7 +146,7 @@ export class Cluster {
     which.process.state = 'dead';
     which.endedAt ??= this.#deps.clock.nowMs;
     runs.killed(which.process);
-    void which.store.close();
+    which.log.abandon();
     which.gone.abort();
     if (this.#slots.get(slot) === which) this.#slots.set(slot, undefined);
   }
@@ -181,21 +156,26 @@ export class Cluster {
     const incarnation = this.#slots.get(slot);
     if (incarnation?.stop === undefined) return this.kill(slot);
     const { clock, trace } = this.#deps;
-    const { process, stop } = incarnation;
+    const { process, stop, close } = incarnation;
     trace.add(process.name, 'stops');
     incarnation.endedAt = clock.nowMs;
     // A frozen process gets the signal when it continues.
     const stopped = new Promise<void>(resolve =>
-      clock.as(process, () => clock.after(0, () => void stop().then(resolve, resolve))),
+      clock.as(process, () => clock.after(0, () => void stop().then(close).then(resolve, resolve))),
     );
     await Promise.race([stopped, clock.sleep(STOP_MS_MAX)]);
     this.kill(slot, incarnation);
   }
 
+  /** No process continues while verifiers read the log. */
+  suspend(): void {
+    for (const incarnation of this.#slots.values()) if (incarnation) this.#deps.clock.freeze(incarnation.process);
+  }
+
   /** Ends the run: no process does anything afterwards. */
   close(): void {
     for (const slot of this.slots) this.kill(slot);
-    void this.store.close();
+    this.servers.close();
   }
 
   /** A process ends when its code throws an uncaught error, and is then started again, as by a process supervisor. */
@@ -208,9 +188,10 @@ export class Cluster {
   }
 
   async #startService(incarnation: Incarnation): Promise<void> {
-    const { clock, trace } = this.#deps;
-    const { process, link, slot } = incarnation;
-    const log = faultyLog({ clock, process, link, trace, broker: this.broker, store: incarnation.store });
+    const { clock } = this.#deps;
+    const { process, slot } = incarnation;
+    const log = await incarnation.log.open();
+    incarnation.close = () => log.close();
     const common = { log, logger, metrics: createHopMetrics('simulator') };
     const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
     const separator = slot.lastIndexOf('-');

@@ -1,16 +1,16 @@
 import { MUTATIONS } from './mutations.ts';
-import { type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
+import { type LogKind, NATS_THEME_NAMES, type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-export type SeedOptions = { theme: string | undefined; trace: boolean; shrink: boolean };
+export type SeedOptions = { theme: string | undefined; log: LogKind; trace: boolean; shrink: boolean };
 
 /** Runs one seed and prints what happened. Resolves with the exit code. */
 export async function runSeed(seed: number, options: SeedOptions): Promise<number> {
-  requireTheme(options.theme);
-  const scenario = scenarioOf(seed, options.theme);
+  requireTheme(options);
+  const scenario = scenarioOf(seed, options.theme, options.log);
   if (options.shrink) return shrinkAndPrint(scenario);
   const run = await simulate(scenario, { trace: options.trace });
   for (const line of run.lines) print(line);
@@ -18,32 +18,35 @@ export async function runSeed(seed: number, options: SeedOptions): Promise<numbe
   return run.violations.length > 0 ? 1 : 0;
 }
 
-function requireTheme(theme: string | undefined): void {
-  if (theme !== undefined && !THEME_NAMES.includes(theme)) throw new Error(`--theme must be one of: ${THEME_NAMES.join(', ')}`);
+function requireTheme({ theme, log }: { theme: string | undefined; log: LogKind }): void {
+  const names = log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES;
+  if (theme !== undefined && !names.includes(theme)) throw new Error(`--theme must be one of: ${names.join(', ')}`);
 }
 
 export type SeedsOptions = {
   from: number;
   seeds: number;
   theme: string | undefined;
+  log: LogKind;
   /** Ends with the first seed that fails. */
   stopsAtFailure: boolean;
 };
 
 /** Runs many seeds and prints those that fail. Resolves with the exit code. */
-export async function runSeeds({ from, seeds, theme, stopsAtFailure }: SeedsOptions): Promise<number> {
-  requireTheme(theme);
+export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: SeedsOptions): Promise<number> {
+  requireTheme({ theme, log });
   let failed = 0;
   let virtualMs = 0;
   const startedAt = process.cpuUsage();
   for (let seed = from; seed < from + seeds; seed++) {
-    const scenario = scenarioOf(seed, theme);
+    const scenario = scenarioOf(seed, theme, log);
     const run = await simulate(scenario);
     virtualMs += run.endedAt;
     if (run.violations.length === 0) continue;
     failed += 1;
     printRun(scenario, run);
-    print(`  again: npm run simulate -- --seed ${seed}${theme === undefined ? '' : ` --theme "${theme}"`} --trace`);
+    const options = `${log === 'memory' ? '' : ` --log ${log}`}${theme === undefined ? '' : ` --theme "${theme}"`}`;
+    print(`  again: npm run simulate -- --seed ${seed}${options} --trace`);
     if (stopsAtFailure) return 1;
   }
   const { user, system } = process.cpuUsage(startedAt);

@@ -1,14 +1,12 @@
 import type { AgentInput, AgentRecord, ClientRecord } from '@hopline/events';
-import type { MemoryLog } from '@hopline/log/memory';
+import type { Log } from '@hopline/log';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import { partOf } from './link.ts';
+import type { LogPart } from './log-servers.ts';
+import type { NatsServers } from './nats-servers.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
-
-/** A part of the log whose writes a fault may hold or refuse. */
-export type LogPart = 'inputs' | 'facts' | 'work' | 'leases' | 'tasks' | 'agents' | 'messageIds' | 'contexts' | 'pushProgress';
 
 /**
  * `slot`: the process in it when the fault begins; `relay-*` stands for all relays, `*` for all processes. Times are milliseconds of the
@@ -58,6 +56,22 @@ export type Fault = { at: number } & (
       forMs: number;
     }
   | { kind: 'poison'; payload: 'unknown agent input' | 'unknown client input' | 'token without text' }
+  | /** All servers are started again. */ { kind: 'restart servers' }
+  | /** The servers forget the ids of what they have stored. */ { kind: 'forget ids' }
+  | /** The servers forget how often they have delivered what is not acknowledged. */ { kind: 'forget deliveries' }
+  | /** Another server leads every stream, and the old leaders still answer this process. */ {
+      kind: 'deposed leader';
+      slot: string;
+      forMs: number;
+    }
+  | /** The process does not learn that its connection has ended. */ { kind: 'half open'; slot: string }
+  | /** The server cuts off a client that reads too slowly. */ { kind: 'slow consumer'; slot: string }
+  | /** Requests to some parts of the log are lost, while the others are answered. */ {
+      kind: 'partial partition';
+      slot: string;
+      parts: LogPart[];
+      forMs: number;
+    }
   | { kind: 'webhooks down'; forMs: number }
   | { kind: 'lose webhook answers'; forMs: number }
 );
@@ -107,16 +121,13 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
   }
   switch (fault.kind) {
     case 'refuse writes':
+      cluster.servers.refuseWrites(fault.part, fault.group, fault.forMs);
+      break;
     case 'group away':
-      for (const slot of cluster.slots) {
-        const link = cluster.at(slot)?.link;
-        const until = clock.nowMs + fault.forMs;
-        if (fault.kind === 'group away') link?.awayUntil.set(fault.group, until);
-        else link?.refusedUntil.set(fault.group === undefined ? fault.part : partOf(fault.part, fault.group), until);
-      }
+      for (const slot of cluster.slots) cluster.at(slot)?.link.awayUntil.set(fault.group, clock.nowMs + fault.forMs);
       break;
     case 'lose live messages':
-      cluster.store.faults.loseLive += fault.count;
+      cluster.servers.loseLive(fault.count);
       break;
     case 'outlast retention': {
       const relays = cluster.slots.filter(slot => slot.startsWith('relay'));
@@ -132,14 +143,25 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
       break;
     case 'lose facts': {
       const { group = 0 } = fault;
-      const { store } = cluster;
-      const { lastSeq } = (await store.facts.extent()).ofShard(store.layouts.shardsOf(group)[0]!);
+      const { log, servers } = cluster;
+      // Over the wire, the streams of a later layout appear during the run.
+      if (group >= log.layouts.groups) break;
+      const { lastSeq } = (await log.facts.extent()).ofShard(log.layouts.shardsOf(group)[0]!);
       await clock.sleep(fault.forMs);
-      store.loseFacts(lastSeq, group);
+      servers.loseFacts(lastSeq, group);
       break;
     }
     case 'stale tails':
-      cluster.store.faults.staleTails += fault.count;
+      cluster.servers.staleTails(fault.count);
+      break;
+    case 'restart servers':
+      natsOf(cluster).restart();
+      break;
+    case 'forget ids':
+      natsOf(cluster).forgetIds();
+      break;
+    case 'forget deliveries':
+      natsOf(cluster).forgetDeliveries();
       break;
     case 'poison':
       await poison(fault.payload, targets);
@@ -155,7 +177,7 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
 async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster }: FaultTargets): Promise<void> {
   const incarnation = cluster.at(fault.slot);
   if (incarnation === undefined) return;
-  const { process, link } = incarnation;
+  const { process, link, log } = incarnation;
   const until = clock.nowMs + ('forMs' in fault ? fault.forMs : 0);
   switch (fault.kind) {
     case 'kill':
@@ -175,7 +197,9 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
       link.stalledUntil = until;
       break;
     case 'cut':
+      log.cut();
       link.cutUntil = until;
+      clock.after(fault.forMs, () => log.mend());
       break;
     case 'lose acks':
       link.acksLostUntil = until;
@@ -188,7 +212,7 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
       link.heldUntil.set(fault.part, until);
       break;
     case 'break reads':
-      link.brokenReads += fault.count;
+      log.breakReads(fault.count);
       break;
     case 'reorder':
       link.reorderedUntil = until;
@@ -197,6 +221,19 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
     case 'lag':
       link.lagUntil = until;
       link.lagMs = fault.lagMs;
+      break;
+    case 'deposed leader':
+      natsOf(cluster).depose(fault.slot, fault.forMs);
+      break;
+    case 'half open':
+      log.forget?.();
+      break;
+    case 'slow consumer':
+      log.cut();
+      log.mend();
+      break;
+    case 'partial partition':
+      for (const part of fault.parts) link.partedUntil.set(part, until);
       break;
     case 'upgrade':
     case 'downgrade':
@@ -211,37 +248,41 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
   }
 }
 
+function natsOf({ servers }: Cluster): NatsServers {
+  if (!('restart' in servers)) throw new Error('this fault needs --log nats');
+  return servers as NatsServers;
+}
+
 /**
  * Removes inputs that no relay has folded, up to the newest record of some producer: a relay finds each gap when it reads the newest
  * record. (If all records of a producer are removed and it writes no more, there is no trace of it.) Messages of clients are kept.
  */
-async function removeFoldableInputs({ store }: Cluster, taskId: string | undefined): Promise<void> {
+async function removeFoldableInputs({ log, servers }: Cluster, taskId: string | undefined): Promise<void> {
   if (taskId === undefined) return;
-  const folded = (await store.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
+  const folded = (await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
   const newest = new Map<string, number>();
-  for await (const { seq, record } of store.inputs.read(taskId))
+  for await (const { seq, record } of log.inputs.read(taskId))
     if (seq > folded && record.from === 'client') return;
     else if (seq > folded && record.from !== 'relay') newest.set((record as AgentRecord).from.id, seq);
-  if (newest.size > 0) store.expire('inputs', taskId, Math.min(...newest.values()));
+  if (newest.size > 0) await servers.removeInputs(taskId, Math.min(...newest.values()));
 }
 
 /**
  * Retention removes every input up to the first message of a client that no relay has folded: acknowledged messages that are lost with
  * it are not promised (docs/reference/failures.md).
  */
-async function removeUnfoldedInputs({ cluster: { store }, clients }: FaultTargets): Promise<void> {
-  const messages = await unfoldedMessages(store, clients);
-  store.expireAll('inputs', Math.min(...messages, (await store.inputs.extent()).lastSeq + 1));
+async function removeUnfoldedInputs({ cluster: { log, servers }, clients }: FaultTargets): Promise<void> {
+  const messages = await unfoldedMessages(log, clients);
+  await servers.removeAllInputs(Math.min(...messages, (await log.inputs.extent()).lastSeq + 1));
 }
 
 /** Sequences of messages that no relay has folded. */
-async function unfoldedMessages(store: MemoryLog, clients: readonly Client[]): Promise<number[]> {
+async function unfoldedMessages(log: Log, clients: readonly Client[]): Promise<number[]> {
   const unfolded: number[] = [];
   for (const { taskId } of clients) {
     if (taskId === undefined) continue;
-    const folded = (await store.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
-    for await (const { seq, record } of store.inputs.read(taskId))
-      if (seq > folded && record.from === 'client') unfolded.push(seq);
+    const folded = (await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0;
+    for await (const { seq, record } of log.inputs.read(taskId)) if (seq > folded && record.from === 'client') unfolded.push(seq);
   }
   return unfolded;
 }
@@ -253,13 +294,12 @@ const REBUILD_TRIES_MAX = 200;
  * creates the stream again, with a first sequence above all earlier ones (ADR 41).
  */
 async function rebuildInputs(forMs: number, { clock, cluster, clients, trace }: FaultTargets): Promise<void> {
-  for (let tries = 1; (await unfoldedMessages(cluster.store, clients)).length > 0; tries++) {
+  for (let tries = 1; (await unfoldedMessages(cluster.log, clients)).length > 0; tries++) {
     if (tries > REBUILD_TRIES_MAX) return;
     await clock.sleep(10);
   }
   trace.add('fault', 'inputs are rebuilt');
-  cluster.store.rebuildInputs(Date.now() * 1_000);
-  for (const slot of cluster.slots) cluster.at(slot)?.link.missingUntil.set('inputs', clock.nowMs + forMs);
+  cluster.servers.rebuildInputs(Date.now() * 1_000, forMs);
 }
 
 /** A record of a broken or newer producer arrives at a running task. */
@@ -280,5 +320,5 @@ async function poison(payload: Extract<Fault, { kind: 'poison' }>['payload'], ta
       : payload === 'token without text'
         ? agentRecord({ kind: 'text', lane: 'broken', tokens: [5] })
         : ({ v: 1, at: Date.now(), from: 'client', input: { kind: 'pause' } } as unknown as ClientRecord);
-  await cluster.store.inputs.append(taskId, record, { id: `${taskId}:poison:${clock.nowMs}` });
+  await cluster.log.inputs.append(taskId, record, { id: `${taskId}:poison:${clock.nowMs}` });
 }

@@ -1,3 +1,4 @@
+import type { LogPart } from './log-servers.ts';
 import type { Random } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -31,6 +32,8 @@ export class Link {
   missingUntil = new Map<string, number>();
   /** For each stream group, until when its leader cannot be reached. */
   awayUntil = new Map<number, number>();
+  /** Until then requests to these parts of the log are lost, while the others are answered. */
+  partedUntil = new Map<LogPart, number>();
   /** Until then writes to these parts are delayed, as when an attempt is lost and its repetition arrives late. */
   heldUntil = new Map<string, number>();
   /** The process runs the next version: its records have members and kinds that this version does not know. */
@@ -73,6 +76,34 @@ export class Link {
   answerArrivesAt(): number | undefined {
     if (this.isCut) return undefined;
     if (this.reorderedUntil > this.#clock.nowMs) return this.#flowsAt() + this.#delay() + this.#random.next() * this.reorderMsMax;
+    this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());
+    return this.#lastAnswerAt;
+  }
+
+  /**
+   * When a message that a server has received from the process reaches the leader of a stream, which is another server; undefined if it is lost.
+   * Messages for one stream keep their order.
+   */
+  leaderReachedAt(part: LogPart, group: number | undefined, isWrite: boolean): number | undefined {
+    const { nowMs } = this.#clock;
+    if (this.#backAt(group === undefined ? [] : [group]) > nowMs || (this.partedUntil.get(part) ?? 0) > nowMs) return undefined;
+    const held = isWrite ? (this.heldUntil.get(part) ?? 0) : 0;
+    const delayMs = this.reorderedUntil > nowMs ? this.#random.next() * this.reorderMsMax : 0;
+    const arrivesAt = Math.max(this.#lastRequestOfPart.get(part) ?? 0, nowMs + delayMs, held);
+    if (isWrite) this.#lastRequestOfPart.set(part, arrivesAt);
+    return arrivesAt;
+  }
+
+  /** Arrival time of bytes that the process sends now on its connection, which keeps their order; undefined if they are lost. */
+  bytesToServerAt(): number | undefined {
+    if (this.isCut) return undefined;
+    this.#lastRequestAt = Math.max(this.#lastRequestAt, this.#flowsAt() + this.#delay());
+    return this.#lastRequestAt;
+  }
+
+  /** The same for bytes to the process. */
+  bytesToClientAt(): number | undefined {
+    if (this.isCut) return undefined;
     this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());
     return this.#lastAnswerAt;
   }

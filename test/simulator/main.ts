@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { mutate } from './mutations.ts';
 
-const USAGE = `Runs the services in virtual time over the log in memory, with faults, and verifies what they promise.
+const USAGE = `Runs the services in virtual time with faults, and verifies what they promise.
 
   npm run simulate -- [--seeds N] [--from N]     N seeds (default 200) from a first one (default 1)
   npm run simulate -- --first-failure            ends with the first seed that fails
@@ -9,6 +9,8 @@ const USAGE = `Runs the services in virtual time over the log in memory, with fa
   npm run simulate -- --seed N --shrink          the smallest scenario found that fails in the same way
 
 --theme NAME: only faults of this kind, e.g. "rolling update" or none; by default the seed decides.
+
+--log nats: log-jetstream and nats.js over a double of nats-server; by default the log in memory.
 
 --mutation NAME: with a defect of the past, until a seed of its themes finds it; see mutations.ts.
 See test/simulator/README.md.
@@ -29,6 +31,7 @@ async function main(args: string[]): Promise<number> {
       seeds: { type: 'string', default: '200' },
       from: { type: 'string', default: '1' },
       theme: { type: 'string' },
+      log: { type: 'string', default: 'memory' },
       mutation: { type: 'string' },
       'first-failure': { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
@@ -44,12 +47,13 @@ async function main(args: string[]): Promise<number> {
   // Production code loads now, mutated or not.
   const { findDefect, runSeeds, runSeed } = await import('./command.ts');
   if (values.mutation !== undefined) return findDefect(values.mutation, count('--seeds', values.seeds));
-  const { theme } = values;
+  const { theme, log } = values;
+  if (log !== 'memory' && log !== 'nats') throw new Error(`--log must be memory or nats, not ${log}`);
   if (values.seed === undefined) {
     const seeds = { from: count('--from', values.from), seeds: count('--seeds', values.seeds) };
-    return runSeeds({ ...seeds, theme, stopsAtFailure: values['first-failure'] });
+    return runSeeds({ ...seeds, theme, log, stopsAtFailure: values['first-failure'] });
   }
-  return runSeed(count('--seed', values.seed), { theme, trace: values.trace, shrink: values.shrink });
+  return runSeed(count('--seed', values.seed), { theme, log, trace: values.trace, shrink: values.shrink });
 }
 
 function count(option: string, value: string): number {

@@ -6,6 +6,8 @@ import { AgentRuns } from './agent-runs.ts';
 import { Client, type TaskPlan } from './client.ts';
 import { Cluster } from './cluster.ts';
 import { endOfFaults, schedule } from './faults.ts';
+import { MemoryServers } from './memory-servers.ts';
+import { NatsServers } from './nats-servers.ts';
 import { Random } from './random.ts';
 import type { Scenario } from './scenario.ts';
 import { Trace } from './trace.ts';
@@ -54,9 +56,12 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   clock.install();
   process.on('unhandledRejection', onUnhandled);
   clock.onThrow = (from, error) => cluster.crashed(from, error);
-  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, onCrash });
+  const Servers = scenario.log === 'nats' ? NatsServers : MemoryServers;
+  const servers = new Servers(scenario.settings, { clock, random, trace });
+  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, servers, onCrash });
   try {
     const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster }));
+    void servers.open();
     cluster.startAll();
     for (const client of clients) void client.run();
     schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
@@ -67,24 +72,21 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
       hasEnded =
         clients.every(({ isDone }) => isDone) &&
         runs.all.every(run => run.endedAt !== undefined) &&
-        cluster.broker.size === 0 &&
+        cluster.servers.openItems === 0 &&
+        cluster.servers.log !== undefined &&
         (await isAtRest(cluster, clients, receiver));
     };
     clock.after(CHECK_MS, () => void watching(), CHECK_MS);
     await clock.run(() => hasEnded, untilMs);
     const endedAt = clock.nowMs;
     if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
-    const violations = await verify({
-      scenario,
-      cluster,
-      clients,
-      runs,
-      receiver,
-      hasEnded,
-      endedAt,
-      pendingTimers: clock.pendingTimers,
+    const evidence = { scenario, cluster, clients, runs, receiver, hasEnded, endedAt, pendingTimers: clock.pendingTimers };
+    cluster.suspend();
+    const judged = verify(evidence).then(async violations => {
+      await onEnd?.(cluster, clients);
+      return violations;
     });
-    await onEnd?.(cluster, clients);
+    const violations = await clock.runUntilSettled(judged);
     return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
   } finally {
     cluster.close();
@@ -104,12 +106,12 @@ function workMs({ turns }: TaskPlan): number {
 
 /** Whether every task has ended, the index shows that, and every webhook has received the end. */
 async function isAtRest(cluster: Cluster, clients: readonly Client[], receiver: WebhookReceiver): Promise<boolean> {
-  const { store } = cluster;
+  const { log } = cluster;
   for (const client of clients) {
     const { taskId } = client;
-    const aggregate = taskId === undefined ? undefined : (await store.facts.last(taskId))?.record.aggregate;
+    const aggregate = taskId === undefined ? undefined : (await log.facts.last(taskId))?.record.aggregate;
     if (aggregate === undefined || !isTerminal(aggregate.state)) return false;
-    const index: TaskIndexEntry | undefined = (await store.tasks.get(aggregate.taskId))?.value;
+    const index: TaskIndexEntry | undefined = (await log.tasks.get(aggregate.taskId))?.value;
     if (index?.generation !== aggregate.generation) return false;
     if ((await undeliveredOf(client, aggregate, cluster, receiver)) !== undefined) return false;
   }

@@ -1,6 +1,7 @@
 import type { VirtualClock } from './virtual-clock.ts';
 
 const LINES_KEPT_MAX = 200_000;
+const BYTES_SHOWN_MAX = 300;
 
 /** Log of a run, in order. Its digest covers every event; the lines are kept only on request. */
 export class Trace {
@@ -20,6 +21,14 @@ export class Trace {
     for (let at = 0; at < line.length; at++) this.#hash = Math.imul(this.#hash ^ line.charCodeAt(at), 16777619);
     this.#count += 1;
     if (this.#keepsLines && this.lines.length < LINES_KEPT_MAX) this.lines.push(line);
+  }
+
+  /** The line shows only how the bytes begin. */
+  addBytes(process: string, direction: string, bytes: Uint8Array): void {
+    for (const byte of bytes) this.#hash = Math.imul(this.#hash ^ byte, 16777619);
+    this.add(process, direction, `${bytes.length} bytes`);
+    if (!this.#keepsLines || this.lines.length >= LINES_KEPT_MAX) return;
+    this.lines.push(`${this.lines.pop()} ${JSON.stringify(Buffer.from(bytes.subarray(0, BYTES_SHOWN_MAX)).toString('latin1'))}`);
   }
 
   /** Equal for two runs with the same events at the same times. */

@@ -39,8 +39,6 @@ export type RunEvidence = {
 const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
 /** Maximum length of a verdict in a report. */
 const DETAIL_CHARS_MAX = 1_500;
-/** Limit of the timers of all idle processes; 60 runs had at most 102. Timers that tasks and connections leave behind would exceed it. */
-const TIMERS_AT_REST_MAX = 160;
 
 /** Verifies the promises of the README on the result of a run: the log, what agents did, and what clients and webhooks received. */
 export async function verify(evidence: RunEvidence): Promise<Violation[]> {
@@ -49,23 +47,25 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   const report = (rule: string, detail: string) => violations.push({ rule, detail });
   for (const client of evidence.clients) {
     try {
-      const history = client.taskId === undefined ? undefined : await historyOf(evidence.cluster.store.facts, client.taskId);
+      const history = client.taskId === undefined ? undefined : await historyOf(evidence.cluster.log.facts, client.taskId);
       if (history !== undefined) histories.set(client, history);
     } catch (error) {
       report('the log of a task can be read from its start', `${client.plan.name}: ${String(error)}`);
     }
   }
   if (!evidence.hasEnded) await verifyLiveness(evidence, histories, report);
-  verifyAttempts(evidence.runs.all, report);
+  const forgottenAt = evidence.scenario.faults.filter(({ kind }) => kind === 'forget deliveries').map(({ at }) => at);
+  verifyAttempts(evidence.runs.all, report, forgottenAt);
   for (const [client, history] of histories) {
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
-    const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.store.inputs, now: evidence.endedAt };
+    const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
   }
   verifyOperations(evidence, histories, report);
   await verifyReplay(evidence, report);
   verifyBounds(evidence, histories, report);
+  for (const what of evidence.cluster.servers.unsupported) report('the double of nats-server knows each request', what);
   return violations;
 }
 
@@ -87,7 +87,7 @@ function verifyOperations({ clients, scenario }: RunEvidence, histories: Readonl
 /** The facts of every task must follow from its inputs, whichever relays died between them. */
 async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): Promise<void> {
   for (const { taskId, plan } of clients) {
-    const task = taskId === undefined ? undefined : await readStoredTask(cluster.store, taskId);
+    const task = taskId === undefined ? undefined : await readStoredTask(cluster.log, taskId);
     if (task === undefined) continue;
     // Members that a process of the next version adds.
     const known = JSON.parse(JSON.stringify(task), (name, value: unknown) =>
@@ -112,7 +112,7 @@ async function verifyLiveness(
     if (!isDone) report(rule, `client of ${plan.name} ${activity}; task ${taskId} is ${aggregate?.state}`);
     else if (aggregate === undefined || !isTerminal(aggregate.state)) report(rule, `task of ${plan.name} is ${aggregate?.state}`);
     else {
-      const index = (await cluster.store.tasks.get(aggregate.taskId))?.value;
+      const index = (await cluster.log.tasks.get(aggregate.taskId))?.value;
       if (index?.generation !== aggregate.generation)
         report('the index shows the newest state', `${plan.name}: ${index?.state} ${index?.generation}, not ${aggregate.state}`);
       const missing = await undeliveredOf(client, aggregate, cluster, receiver);
@@ -121,18 +121,18 @@ async function verifyLiveness(
   }
   for (const { id, agent } of runs.all.filter(({ endedAt }) => endedAt === undefined))
     report(rule, `run ${id} of ${agent} goes on`);
-  if (cluster.broker.size > 0) report(rule, `${cluster.broker.size} work items are open`);
+  if (cluster.servers.openItems > 0) report(rule, `${cluster.servers.openItems} work items are open`);
 }
 
 /** Describes the events that an acknowledged webhook has not received; undefined when it has all of them. */
 export async function undeliveredOf(
   { isWebhookAcknowledged, webhookUrl }: Client,
   { taskId, generation }: TaskAggregate,
-  { store }: Cluster,
+  { log }: Cluster,
   { received }: WebhookReceiver,
 ): Promise<string | undefined> {
   if (!isWebhookAcknowledged) return undefined;
-  const [config] = await store.pushConfigs.under(taskId);
+  const [config] = await log.pushConfigs.under(taskId);
   // A webhook that was set after the last event gets no notifications.
   const own = received.filter(({ url }) => url === webhookUrl);
   // No event may follow the end, even if the log lost the end and the relay folded it again.
@@ -164,6 +164,13 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'rebuild inputs',
   'lose facts',
   'group away',
+  'restart servers',
+  'forget ids',
+  'forget deliveries',
+  'deposed leader',
+  'half open',
+  'slow consumer',
+  'partial partition',
 ]);
 /** An agent that was up for this long is registered. */
 const REGISTERED_MS = 4_000;
@@ -227,7 +234,7 @@ function verifyBounds(
     if (aggregateBytesMax > AGGREGATE_BYTES_MAX)
       report('the aggregate of a task is bounded', `${plan.name}: ${aggregateBytesMax} bytes`);
   if (!hasEnded) return;
-  if (pendingTimers > TIMERS_AT_REST_MAX)
+  if (pendingTimers > cluster.servers.timersAtRestMax)
     report('what a task needs in memory ends with it', `${pendingTimers} timers are pending`);
   for (const { servers, process } of cluster.ingresses())
     for (const { streams } of Object.values(servers ?? {}))

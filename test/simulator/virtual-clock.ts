@@ -30,16 +30,27 @@ class Timer {
   readonly process: VirtualProcess | undefined;
   readonly callback: () => void;
   readonly repeatMs: number | undefined;
+  readonly #onRefresh: (timer: Timer) => void;
   dueAt: number;
   order: number;
   isCleared = false;
+  /** Set by `refresh` while it waits: when it falls due instead. */
+  putOff: { dueAt: number; order: number } | undefined;
+  isWaiting = false;
 
-  constructor(dueAt: number, order: number, callback: () => void, repeatMs?: number) {
+  constructor(
+    dueAt: number,
+    order: number,
+    callback: () => void,
+    repeatMs: number | undefined,
+    onRefresh: (timer: Timer) => void,
+  ) {
     this.process = currentProcess.getStore();
     this.dueAt = dueAt;
     this.order = order;
     this.callback = callback;
     this.repeatMs = repeatMs;
+    this.#onRefresh = onRefresh;
   }
 
   clear(): void {
@@ -59,7 +70,8 @@ class Timer {
   }
 
   refresh(): this {
-    throw new Error('Timeout.refresh is not simulated');
+    if (!this.isCleared) this.#onRefresh(this);
+    return this;
   }
 
   [Symbol.dispose](): void {
@@ -115,7 +127,12 @@ export class VirtualClock {
 
   /** Calls back in the current process. */
   after(ms: number, callback: () => void, repeatMs?: number): Timer {
-    const timer = new Timer(this.#nowMs + ms, this.#order++, callback, repeatMs);
+    const refresh = (timer: Timer) => {
+      const due = { dueAt: this.#nowMs + ms, order: this.#order++ };
+      if (timer.isWaiting) timer.putOff = due;
+      else this.#push(Object.assign(timer, due));
+    };
+    const timer = new Timer(this.#nowMs + ms, this.#order++, callback, repeatMs, refresh);
     this.#push(timer);
     return timer;
   }
@@ -132,6 +149,7 @@ export class VirtualClock {
     if (process.state !== 'frozen') return;
     process.state = 'running';
     for (const timer of process.overdue.splice(0)) {
+      timer.putOff = undefined;
       timer.dueAt = this.#nowMs;
       timer.order = this.#order++;
       this.#push(timer);
@@ -157,11 +175,23 @@ export class VirtualClock {
     return true;
   }
 
+  /** Runs events until a promise of the outside world is settled. */
+  async runUntilSettled<T>(promise: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const settle = () => {
+      isSettled = true;
+    };
+    promise.then(settle, settle);
+    await this.run(() => isSettled, Number.POSITIVE_INFINITY);
+    return promise;
+  }
+
   #fire(timer: Timer): void {
     const { process } = timer;
     if (process?.state === 'dead') return;
     if (process?.state === 'frozen') {
       process.overdue.push(timer);
+      timer.isWaiting = true;
       return;
     }
     if (timer.repeatMs !== undefined) {
@@ -178,6 +208,7 @@ export class VirtualClock {
 
   #push(timer: Timer): void {
     const heap = this.#timers;
+    timer.isWaiting = true;
     let at = heap.push(timer) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
@@ -191,7 +222,11 @@ export class VirtualClock {
   #pop(): Timer | undefined {
     for (;;) {
       const timer = this.#popAny();
-      if (timer === undefined || !timer.isCleared) return timer;
+      if (timer === undefined) return undefined;
+      timer.isWaiting = false;
+      if (timer.isCleared) continue;
+      if (timer.putOff === undefined) return timer;
+      this.#push(Object.assign(timer, timer.putOff, { putOff: undefined }));
     }
   }
 

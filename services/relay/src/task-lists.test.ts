@@ -224,7 +224,7 @@ test('an entry that was written after the one that moves into the list stays', a
   const revision = await log.taskLists.put(key, entry({ generation: 3 }));
   ended.add('t', { entry: entry({ generation: 3 }), revision });
   await log.taskLists.put(key, entry({ generation: 4 }));
-  await ended.move();
+  await ended.move(0);
   assert.deepEqual((await listed(log)).ended, ['t']);
   assert.deepEqual((await log.taskLists.get(key))?.value, entry({ generation: 4 }));
 });

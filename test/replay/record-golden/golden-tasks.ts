@@ -52,5 +52,5 @@ const TASKS: [TaskPlan, Fault[]][] = [
 
 export const GOLDEN: readonly { name: string; scenario: Scenario }[] = TASKS.map(([task, faults]) => ({
   name: task.name,
-  scenario: { seed: 1, settings: SETTINGS, tasks: [task], faults },
+  scenario: { seed: 1, log: 'memory' as const, settings: SETTINGS, tasks: [task], faults },
 }));

@@ -24,7 +24,7 @@ for (const { name, scenario } of GOLDEN) {
   let lines = '';
   const { violations } = await simulate(scenario, {
     onEnd: async (cluster, [client]) => {
-      const task = await exportTask(cluster.store, client!.taskId!, {
+      const task = await exportTask(cluster.log, client!.taskId!, {
         hopline: version,
         contains: ['inputs', 'facts'],
         now: EPOCH_MS,

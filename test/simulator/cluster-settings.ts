@@ -1,0 +1,30 @@
+import type { Layout } from '@hopline/events';
+
+/** Replicas of each service by name; `agent.<name>` is an agent. */
+type Topology = Readonly<Record<string, number>>;
+
+export type ClusterSettings = {
+  topology: Topology;
+  shards: number;
+  /** Layouts of a log with several stream groups. Absent: one layout with one group. */
+  layouts?: readonly Layout[];
+  /** Replicas of each stream, for log-jetstream. Default 1. */
+  replicas?: number;
+  recordBytesMax: number;
+  /** After this time a repeated message id is stored again. */
+  duplicateWindowMs: number;
+  ackWaitMs: number;
+  leaseMs: number;
+  heartbeatMs: number;
+  inputTimeoutMs: number;
+  copyForwardAfterMs: number | undefined;
+  /** Small, so that even a copy of a short task has several parts. */
+  copyPartUnitsMax: number | undefined;
+  /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
+  holdingProducers?: 'all' | 'some';
+  /** Processes run the previous version until their slot is upgraded. */
+  startsWithVersionBefore?: true;
+};
+
+/** Attempts at an item of work, and requeues that do not count as attempts. */
+export const WORK_BOUNDS = { attemptsMax: 3, requeuesMax: 30 };

@@ -1,0 +1,274 @@
+import { rawTaskFilter } from '@hopline/events';
+import type { Log } from '@hopline/log';
+import { BUCKETS, LogNames, type LogUser, openJetStreamLog } from '@hopline/log-jetstream';
+import { nuid } from '@nats-io/nats-core';
+import type { ToLeader } from '../nats-double/client-connection.ts';
+import type { Clock } from '../nats-double/clock.ts';
+import type { MessageStore } from '../nats-double/message-store.ts';
+import { NatsDouble } from '../nats-double/nats-double.ts';
+import type { LeaderView, PurgeRequest, Stream } from '../nats-double/stream.ts';
+import { connectVirtually, listen, type Path, type Port, pathOf } from '../nats-double/virtual-network.ts';
+import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
+import type { Link } from './link.ts';
+import type { LogPart, LogServers, ProcessLog } from './log-servers.ts';
+import type { Random } from './random.ts';
+import type { Trace } from './trace.ts';
+import { EPOCH_MS, type VirtualClock, type VirtualProcess } from './virtual-clock.ts';
+
+/** The part of a payload that log-jetstream keeps for headers. */
+const HEADER_BYTES_MAX = 16 * 1024;
+const READER = 'reader';
+/** How far a replica is behind the leader without a fault. */
+const LAG_MS_MAX = 5;
+/** Far shorter than in production, so that a layout begins within the run. */
+const LAYOUT_TIMES = { pollMs: 500, aheadMs: 3_000 };
+const PARTS_OF_BUCKETS = ['leases', 'tasks', 'agents', 'messageIds', 'contexts', 'pushProgress'] as const;
+
+/** The log of production, log-jetstream and nats.js, over a double of nats-server in virtual time. */
+export class NatsServers implements LogServers {
+  log: Log | undefined;
+  /** 60 runs had at most 186. */
+  readonly timersAtRestMax = 260;
+  readonly #settings: ClusterSettings;
+  readonly #clock: VirtualClock;
+  readonly #trace: Trace;
+  readonly #double: NatsDouble;
+  readonly #names: LogNames;
+  readonly #ports: Port[] = [];
+  readonly #random: Random;
+  readonly #links: Link[] = [];
+  readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
+  #liveToLose = 0;
+  #staleReads = 0;
+
+  constructor(settings: ClusterSettings, { clock, random, trace }: { clock: VirtualClock; random: Random; trace: Trace }) {
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#trace = trace;
+    this.#random = random;
+    const groups = settings.layouts?.reduce((sum, layout) => sum + layout.groups, 0) ?? 1;
+    this.#names = new LogNames('', groups);
+    this.#double = new NatsDouble({
+      clock: outsideClock(clock),
+      maxPayload: settings.recordBytesMax + HEADER_BYTES_MAX,
+      nodes: settings.replicas ?? 1,
+      replicaOf: stream => this.#replicaOf(stream),
+    });
+    // nats.js keeps a generator of ids for the whole process, which continues where the run before has left it.
+    nuid.reset();
+  }
+
+  get unsupported(): readonly string[] {
+    return this.#double.unsupported;
+  }
+
+  get openItems(): number {
+    return this.#double.streams.get(this.#names.workStream)?.store.count ?? 0;
+  }
+
+  async open(): Promise<void> {
+    const port = this.#listen(pathOf(outsideClock(this.#clock)));
+    this.log = await this.#openLog(port, READER);
+  }
+
+  attach(process: VirtualProcess, slot: string, link: Link): ProcessLog {
+    this.#links.push(link);
+    const port = this.#listen(this.#path(process, slot, link));
+    port.watch = (direction, bytes) => this.#trace.addBytes(process.name, direction, bytes);
+    port.lose = ({ subject, header }) => {
+      if (subject.startsWith('a2a.live.') && this.#liveToLose > 0) {
+        this.#liveToLose -= 1;
+        return true;
+      }
+      // Answers to publishes and requests. A status concerns a reader.
+      return link.areAcksLost() && subject.startsWith('_INBOX.') && !header.startsWith('NATS/1.0 ');
+    };
+    return {
+      open: () => this.#openLog(port, process.name, userOf(slot)),
+      cut: () => port.cut(),
+      mend: () => port.mend(),
+      forget: () => port.forget(),
+      breakReads: count => this.#loseReaders(count),
+      abandon: () => port.close(),
+    };
+  }
+
+  loseLive(count: number): void {
+    this.#liveToLose += count;
+  }
+
+  staleTails(count: number): void {
+    this.#staleReads += count;
+  }
+
+  async removeInputs(taskId: string, below: number): Promise<void> {
+    const { layouts } = this.log!;
+    const stream = this.#names.with(layouts).inputsStreamOf(layouts.shardOf(taskId));
+    this.#expire(stream, { filter: rawTaskFilter(taskId, layouts), seq: below });
+  }
+
+  async removeAllInputs(below: number): Promise<void> {
+    for (const name of this.#names.inputsStreams) this.#expire(name, { seq: below });
+  }
+
+  /** nats-server keeps messages for longer than their ids. */
+  #expire(name: string, request: PurgeRequest): void {
+    const stream = this.#double.streams.get(name);
+    stream?.purge(request);
+    stream?.forgetIds();
+  }
+
+  /** A process that starts creates it with a first sequence of its own. */
+  rebuildInputs(_firstSeq: number, forMs: number): void {
+    for (const name of this.#names.inputsStreams) this.#double.loseStream(name);
+    const port = this.#listen(pathOf(outsideClock(this.#clock)));
+    this.#clock.after(forMs, () => void this.#openLog(port, 'creator').then(log => log.close()));
+  }
+
+  loseFacts(lastSeq: number, group: number): void {
+    this.restart(new Map([[this.#names.factsStreams[group]!, lastSeq]]));
+  }
+
+  refuseWrites(part: LogPart, group: number | undefined, forMs: number): void {
+    const streams = [...this.#double.streams.values()].filter(({ config: { name } }) => {
+      const place = this.#placeOf(name);
+      return place?.part === part && (group === undefined || place.group === group);
+    });
+    for (const stream of streams) stream.isFull = true;
+    this.#clock.after(forMs, () => {
+      for (const stream of streams) stream.isFull = false;
+    });
+  }
+
+  restart(lastSeqs?: ReadonlyMap<string, number>): void {
+    // A server that starts does not believe that it leads.
+    this.#deposed.clear();
+    this.#double.restart(lastSeqs);
+  }
+
+  forgetIds(): void {
+    for (const stream of this.#double.streams.values()) stream.forgetIds();
+  }
+
+  forgetDeliveries(): void {
+    const stream = this.#double.streams.get(this.#names.workStream);
+    for (const consumer of [...(stream?.consumers.values() ?? [])]) consumer.forgetDeliveries();
+  }
+
+  /** Streams with one replica have no other server that could lead them. */
+  depose(slot: string, forMs: number): void {
+    if ((this.#settings.replicas ?? 1) === 1) return;
+    const streams = [...this.#double.streams];
+    this.#deposed.set(slot, {
+      views: new Map(streams.map(([name, stream]) => [name, stream.view()])),
+      until: this.#clock.nowMs + forMs,
+    });
+    for (const [, stream] of streams) stream.changeLeader();
+  }
+
+  close(): void {
+    this.#double.close();
+    for (const port of this.#ports) port.close();
+  }
+
+  /** The replica that answers a direct get. */
+  #replicaOf({ store, followers }: Stream): MessageStore {
+    const follower = followers[this.#random.between(0, followers.length) - 1];
+    if (follower === undefined) return store;
+    const { nowMs } = this.#clock;
+    const lags = this.#links.map(link => (link.lagUntil > nowMs ? link.lagMs : 0));
+    const isStale = this.#staleReads > 0;
+    if (isStale) this.#staleReads -= 1;
+    return follower.asOf(isStale ? 0 : EPOCH_MS + nowMs - Math.max(this.#random.next() * LAG_MS_MAX, ...lags));
+  }
+
+  #loseReaders(count: number): void {
+    const streams = [...this.#double.streams.values()];
+    for (let lost = 0; lost < count; lost += 1) {
+      const readers = streams.flatMap(stream => [...stream.consumers.values()].filter(({ config }) => config.mem_storage));
+      if (readers.length > 0) this.#random.pick(readers).vanish();
+    }
+  }
+
+  /** The part of the log that a stream is, and its group. */
+  #placeOf(stream: string): { part: LogPart; group?: number } | undefined {
+    const { inputsStreams, factsStreams, workStream } = this.#names;
+    if (stream === workStream) return { part: 'work' };
+    if (inputsStreams.includes(stream)) return { part: 'inputs', group: inputsStreams.indexOf(stream) };
+    if (factsStreams.includes(stream)) return { part: 'facts', group: factsStreams.indexOf(stream) };
+    const part = PARTS_OF_BUCKETS.find(name => stream === `KV_${this.#names.bucket(BUCKETS[name])}`);
+    return part && { part };
+  }
+
+  #toLeader(slot: string, link: Link): ToLeader {
+    return ({ stream, subject }, pass) => {
+      const place = this.#placeOf(stream);
+      if (place === undefined) return pass();
+      const isWrite = !subject.startsWith('$JS.');
+      const deposed = this.#deposed.get(slot);
+      if (deposed !== undefined && deposed.until > this.#clock.nowMs) {
+        // A leader without followers stores nothing and creates no consumer, but answers reads.
+        if (/^\$JS\.API\.(STREAM\.(INFO|MSG\.GET)|DIRECT\.GET)\./.test(subject)) pass(deposed.views);
+        return;
+      }
+      const arrivesAt = link.leaderReachedAt(place.part, place.group, isWrite);
+      if (arrivesAt === undefined) return;
+      if (arrivesAt <= this.#clock.nowMs) pass();
+      else this.#clock.as(undefined, () => this.#clock.after(arrivesAt - this.#clock.nowMs, pass));
+    };
+  }
+
+  #listen(path: Path): Port {
+    const port = listen(this.#double, path);
+    this.#ports.push(port);
+    return port;
+  }
+
+  #openLog(port: Port, name: string, user?: LogUser): Promise<Log> {
+    const { shards, layouts: [first, ...later] = [], replicas = 1, ackWaitMs } = this.#settings;
+    return openJetStreamLog({
+      servers: port.url,
+      name,
+      ...(user && { user }),
+      connect: connectVirtually,
+      onEvent: event => this.#trace.add(name, 'log', ...Object.values(event).map(String)),
+      shards: first?.shards ?? shards,
+      groups: first?.groups ?? 1,
+      replicas,
+      ...(later.length > 0 && {
+        layoutTimes: LAYOUT_TIMES,
+        ...(user === 'relay' && { addsLayouts: { wanted: later, isAdder: () => true } }),
+      }),
+      ackWaitMs,
+      ...WORK_BOUNDS,
+    });
+  }
+
+  /** The bytes of a process in both directions. Its own end lives and freezes with it. */
+  #path(process: VirtualProcess, slot: string, link: Link): Path {
+    const clock = this.#clock;
+    const transfer = (end: VirtualProcess | undefined, arrivesAt: number | undefined, arrive: () => void) => {
+      if (arrivesAt !== undefined) clock.as(end, () => clock.after(arrivesAt - clock.nowMs, arrive));
+    };
+    return {
+      toServer: arrive => transfer(undefined, link.bytesToServerAt(), arrive),
+      toClient: arrive => transfer(process, link.bytesToClientAt(), arrive),
+      toLeader: this.#toLeader(slot, link),
+    };
+  }
+}
+
+/** The clock of servers, which neither freeze nor die. */
+function outsideClock(clock: VirtualClock): Clock {
+  return {
+    nowMs: () => EPOCH_MS + Math.floor(clock.nowMs),
+    after: (delayMs, callback) => {
+      const timer = clock.as(undefined, () => clock.after(delayMs, callback));
+      return () => timer.clear();
+    },
+  };
+}
+
+function userOf(slot: string): LogUser {
+  return slot.slice(0, slot.lastIndexOf('-')) as LogUser;
+}
