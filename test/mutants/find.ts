@@ -11,7 +11,7 @@ const CONTRACT: readonly string[] = [
   'test/integration/log/jetstream.test.ts',
 ];
 
-export type VerifierName = 'unit tests' | 'contract suite' | 'tests with nats-server' | 'simulator' | 'campaign';
+type VerifierName = 'unit tests' | 'contract suite' | 'tests with nats-server' | 'simulator' | 'campaign';
 
 /** `seconds`: since the first verifier began. */
 export type Finding = { by: VerifierName; what: string; seconds: number };
@@ -68,7 +68,7 @@ function verifiersOf(root: string, of: PackageName, mutant: Mutant, { seeds, run
 }
 
 /** Paths of the unit tests of a package. */
-export function testsOf(root: string, of: PackageName): string[] {
+function testsOf(root: string, of: PackageName): string[] {
   return FOLDERS[of]
     .flatMap(folder => globSync(`${folder}/src/**/*.test.ts`, { cwd: root }).map(path => relative('', path)))
     .sort();
