@@ -271,6 +271,11 @@ export class TaskFeed {
     }
   }
 
+  /** The log has lost records that are folded here, and what follows from the inputs instead has not been folded yet. */
+  get #isRefolding(): boolean {
+    return !this.#closing.signal.aborted && (this.#lostGeneration !== undefined || this.#reader.signal.aborted);
+  }
+
   #settle(): void {
     clearTimeout(this.#refoldTimer);
     this.#lostGeneration = undefined;
@@ -316,18 +321,33 @@ export class TaskFeed {
   async #waitUntilFolded(aggregate: TaskAggregate): Promise<void> {
     // Compared by content, because the newest message of the subject may not be a record.
     const reached = () =>
+      !this.#isRefolding &&
       this.aggregate !== undefined &&
       this.aggregate.generation >= aggregate.generation &&
       this.aggregate.foldedSeq >= aggregate.foldedSeq;
+    if (!(await this.#waitUntil(reached, this.#limits.freshMsMax))) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
+  }
+
+  /**
+   * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after REFOLD_MS_MAX. A client that
+   * names a later event than the newest one may have received events that the log has lost since: a relay that notices the loss continues above
+   * the generations of these.
+   */
+  reaches(generation: number): Promise<boolean> {
+    const isOver = () => this.ended || this.generation >= generation;
+    return this.#waitUntil(isOver, REFOLD_MS_MAX).then(() => this.generation >= generation);
+  }
+
+  /** Resolves with false after `waitMs`. Throws the fault of the feed. */
+  async #waitUntil(isReached: () => boolean, waitMs: number): Promise<boolean> {
     if (this.fault !== undefined) throw this.fault;
-    if (reached()) return;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const listener: FeedListener = { onRecord: () => reached() && resolve(), onFault: reject };
+    if (isReached()) return true;
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const listener: FeedListener = { onRecord: () => isReached() && resolve(true), onFault: reject };
     this.listen(listener);
-    const late = () => reject(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
-    const timer = setTimeout(late, this.#limits.freshMsMax);
+    const timer = setTimeout(resolve, waitMs, false);
     try {
-      await promise;
+      return await promise;
     } finally {
       clearTimeout(timer);
       this.unlisten(listener);

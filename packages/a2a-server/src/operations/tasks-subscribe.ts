@@ -18,7 +18,10 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
   const releaseSlot = server.streams.acquire(context.caller, 'stream');
   try {
     const { feed, release } = await acquireTask(server, context, await taskIdOf(server, context, taskId));
-    const after = cursorFor(feed, context.cursor);
+    const after = await cursorFor(feed, context.cursor).catch(thrown => {
+      release();
+      throw thrown;
+    });
     nameState(context, feed.aggregate!);
     const dialect = dialectOf(context, feed.isLegacy);
     const refusal = refusalOf(dialect, feed, after);
@@ -56,8 +59,8 @@ function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' |
   return undefined;
 }
 
-function cursorFor(feed: TaskFeed, text: string | undefined): Cursor | 'invalid' | undefined {
+async function cursorFor(feed: TaskFeed, text: string | undefined): Promise<Cursor | 'invalid' | undefined> {
   if (text === undefined) return undefined;
   const cursor = parseCursor(text);
-  return cursor === undefined || cursor.generation > feed.generation ? 'invalid' : cursor;
+  return cursor !== undefined && (await feed.reaches(cursor.generation)) ? cursor : 'invalid';
 }

@@ -178,6 +178,33 @@ test('a log that lost its tail: open viewers get a gap, the task once it is fold
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
+test('a client that comes back while lost facts are folded again waits for them', async t => {
+  const { feed, log } = await openFeed(t);
+  for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
+  await until(() => feed.generation === 3);
+  log.loseFacts(2);
+  let isBack = false;
+  const back = feed.refresh().then(() => {
+    isBack = true;
+  });
+  await until(() => feed.generation === 2);
+  for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
+  assert.equal(isBack, false, 'the task as it was before is not shown');
+  await store(log, { ...textFact(1_000, 'three '), lostAfter: 2 } as never);
+  await back;
+  assert.equal(feed.generation, 1_000);
+});
+
+test('a client that names a later event than the newest one waits for the generations after a loss, until the task ends', async t => {
+  const { feed, log } = await openFeed(t);
+  const [early, late, never] = [1, 3, 2_000].map(generation => feed.reaches(generation));
+  assert.equal(await early, true);
+  await store(log, { ...textFact(1_000, 'one '), lostAfter: 1 } as never);
+  assert.equal(await late, true);
+  await store(log, endFact(1_001) as never);
+  assert.equal(await never, false);
+});
+
 test('a later generation that names the one before it follows without a gap, live, from memory and from the log', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, late, resumed]: string[][] = [[], [], []];

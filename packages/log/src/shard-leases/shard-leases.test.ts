@@ -379,7 +379,8 @@ test('a renewal that is stored without an answer does not cost the shard, and la
     'a',
   );
   for (const shard of a.running.keys()) a.running.set(shard, 1);
-  await until(() => losses === SHARDS);
+  // A renewal that is tried again counts, too.
+  await until(() => losses >= SHARDS);
   for (const shard of a.running.keys()) a.running.set(shard, 2);
   await until(async () => (await log.leases.get('shard.7'))?.value.checkpoint === 2);
   assert.deepEqual([a.running.size, a.events.length], [SHARDS, SHARDS], 'each shard was started once');
