@@ -17,8 +17,8 @@ import type { Logger } from '@hopline/telemetry';
  * that end in one shard within seconds.
  */
 const MOVE_MS = 30_000;
-/** Time between two looks for lists that are due. */
-const LOOK_MS = 5_000;
+/** Looks for lists that are due, in that time. */
+const LOOKS = 6;
 /** Tasks with which a list moves without that wait, so that an owner's entries stay few: a reader of its list reads them all. */
 const MOVED_SOON_MIN = 8;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
@@ -46,7 +46,7 @@ export class EndedLists {
   constructor(options: EndedListsOptions) {
     this.#options = options;
     const { moveMs = MOVE_MS } = options;
-    const lookMs = Math.min(moveMs, LOOK_MS);
+    const lookMs = moveMs / LOOKS;
     this.#timer = setInterval(() => void this.move(moveMs - lookMs), lookMs);
   }
 
