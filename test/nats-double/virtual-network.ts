@@ -49,10 +49,8 @@ export function pathOf(clock: Clock, latencyMs = 0): Path {
   return { toServer: transfer, toClient: transfer };
 }
 
-/** Opens an address of a double. */
-export function listen(server: NatsDouble, path: Path): Port {
-  ports += 1;
-  const host = `double-${ports}:4222`;
+/** Opens an address of a double. `host`: a name that no open address has; a repeated run gives its own names, because clients send and report them. */
+export function listen(server: NatsDouble, path: Path, host = nextHost()): Port {
   const open = new Set<Link>();
   let isBroken = false;
   const listener: Listener = {
@@ -70,7 +68,7 @@ export function listen(server: NatsDouble, path: Path): Port {
       for (const link of [...open]) link.forget();
     },
     close() {
-      listeners.delete(host);
+      if (listeners.get(host) === listener) listeners.delete(host);
       for (const link of [...open]) link.close();
     },
     accept(client) {
@@ -83,6 +81,11 @@ export function listen(server: NatsDouble, path: Path): Port {
   };
   listeners.set(host, listener);
   return listener;
+}
+
+function nextHost(): string {
+  ports += 1;
+  return `double-${ports}:4222`;
 }
 
 /** A connection of nats.js to a double. Replaces `connect` of @nats-io/transport-node. */

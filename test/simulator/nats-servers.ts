@@ -219,7 +219,7 @@ export class NatsServers implements LogServers {
   }
 
   #listen(path: Path): Port {
-    const port = listen(this.#double, path);
+    const port = listen(this.#double, path, `run-${this.#ports.length + 1}:4222`);
     this.#ports.push(port);
     return port;
   }
