@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const FACTS = 'packages/log-jetstream/src/facts.ts';
 const ITEM = 'packages/log-jetstream/src/work-item.ts';
 const CODEC_TEST = 'packages/log-jetstream/src/codec.test.ts';
-const COMPACT = 'packages/log-jetstream/src/compact-record.ts';
+const COMPACT = 'packages/log-jetstream/src/codec.ts';
 const COMPACT_TEST = 'packages/log-jetstream/src/compact-record.test.ts';
 const REQUEUES = 'packages/log-jetstream/src/requeues.ts';
 const REQUEUES_TEST = 'packages/log-jetstream/src/requeues.test.ts';
@@ -62,8 +62,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/ordered-reader.ts',
-        from: 'if (!delivery || delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;',
-        to: 'if (!delivery) this.#lost = true;',
+        from: 'if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;',
+        to: '',
       },
     ],
     tests: [],
