@@ -16,19 +16,15 @@ import { dialectOf, nameState } from './task-response.ts';
 export async function tasksSubscribe(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const { taskId } = context.dialect.decodeSubscribe(context.params);
   const releaseSlot = server.streams.acquire(context.caller, 'stream');
+  let releaseTask = () => {};
   try {
     const { feed, release } = await acquireTask(server, context, await taskIdOf(server, context, taskId));
-    const after = await cursorFor(feed, context.cursor).catch(thrown => {
-      release();
-      throw thrown;
-    });
+    releaseTask = release;
+    const after = await cursorFor(feed, context.cursor);
     nameState(context, feed.aggregate!);
     const dialect = dialectOf(context, feed.isLegacy);
     const refusal = refusalOf(dialect, feed, after);
-    if (refusal !== undefined) {
-      release();
-      throw refusal;
-    }
+    if (refusal !== undefined) throw refusal;
     const viewer = openViewer(server, context, { dialect, isTurn: false }, () => {
       release();
       releaseSlot();
@@ -41,6 +37,7 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
     }
     return 'streamed';
   } catch (thrown) {
+    releaseTask();
     releaseSlot();
     throw thrown;
   }
