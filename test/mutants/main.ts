@@ -2,6 +2,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../support/whole-number.ts';
 import { findMutant } from './find.ts';
 import { FOLDERS, type Mutant, type PackageName } from './mutant.ts';
 import { MUTANTS } from './mutants.ts';
@@ -69,7 +70,7 @@ async function main(args: string[]): Promise<number> {
   const report = values.report === undefined ? undefined : resolve(process.env.INIT_CWD ?? process.cwd(), values.report);
   if (report !== undefined && !existsSync(report)) appendFileSync(report, `${TABLE_HEAD}\n`);
   const options = {
-    seeds: count('--seeds', values.seeds),
+    seeds: wholeNumber('--seeds', values.seeds),
     alwaysSimulates: values['always-simulate'],
     runsCampaign: values.campaign,
   };
@@ -97,7 +98,7 @@ async function main(args: string[]): Promise<number> {
   // Compiles the modules of the copies once, although each copy has another path.
   process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'hopline-compiled');
   print(TABLE_HEAD);
-  await Promise.all(Array.from({ length: Math.max(1, count('--jobs', values.jobs)) }, work));
+  await Promise.all(Array.from({ length: Math.max(1, wholeNumber('--jobs', values.jobs)) }, work));
   print(`${chosen.length} defects, ${missed} not found, ${undecided} undecided`);
   return undecided > 0 ? 2 : missed > 0 ? 1 : 0;
 }
@@ -109,10 +110,4 @@ function select(of: string | undefined, names: readonly string[]): Listed[] {
   const unknown = names.find(name => !all.some(({ mutant }) => mutant.name === name));
   if (unknown !== undefined) throw new Error(`--only ${JSON.stringify(unknown)} is not the name of a defect; see --list`);
   return all.filter(one => (of === undefined || one.of === of) && (names.length === 0 || names.includes(one.mutant.name)));
-}
-
-function count(option: string, value: string): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0) throw new Error(`${option} must be a whole number, not ${value}`);
-  return number;
 }

@@ -1,7 +1,7 @@
 import { A2AError, DIALECTS, type Message, type Operation, type Task } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
 import type { AgentScript } from '../support/agents/scripted-agent.ts';
-import type { Operation as Recorded } from '../support/history/history.ts';
+import type { Operation as Recorded, Request } from '../support/history/history.ts';
 import { refusalOf, StreamRecord } from '../support/history/stream-record.ts';
 import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
@@ -39,7 +39,7 @@ const RETRY_MS = 300;
 type Exchange = {
   code: string;
   result: unknown;
-  times: Pick<Recorded<Task>, 'client' | 'caller' | 'replica' | 'begunAt' | 'endedAt'>;
+  times: Request;
 };
 
 export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };

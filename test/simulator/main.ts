@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../support/whole-number.ts';
 import { mutate } from './mutations.ts';
 
 const USAGE = `Runs the services in virtual time with faults, and verifies what they promise.
@@ -46,18 +47,12 @@ async function main(args: string[]): Promise<number> {
   if (values.mutation !== undefined) mutate(values.mutation);
   // Production code loads now, mutated or not.
   const { findDefect, runSeeds, runSeed } = await import('./command.ts');
-  if (values.mutation !== undefined) return findDefect(values.mutation, count('--seeds', values.seeds));
+  if (values.mutation !== undefined) return findDefect(values.mutation, wholeNumber('--seeds', values.seeds));
   const { theme, log } = values;
   if (log !== 'memory' && log !== 'nats') throw new Error(`--log must be memory or nats, not ${log}`);
   if (values.seed === undefined) {
-    const seeds = { from: count('--from', values.from), seeds: count('--seeds', values.seeds) };
+    const seeds = { from: wholeNumber('--from', values.from), seeds: wholeNumber('--seeds', values.seeds) };
     return runSeeds({ ...seeds, theme, log, stopsAtFailure: values['first-failure'] });
   }
-  return runSeed(count('--seed', values.seed), { theme, log, trace: values.trace, shrink: values.shrink });
-}
-
-function count(option: string, value: string): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0) throw new Error(`${option} must be a whole number, not ${value}`);
-  return number;
+  return runSeed(wholeNumber('--seed', values.seed), { theme, log, trace: values.trace, shrink: values.shrink });
 }

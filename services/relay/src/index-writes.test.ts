@@ -44,6 +44,18 @@ function slow(tasks: KeyValue<TaskIndexEntry>) {
   return { tasks: bucket as KeyValue<TaskIndexEntry>, waiting, started };
 }
 
+/** A bucket and the names of the calls that were made to it. */
+function countCalls(tasks: KeyValue<TaskIndexEntry>) {
+  const calls: string[] = [];
+  const counted = new Proxy(tasks, {
+    get: (target, name: keyof typeof tasks) => {
+      calls.push(name);
+      return target[name].bind(target);
+    },
+  });
+  return { counted, calls };
+}
+
 test('the index of a task is written in the order of its states, and a failed write does not block later ones', async () => {
   const log = createMemoryLog();
   const { tasks, waiting, started } = slow(log.tasks);
@@ -70,13 +82,7 @@ test('the index of a task is written in the order of its states, and a failed wr
 
 test('the changes of a task within the delay lead to one write of the newest entry, and each caller is notified', async () => {
   const { tasks } = createMemoryLog();
-  const calls: string[] = [];
-  const counted = new Proxy(tasks, {
-    get: (target, name: keyof typeof tasks) => {
-      calls.push(name);
-      return target[name].bind(target);
-    },
-  });
+  const { counted, calls } = countCalls(tasks);
   const writes = new IndexWrites(counted);
   const stored = [writes.put('a', entry(1)), writes.put('a', entry(3)), writes.put('a', entry(2))];
   await Promise.all(stored);
@@ -125,13 +131,7 @@ test('an index write that conflicts is tried again a bounded number of times', a
 
 test('a write with a known revision needs no read, and one with an older revision reads once', async () => {
   const { tasks } = createMemoryLog();
-  const calls: string[] = [];
-  const counted = new Proxy(tasks, {
-    get: (target, name: keyof typeof tasks) => {
-      calls.push(name);
-      return target[name].bind(target);
-    },
-  });
+  const { counted, calls } = countCalls(tasks);
   let known: OpenTask | undefined = { entry: entry(0), revision: await tasks.create('a', entry(0)) };
   known = await storeEntry(counted, 'a', ended(1), known);
   assert.deepEqual(calls.splice(0), ['update']);
@@ -175,13 +175,7 @@ test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even 
 
 test('the entry by id is written without a read: a first one, and later ones of an open task', async () => {
   const { tasks } = createMemoryLog();
-  const calls: string[] = [];
-  const counted = new Proxy(tasks, {
-    get: (target, name: keyof typeof tasks) => {
-      calls.push(name);
-      return target[name].bind(target);
-    },
-  });
+  const { counted, calls } = countCalls(tasks);
   const writes = new IndexWrites(counted);
   await writes.put('a', entry(1));
   await writes.put('a', ended(2));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { A2A_ERRORS, type A2AErrorCode, DIALECTS, decodeSse, type Task } from '@hopline/a2a';
 import { FORK_KEY, type ForkPoint, parseCursor } from '@hopline/events';
 import { rpc } from '../../support/cluster/a2a-stream.ts';
-import type { Operation } from '../../support/history/history.ts';
+import type { Operation, Request } from '../../support/history/history.ts';
 import { refusalOf, StreamRecord } from '../../support/history/stream-record.ts';
 import type { Frame, VerifiedTask } from '../../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../../support/viewer-log.ts';
@@ -53,9 +53,9 @@ export type ClientDeps = {
 /** A request without a stream, and how it ended. `code`: `ok`, an error code, or that no response came. */
 type Exchange = { replica: string; begunAt: number; endedAt: number; code: string; result: unknown };
 
-/** What a client records of a request besides its times. */
+/** The members of an operation that depend on its kind. */
 type Recorded = Recordable<Operation<Task>>;
-type Recordable<T> = T extends unknown ? Omit<T, 'client' | 'caller' | 'replica' | 'begunAt' | 'endedAt'> : never;
+type Recordable<T> = T extends unknown ? Omit<T, keyof Request> : never;
 
 /** A client with one task over HTTP: it retries unacknowledged requests, and resumes streams at the other ingress. */
 export class CampaignClient implements VerifiedTask {

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { machine } from '../../bench/measure/machine.ts';
 import { canMountDisk } from '../../support/small-disk.ts';
+import { wholeNumber } from '../../support/whole-number.ts';
 import { type CampaignOptions, type ClassResult, runCampaign } from './campaign.ts';
 import { SIZE_DEFAULT } from './campaign-cluster.ts';
 import { FAULT_CLASSES, mixedClass } from './fault-classes.ts';
@@ -71,13 +72,13 @@ async function main(args: string[]): Promise<number> {
     return 0;
   }
   // With --mixed the number of servers decides.
-  const replicas = count('--replicas', values.mixed && values.nodes !== undefined ? values.nodes : values.replicas);
+  const replicas = wholeNumber('--replicas', values.mixed && values.nodes !== undefined ? values.nodes : values.replicas);
   if (replicas !== 1 && replicas !== 3) throw new Error('--replicas must be 1 or 3');
   const size = {
-    nodes: count('--nodes', values.nodes ?? String(replicas)),
-    groups: count('--groups', values.groups),
-    relays: count('--relays', values.relays),
-    ingresses: count('--ingresses', values.ingresses),
+    nodes: wholeNumber('--nodes', values.nodes ?? String(replicas)),
+    groups: wholeNumber('--groups', values.groups),
+    relays: wholeNumber('--relays', values.relays),
+    ingresses: wholeNumber('--ingresses', values.ingresses),
   };
   if (size.nodes < replicas || (replicas === 1 && size.nodes !== 1))
     throw new Error(
@@ -90,9 +91,9 @@ async function main(args: string[]): Promise<number> {
   if (missing !== undefined) throw new Error(`there is no class "${missing}" with ${replicas} replicas; see --help`);
   const classes = known.filter(({ name }) => values.class.length === 0 || values.class.includes(name));
   const [tasks, seed, concurrency] = [
-    count('--tasks', values.tasks),
-    count('--seed', values.seed),
-    count('--concurrency', values.concurrency),
+    wholeNumber('--tasks', values.tasks),
+    wholeNumber('--seed', values.seed),
+    wholeNumber('--concurrency', values.concurrency),
   ];
   const startedAt = performance.now();
   const found = machine();
@@ -118,7 +119,7 @@ async function main(args: string[]): Promise<number> {
     size,
     seed,
     concurrency,
-    ...(values.faults !== undefined && { faultsMin: count('--faults', values.faults) }),
+    ...(values.faults !== undefined && { faultsMin: wholeNumber('--faults', values.faults) }),
     print,
   };
   const results = values.mixed ? await runMixed(options, onResults) : await runCampaign({ ...options, onResults });
@@ -149,10 +150,4 @@ async function runMixed(
     onResults(results);
   }
   return results;
-}
-
-function count(option: string, value: string): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0) throw new Error(`${option} must be a whole number, not ${value}`);
-  return number;
 }

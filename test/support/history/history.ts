@@ -6,7 +6,8 @@ import type { Task, TaskState } from '@hopline/a2a';
  */
 export type Operation<T> = Request & (Send<T> | Read<T> | List<T> | Stream | Cancel<T>);
 
-type Request = {
+/** The part that every operation has. */
+export type Request = {
   client: string;
   /** Whose credentials the client has. Lists show the tasks of one caller. */
   caller: string;
@@ -76,8 +77,8 @@ export type Shown = {
   messageIds: readonly string[] | undefined;
 };
 
-/** What the clients of a run saw, in no particular order. */
+/** The operations of a run for the checker, in no particular order. */
 export type History = readonly Operation<Shown>[];
 
-/** What the clients of a run recorded. */
+/** The operations of a run as its clients recorded them. */
 export type RecordedHistory = readonly Operation<Task>[];

@@ -2,9 +2,8 @@ import type { StreamResponse, Task } from '@hopline/a2a';
 import { parseCursor } from '@hopline/events';
 import type { Frame } from '../task-promises.ts';
 import type { ViewerLog } from '../viewer-log.ts';
-import type { Operation } from './history.ts';
+import type { Operation, Request } from './history.ts';
 
-type Request = Pick<Operation<Task>, 'client' | 'caller' | 'replica' | 'begunAt' | 'endedAt'>;
 type Frames = Extract<Operation<Task>, { kind: 'stream' }>['frames'][number][];
 type StreamRequest =
   | { kind: 'send'; messageId: string; contextId: string }
@@ -53,7 +52,7 @@ function taskOf(frame: Exclude<Frame, { kind: 'gap' }>): Task | undefined {
   return 'task' in event ? event.task : undefined;
 }
 
-/** What the code of a refused send or cancel shows of its task. */
+/** Reads the state of a task from the code that refused a send or a cancel. Undefined if the code does not depend on it. */
 export function refusalOf(code: string): 'ended' | 'not found' | undefined {
   if (code === 'UNSUPPORTED_OPERATION' || code === 'TASK_NOT_CANCELABLE') return 'ended';
   return code === 'TASK_NOT_FOUND' ? 'not found' : undefined;
