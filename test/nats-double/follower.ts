@@ -13,7 +13,7 @@ export class Follower {
     this.#changes.push({ atMs, change });
   }
 
-  /** What it answers from when it has every change up to a time. A replica never goes back. */
+  /** Applies the changes up to a time and returns the store with them. A replica never goes back. */
   asOf(timeMs: number): MessageStore {
     const due = this.#changes.findIndex(({ atMs }) => atMs > timeMs);
     for (const { change } of this.#changes.splice(0, due < 0 ? this.#changes.length : due)) change(this.#store);

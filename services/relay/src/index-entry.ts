@@ -10,8 +10,8 @@ export type OpenTask = { entry: TaskIndexEntry; revision: number };
 export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 /**
  * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be. `known`: the entry
- * as this process wrote it, or `absent` if it probably does not exist, which saves a read; what is outdated costs a conflict. `isSettled`: called when
- * there is no entry; true if there should be none.
+ * as this process wrote it, or `absent` if it probably does not exist, which saves a read; an outdated one costs a conflict. `isSettled`: called when
+ * no entry is stored. If it returns true, none is written.
  */
 export async function storeEntry(
   bucket: KeyValue<TaskIndexEntry>,

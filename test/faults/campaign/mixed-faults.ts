@@ -143,7 +143,7 @@ const PROCESS_DRAWS: readonly FaultKind[] = [
 const NEIGHBOUR_SHARE = 0.5;
 const STEP_DOWN_SHARE = 0.25;
 
-/** What the cluster of a strike permits. */
+/** Properties of the cluster that decide which faults can be drawn. */
 export type StrikeOptions = { replicas: 1 | 3; hasSmallDisks: boolean };
 
 /** Two or three faults that overlap, with their beginnings and lengths. */
