@@ -22,6 +22,11 @@ export const LEASE_RENEWAL_MS = 60 * 60_000;
 
 /** Heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time again. */
 const RENEWAL_HEARTBEATS = 3;
+/**
+ * Leases with changed progress that a process writes a second, on average. A process with more shards writes each less often: the inputs that later
+ * owners read again are as many for all shards together. 256 busy shards would cost a relay and nats-server 3 % of a core.
+ */
+export const RENEWALS_PER_SECOND_MAX = 100;
 
 /** A lease that the view does not show within this multiple of `leaseMs` after its write is gone: a current view never lags that far. */
 const UNSEEN_LEASES = 10;
@@ -320,7 +325,8 @@ export class ShardLeases {
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
     // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
     else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) return 'stop';
-    if (unwrittenMs < RENEWAL_HEARTBEATS * heartbeatMs) return undefined;
+    if (unwrittenMs < Math.max(RENEWAL_HEARTBEATS * heartbeatMs, (1_000 * this.#held.size) / RENEWALS_PER_SECOND_MAX))
+      return undefined;
     const progress = progressIn(progressOf(shard) ?? tenure.progress);
     return unwrittenMs < LEASE_RENEWAL_MS && isSame(progress, tenure.progress) ? undefined : progress;
   }
