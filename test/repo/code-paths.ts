@@ -46,7 +46,8 @@ const supervisor = (file: string) => `services/supervisor/src/${file}`;
 /** From a2a.raw to the pipeline of a task. */
 const INPUT_TO_PIPELINE: readonly PathStep[] = [
   { file: jetstream('pull-inbox.ts'), does: 'receives the stored message, and reads its sequence and time', over: 'a2a.raw' },
-  { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
+  { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the stream' },
+  { file: jetstream('shard-readers.ts'), does: 'passes it to its shard' },
   { file: jetstream('inputs.ts'), does: 'decodes the record' },
   { file: relay('shard.ts'), does: 'passes it to the pipeline of its task', via: [log('input-log.ts')] },
   { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },
@@ -56,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 40,
-  executedMax: 68,
+  filesMax: 41,
+  executedMax: 69,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -73,7 +74,8 @@ export const TOKEN_PATH: TokenPath = {
     { file: jetstream('codec.ts'), does: 'encodes the record' },
     { file: jetstream('publisher.ts'), does: 'publishes it until it is acknowledged' },
     { file: jetstream('pull-inbox.ts'), does: 'receives the stored message, and reads its sequence and time', over: 'a2a.raw' },
-    { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the shard' },
+    { file: jetstream('ordered-reader.ts'), does: 'keeps the order of the stream' },
+    { file: jetstream('shard-readers.ts'), does: 'passes it to its shard' },
     { file: events('decode-input.ts'), does: 'decodes the record' },
     { file: relay('shard.ts'), does: 'passes it to the pipeline of its task' },
     { file: relay('task-pipeline.ts'), does: 'accepts it in the order of the log' },

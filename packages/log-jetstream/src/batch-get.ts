@@ -17,10 +17,11 @@ const END = 204;
 export type StoredMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
 
 type Answer = { messages: StoredMessage[]; pending: number; upTo: number } | 'too many';
+/** `one`: the first message is the whole answer. `series`: messages of one subject, of which there may be none. */
+type Asked = 'one' | 'series' | 'newest';
 type OpenRequest = {
   messages: StoredMessage[];
-  /** Messages of one subject, of which there may be none. */
-  isSeries: boolean;
+  asked: Asked;
   timer: NodeJS.Timeout;
   subject: string;
   resolve(answer: Answer): void;
@@ -28,8 +29,8 @@ type OpenRequest = {
 };
 
 /**
- * The newest messages of many subjects, or the messages of one, from one request to the server and without a consumer (ADR-31 of NATS, servers
- * since 2.11). Any replica may answer, so what `newest` answers in a replicated stream counts only if it is as new as the leader was at the call.
+ * The newest messages of many subjects, or the messages of one, from one request to the server and without a consumer (ADR-31 of NATS; more than
+ * one message from servers since 2.11). Any replica may answer, so what `newest` answers in a replicated stream counts only if it is as new as the leader was at the call.
  */
 export class BatchGets {
   readonly #connection: Connection;
@@ -80,6 +81,13 @@ export class BatchGets {
     return answer === 'too many' ? undefined : answer.messages;
   }
 
+  /** The newest message of one subject, in a stream without replicas. Undefined if it has none. */
+  async last(stream: string, subject: string): Promise<StoredMessage | undefined> {
+    const get = () => this.#request(stream, { last_by_subj: subject }, 'one');
+    const answer = await retry(this.#connection, `reading ${stream}`, get);
+    return answer === 'too many' ? undefined : answer.messages[0];
+  }
+
   /**
    * Messages of one subject from a sequence on, at most `recordsMax` of them and about `bytesMax` bytes; `isLast`: none follows them. A replica
    * that lags behind the leader answers with fewer. Rejects with LogDenied if the user may not read the stream in this way.
@@ -89,7 +97,7 @@ export class BatchGets {
     { subject, from, recordsMax, bytesMax }: { subject: string; from: number; recordsMax: number; bytesMax: number },
   ): Promise<{ messages: StoredMessage[]; isLast: boolean }> {
     const query = { next_by_subj: subject, seq: Math.max(1, from), batch: recordsMax, max_bytes: bytesMax };
-    const answer = await retry(this.#connection, `reading ${stream}`, () => this.#request(stream, query));
+    const answer = await retry(this.#connection, `reading ${stream}`, () => this.#request(stream, query, 'series'));
     return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
   }
 
@@ -98,10 +106,8 @@ export class BatchGets {
     const messages: StoredMessage[] = [];
     for (let upTo = 0; ; ) {
       const last = messages.at(-1)?.seq;
-      const page = await this.#request(stream, {
-        multi_last: subjects,
-        ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }),
-      });
+      const query = { multi_last: subjects, ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }) };
+      const page = await this.#request(stream, query, 'newest');
       if (page === 'too many') return page;
       messages.push(...page.messages);
       upTo ||= page.upTo;
@@ -109,13 +115,13 @@ export class BatchGets {
     }
   }
 
-  #request(stream: string, query: object): Promise<Answer> {
+  #request(stream: string, query: object, asked: Asked): Promise<Answer> {
     this.#subscribe();
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const token = nuid.next();
     const subject = `$JS.API.DIRECT.GET.${stream}`;
     const timer = setTimeout(() => this.#fail(token, transient('no answer')), SILENCE_MS_MAX);
-    this.#open.set(token, { messages: [], isSeries: 'next_by_subj' in query, timer, subject, resolve, reject });
+    this.#open.set(token, { messages: [], asked, timer, subject, resolve, reject });
     if (!this.#connection.send(subject, JSON.stringify(query), this.#inbox + token))
       this.#fail(token, transient('not connected'));
     return promise;
@@ -145,19 +151,25 @@ export class BatchGets {
     const number = (name: string) => Number(headers?.get(name) || 0);
     const { code = 0, description = '' } = headers ?? {};
     // In a series each message names the one before it, and the end names the last one.
-    const isBroken = open.isSeries && code !== NO_MESSAGES && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
+    const isBroken =
+      open.asked === 'series' && code !== NO_MESSAGES && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
     if (isBroken) this.#fail(token, transient('a message was lost'));
-    else if (code === 0)
+    else if (code === 0) {
       open.messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
-    else if (code === NO_MESSAGES && !open.isSeries && description !== 'No Results')
+      if (open.asked === 'one') this.#end(token, open, { messages: open.messages, pending: 0, upTo: 0 });
+    } else if (code === NO_MESSAGES && open.asked === 'newest' && description !== 'No Results')
       this.#fail(token, transient('a message was replaced meanwhile'));
     else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) this.#fail(token, transient(`${code} ${description}`));
     else {
-      clearTimeout(open.timer);
-      this.#open.delete(token);
       const end = { messages: open.messages, pending: number('Nats-Num-Pending'), upTo: number('Nats-UpTo-Sequence') };
-      open.resolve(code === TOO_MANY ? 'too many' : end);
+      this.#end(token, open, code === TOO_MANY ? 'too many' : end);
     }
+  }
+
+  #end(token: string, open: OpenRequest, answer: Answer): void {
+    clearTimeout(open.timer);
+    this.#open.delete(token);
+    open.resolve(answer);
   }
 
   #fail(token: string, error: unknown): void {

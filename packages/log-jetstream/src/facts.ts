@@ -10,6 +10,7 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
+  LogDenied,
   type LogExtent,
   MATCHES_PER_REQUEST_MAX,
   type ReadStart,
@@ -24,7 +25,7 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import type { BatchGets } from './batch-get.ts';
+import type { BatchGets, StoredMessage } from './batch-get.ts';
 import {
   decodeContinuesText,
   decodeFacts,
@@ -38,6 +39,7 @@ import {
 import type { Connection } from './connection.ts';
 import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
+import { RecordLooks } from './record-looks.ts';
 import { readExtent, readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
@@ -56,6 +58,9 @@ export type JetStreamFactsOptions = {
   follow: FollowOptions;
 };
 
+/** A stored message, from a direct get or from the leader. */
+type Newest = { seq: number; data: Uint8Array; header: MsgHdrs | undefined };
+
 /** Tasks that are read at once where the server answers one request with one record. */
 const READS_AT_ONCE_MAX = 8;
 
@@ -66,9 +71,12 @@ export class JetStreamFacts implements FactLog {
   readonly #batchGets: BatchGets;
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
+  readonly #looks: RecordLooks;
   readonly #follow: FollowOptions;
   /** One for each stream that was followed. */
   readonly #tails = new Map<string, TailWatch>();
+  /** False if the permissions of this user are those of a version without direct gets. */
+  #mayGetLast = true;
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
 
@@ -79,6 +87,10 @@ export class JetStreamFacts implements FactLog {
     this.#batchGets = options.batchGets;
     this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, batchGets: options.batchGets });
+    this.#looks = new RecordLooks({
+      newest: taskIds => this.#idsOfNewest(taskIds),
+      isLost: ({ seq, id }) => this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id),
+    });
     this.#follow = options.follow;
   }
 
@@ -117,17 +129,13 @@ export class JetStreamFacts implements FactLog {
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
-    const byStream = new Map<string, string[]>();
-    for (const taskId of taskIds) {
-      requireTaskId(taskId);
-      const stream = this.#streamOf(taskId);
-      const others = byStream.get(stream);
-      if (others === undefined) byStream.set(stream, [taskId]);
-      else others.push(taskId);
-    }
     const found = new Map<string, StoredFacts>();
     const left: string[] = [];
-    await Promise.all([...byStream].map(([stream, ids]) => this.#lastOfEach(stream, ids, found, left)));
+    await this.#newestOfEach(taskIds, (taskId, newest) => {
+      const record = newest && decodeFacts(newest.data, taskId);
+      if (newest === undefined || record === undefined) left.push(taskId);
+      else found.set(taskId, { seq: newest.seq, record, ...idOf(newest.msg.headers), ...originOf(newest.msg.headers) });
+    });
     for (let at = 0; at < left.length; at += READS_AT_ONCE_MAX) {
       const some = left.slice(at, at + READS_AT_ONCE_MAX);
       const read = await Promise.all(some.map(taskId => this.last(taskId)));
@@ -136,21 +144,40 @@ export class JetStreamFacts implements FactLog {
     return found;
   }
 
-  /** Adds the newest records to `found`, and the tasks that must be read one by one to `left`. */
-  async #lastOfEach(stream: string, taskIds: string[], found: Map<string, StoredFacts>, left: string[]): Promise<void> {
+  /**
+   * Reads the newest records of tasks, many in one request. `onNewest` is called once for each task that has one, and with undefined for each task
+   * that must be read by itself.
+   */
+  async #newestOfEach(
+    taskIds: readonly string[],
+    onNewest: (taskId: string, newest: StoredMessage | undefined) => void,
+  ): Promise<void> {
+    for (const taskId of taskIds) requireTaskId(taskId);
     const filter = this.#connection.names.subject(`${LOG_PREFIX}.>`);
-    for (let at = 0; at < taskIds.length; at += MATCHES_PER_REQUEST_MAX) {
-      const some = taskIds.slice(at, at + MATCHES_PER_REQUEST_MAX);
-      const subjects = some.map(taskId => this.#subjects.ofFacts(taskId));
-      const newest = await this.#batchGets.newest(stream, filter, subjects);
-      if (newest === undefined) left.push(...some);
-      for (const { subject, seq, data, msg } of newest ?? []) {
-        const taskId = subject.slice(subject.lastIndexOf('.') + 1);
-        const record = decodeFacts(data, taskId);
-        if (record) found.set(taskId, { seq, record, ...idOf(msg.headers), ...originOf(msg.headers) });
-        else left.push(taskId);
+    const read = async (stream: string, ids: readonly string[]) => {
+      for (let at = 0; at < ids.length; at += MATCHES_PER_REQUEST_MAX) {
+        const some = ids.slice(at, at + MATCHES_PER_REQUEST_MAX);
+        const newest = await this.#batchGets.newest(
+          stream,
+          filter,
+          some.map(taskId => this.#subjects.ofFacts(taskId)),
+        );
+        if (newest === undefined) for (const taskId of some) onNewest(taskId, undefined);
+        for (const message of newest ?? []) onNewest(message.subject.slice(message.subject.lastIndexOf('.') + 1), message);
       }
-    }
+    };
+    const byStream = Map.groupBy(taskIds, taskId => this.#streamOf(taskId));
+    await Promise.all([...byStream].map(([stream, ids]) => read(stream, ids)));
+  }
+
+  /** Sequences and ids of the newest records of tasks, as far as one request for many finds them. */
+  async #idsOfNewest(taskIds: readonly string[]): Promise<Map<string, RecordMark>> {
+    const found = new Map<string, RecordMark>();
+    await this.#newestOfEach(taskIds, (taskId, newest) => {
+      const { id } = idOf(newest?.msg.headers);
+      if (newest !== undefined && id !== undefined) found.set(taskId, { seq: newest.seq, id });
+    });
+    return found;
   }
 
   read(taskId: string, from: number, owner?: Owner, upTo?: number): AsyncIterable<StoredFacts> {
@@ -190,8 +217,8 @@ export class JetStreamFacts implements FactLog {
     return readExtents(this.#connection, this.#connection.names.factsStreams, this.#connection.layouts);
   }
 
-  isLost({ seq, id }: RecordMark): Promise<boolean> {
-    return this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id);
+  isLost(mark: RecordMark): Promise<boolean> {
+    return this.#looks.isLost(mark);
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
@@ -228,8 +255,17 @@ export class JetStreamFacts implements FactLog {
     }
   }
 
-  /** From the leader: a lagging replica may answer a direct get. */
-  #newest(stream: string, subject: string): Promise<StoredMsg | null> {
+  /** From the leader. A lagging replica may answer a direct get, whose answer is not JSON and so costs less. */
+  async #newest(stream: string, subject: string): Promise<Newest | null> {
+    if (this.#connection.replicas === 1 && this.#mayGetLast) {
+      try {
+        const found = await this.#batchGets.last(stream, subject);
+        return found === undefined ? null : { seq: found.seq, data: found.data, header: found.msg.headers };
+      } catch (error) {
+        if (!(error instanceof LogDenied)) throw error;
+        this.#mayGetLast = false;
+      }
+    }
     const get = () => this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject });
     return retry(this.#connection, 'the newest record of a task', get);
   }
@@ -317,7 +353,7 @@ export class JetStreamFacts implements FactLog {
   }
 }
 
-function tailOf(newest: StoredMsg | null, taskId: string): Tail | undefined {
+function tailOf(newest: Newest | null, taskId: string): Tail | undefined {
   if (newest === null) return undefined;
   return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
 }

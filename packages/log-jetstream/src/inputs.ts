@@ -11,10 +11,10 @@ import {
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryMessage, HistoryReader } from './history.ts';
-import { readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtents } from './retention.ts';
-import { type RetryOptions, retry } from './retry.ts';
+import { retry } from './retry.ts';
+import { ShardReaders } from './shard-readers.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
 /** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
@@ -27,6 +27,8 @@ export class JetStreamInputs implements InputLog {
   readonly #writer: Writer | undefined;
   readonly #readBytesMax: number;
   readonly #history: HistoryReader;
+  /** One for each stream of which shards were read. */
+  readonly #readers = new Map<string, ShardReaders>();
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {
     this.#connection = connection;
@@ -96,42 +98,25 @@ export class JetStreamInputs implements InputLog {
     signal: AbortSignal,
     onRejected: (rejected: RejectedInput) => void = input => this.#report(input),
   ): AsyncGenerator<StoredInput, void> {
-    const { names } = this.#connection;
-    const filter = names.subject(rawShardFilter(shard));
-    const stream = names.inputsStreamOf(shard);
-    let beforeLive = Number.MAX_SAFE_INTEGER;
-    const begin = async (next: number, options: RetryOptions) => {
-      const lastSeq = await this.#lastSeq(stream, options);
-      beforeLive = Math.min(beforeLive, lastSeq);
-      return this.#existing(stream, next, lastSeq);
-    };
-    const reading = { stream, filter, from, begin, bytesMax: this.#readBytesMax, signal };
-    for await (const { deliveries } of readOrdered(this.#connection, reading)) {
+    const readers = this.#readersOf(this.#connection.names.inputsStreamOf(shard));
+    for await (const { deliveries, beforeLive, shards } of readers.read(shard, from, signal)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        const { pending, msg } = delivery;
-        if ('record' in input)
-          yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...decodeTrace(msg.headers) };
-        else onRejected({ ...input, pending, ...decodeTrace(msg.headers) });
+        const pending = Math.ceil(delivery.pending / shards);
+        const trace = decodeTrace(delivery.msg.headers);
+        if ('record' in input) yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...trace };
+        else onRejected({ ...input, pending, ...trace });
       }
     }
   }
 
-  /** Sequence of the newest input in a stream. */
-  async #lastSeq(stream: string, options: RetryOptions): Promise<number> {
-    const info = () => this.#connection.jsm.streams.info(stream);
-    return (await retry(this.#connection, stream, info, options)).state.last_seq;
-  }
-
-  /**
-   * Returns sequence 1 when the stream ends before `next - 1`, which was read: otherwise nothing would arrive until the stream reaches
-   * `next` again. Records that were already folded are recognized.
-   */
-  #existing(stream: string, next: number, lastSeq: number): number {
-    if (next <= lastSeq + 1) return next;
-    this.#connection.onEvent({ type: 'inputs-behind', stream });
-    return 1;
+  #readersOf(stream: string): ShardReaders {
+    const known = this.#readers.get(stream);
+    if (known !== undefined) return known;
+    const readers = new ShardReaders(this.#connection, { stream, bytesMax: this.#readBytesMax });
+    this.#readers.set(stream, readers);
+    return readers;
   }
 
   #streamOf(taskId: string): string {

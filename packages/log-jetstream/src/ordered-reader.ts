@@ -1,5 +1,5 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
-import { AckPolicy, type ConsumerConfig, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
+import { AckPolicy, type ConsumerConfig, type ConsumerInfo, DeliverPolicy, ReplayPolicy } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { type Delivery, PullInbox } from './pull-inbox.ts';
@@ -12,12 +12,16 @@ import { pause, type RetryOptions, retry } from './retry.ts';
  */
 export type Reading = {
   stream: string;
-  /** One subject filter. */
-  filter: string;
+  /** One subject filter or several: a list needs hasFilterLists, and may not have two that match one subject. */
+  filter: string | string[];
   /** First stream sequence or time, or `last-per-subject`: the current newest message of each subject, then all new ones. */
   from: number | Date | 'last-per-subject';
   /** Called before each consumer is opened, with the sequence at which it would begin. Returns the sequence to use. */
   begin?: (from: number, options: RetryOptions) => Promise<number>;
+  /** Whether a batch is also yielded when the server shows, in a heartbeat, how far an idle consumer has looked. Default false. */
+  yieldsUpTo?: boolean;
+  /** Whether a lost consumer is replaced, default true. Without it the reader ends. */
+  replacesLost?: boolean;
   /** Bytes in flight. Must fit at least the largest message. */
   bytesMax: number;
   /** Whether the reader waits for `idle`, so that its pulls must be short. Default false. */
@@ -29,6 +33,8 @@ export type Batch = {
   deliveries: Delivery[];
   /** A pull ended because the server had no more messages. */
   idle: boolean;
+  /** With `yieldsUpTo`: all matching messages up to this sequence have been delivered, and there were no more. */
+  upTo?: number;
 };
 
 const READ_BATCH = 512;
@@ -47,12 +53,11 @@ const READ_UNAVAILABLE_MS = 60_000;
 /** Creates a consumer; resolves with its name and the number of pending messages. */
 export async function openConsumer(
   connection: Connection,
-  reading: Omit<Reading, 'bytesMax' | 'begin' | 'awaitsEnd'>,
+  reading: Pick<Reading, 'stream' | 'filter' | 'from' | 'signal'>,
   timeoutMs?: number,
 ) {
   const { stream, filter, from, signal } = reading;
   const config: Partial<ConsumerConfig> = {
-    filter_subject: filter,
     ack_policy: AckPolicy.None,
     replay_policy: ReplayPolicy.Instant,
     inactive_threshold: nanos(INACTIVE_MS),
@@ -62,7 +67,13 @@ export async function openConsumer(
   };
   // Uses a new name for each try: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
   // on another server.
-  const create = () => connection.jsm.consumers.add(stream, { ...config, name: readerName() });
+  const create = () => {
+    const name = readerName();
+    if (typeof filter === 'string') return connection.jsm.consumers.add(stream, { ...config, name, filter_subject: filter });
+    // nats.js would leave the name out of the subject, and permissions could then not distinguish this request from others.
+    const listed = { stream_name: stream, config: { ...config, name, filter_subjects: filter } };
+    return connection.api<ConsumerInfo>(`CONSUMER.CREATE.${stream}.${name}`, listed);
+  };
   const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
   return { name: info.name, pending: info.num_pending };
 }
@@ -108,7 +119,12 @@ export async function* readOrdered(connection: Connection, reading: Reading): As
       await consumer?.close();
     }
     if (ended.aborted) break;
-    connection.onEvent({ type: 'reader-restarted', what: reading.filter });
+    const { filter, stream } = reading;
+    connection.onEvent({
+      type: 'reader-restarted',
+      what: typeof filter === 'string' ? filter : `${filter.length} filters of ${stream}`,
+    });
+    if (reading.replacesLost === false) break;
     failures += 1;
     if (failures > 1) await pause(connection, backoffMs(failures, REOPEN_MS_BASE, REOPEN_MS_MAX), ended);
   }
@@ -123,6 +139,7 @@ class DisposableConsumer {
   #buffer: Delivery[] = [];
   #consumerSeq = 0;
   #idle = false;
+  #upTo: number | undefined;
   #pulling = false;
   #lost = false;
   #wake: (() => void) | undefined;
@@ -136,13 +153,20 @@ class DisposableConsumer {
   async open(): Promise<void> {
     const { name } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
     this.#name = name;
-    this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, delivery => {
+    const onDelivery = (delivery: Delivery) => {
       if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
       if (this.#lost) return;
       this.#consumerSeq += 1;
       this.#buffer.push(delivery);
+      this.#upTo = undefined;
       this.#wake?.();
-    });
+    };
+    const onIdle = (upTo: number) => {
+      if (this.#lost || this.#reading.yieldsUpTo !== true) return;
+      this.#upTo = upTo;
+      this.#wake?.();
+    };
+    this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, onDelivery, onIdle);
     this.#reading.signal.addEventListener('abort', this.#onAbort);
   }
 
@@ -150,11 +174,12 @@ class DisposableConsumer {
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
       if (!this.#pulling && !this.#lost) this.#pull();
-      if (this.#buffer.length > 0 || this.#idle) {
-        const [deliveries, idle] = [this.#buffer, this.#idle];
+      if (this.#buffer.length > 0 || this.#idle || this.#upTo !== undefined) {
+        const [deliveries, idle, upTo] = [this.#buffer, this.#idle, this.#upTo];
         this.#buffer = [];
         this.#idle = false;
-        yield { deliveries, idle };
+        this.#upTo = undefined;
+        yield { deliveries, idle, ...(upTo !== undefined && { upTo }) };
       } else if (this.#lost && !this.#pulling) {
         return;
       } else {

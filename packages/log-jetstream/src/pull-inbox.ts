@@ -45,6 +45,7 @@ export class PullInbox {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #onDelivery: (delivery: Delivery) => void;
+  readonly #onIdle: ((upTo: number) => void) | undefined;
   readonly #removeDisconnectListener: () => void;
   #left = 0;
   #received = 0;
@@ -54,11 +55,19 @@ export class PullInbox {
   #hasHeartbeats = false;
   #closing: Promise<void> | undefined;
 
-  constructor(connection: Connection, stream: string, consumer: string, onDelivery: (delivery: Delivery) => void) {
+  /** `onIdle`: called with the sequence up to which the server has looked for messages, when a heartbeat shows that it has delivered all. */
+  constructor(
+    connection: Connection,
+    stream: string,
+    consumer: string,
+    onDelivery: (delivery: Delivery) => void,
+    onIdle?: (upTo: number) => void,
+  ) {
     this.#connection = connection;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#inbox = connection.createInbox();
     this.#onDelivery = onDelivery;
+    this.#onIdle = onIdle;
     const onMsg = (msg: Msg) => (msg.subject === this.#inbox ? this.#onStatus(msg) : this.#onMessage(msg));
     this.#subscription = connection.subscribe(this.#inbox, onMsg, () => this.#finish('lost'));
     this.#removeDisconnectListener = connection.onDisconnect(() => this.#finish('lost'));
@@ -116,8 +125,13 @@ export class PullInbox {
     const description = msg.headers?.description ?? '';
     if (code === 100) {
       const sent = msg.headers?.get('Nats-Last-Consumer');
-      if (sent && Number(sent) !== this.#received) this.#finish('lost');
-      else this.#timer?.refresh();
+      if (sent && Number(sent) !== this.#received) {
+        this.#finish('lost');
+        return;
+      }
+      this.#timer?.refresh();
+      const upTo = msg.headers?.get('Nats-Last-Stream');
+      if (sent && upTo) this.#onIdle?.(Number(upTo));
       return;
     }
     const left = msg.headers?.get('Nats-Pending-Messages');

@@ -60,6 +60,7 @@ function relay(rights: Rights): void {
   rights.requestWork('supervisor', ANY_AGENT);
   rights.findPlaces();
   rights.readInputs();
+  rights.readShards();
   rights.readFacts();
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
@@ -81,7 +82,6 @@ function ingress(rights: Rights): void {
   rights.watch('tasks', 'agents', 'pushConfigs');
   rights.listTasks();
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
-  rights.write('tasks', '*');
   rights.write('taskLists', '*.*.*.t.*');
   rights.write('messageIds', '*');
   rights.write('contexts', '*');
@@ -179,6 +179,11 @@ class Rights {
 
   readInputs(): void {
     for (const stream of this.#names.inputsStreams) this.#read(stream, this.#names.subject(`${RAW_PREFIX}.>`));
+  }
+
+  /** A consumer with a list of subjects. */
+  readShards(): void {
+    this.#api(...this.#names.inputsStreams.map(stream => `CONSUMER.CREATE.${stream}.*`));
   }
 
   /** Reads one input by its sequence, for a writer whose id is already stored. NATS wraps it in JSON, so it cannot pass for a record. */

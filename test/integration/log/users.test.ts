@@ -77,6 +77,8 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor', ...AGENTS]],
   ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x.a2a.raw.00.>', ['relay', 'ingress', 'operator']],
   ['$JS.API.CONSUMER.MSG.NEXT.A2A_RAW.hopline-x', ['relay', 'ingress', 'operator']],
+  // A list of shards.
+  ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x', ['relay']],
   ['$JS.API.DIRECT.GET.A2A_RAW.a2a.raw.00.t.client', NONE],
   [get('A2A_LOG'), [...SERVICES]],
   ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x.a2a.log.00.t', [...SERVICES]],
@@ -95,7 +97,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   [put('leases', 'notifier.a'), ['notifier']],
   [get(bucket('tasks')), ['relay', ...SERVERS]],
   [watch('tasks'), ['relay', ...SERVERS]],
-  [put('tasks', 't'), ['relay', 'ingress']],
+  [put('tasks', 't'), ['relay']],
   [get(bucket('task_lists')), ['relay', ...SERVERS]],
   [`$JS.API.DIRECT.GET.${bucket('task_lists')}`, ['relay', ...SERVERS]],
   [watch('task_lists'), ['relay', ...SERVERS]],

@@ -1,5 +1,6 @@
 import type { Mutant } from '../mutant.ts';
 
+const SHARD_READERS = 'test/integration/log/shard-readers.test.ts';
 const FACTS = 'packages/log-jetstream/src/facts.ts';
 const ITEM = 'packages/log-jetstream/src/work-item.ts';
 const CODEC_TEST = 'packages/log-jetstream/src/codec.test.ts';
@@ -104,8 +105,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/batch-get.ts',
-        from: 'const isBroken = open.isSeries &&',
-        to: 'const isBroken = open.timer === undefined &&',
+        from: "open.asked === 'series' && code !== NO_MESSAGES &&",
+        to: 'open.timer === undefined && code !== NO_MESSAGES &&',
       },
     ],
     tests: [],
@@ -127,13 +128,37 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     name: 'a reader waits for the sequences of a stream that was replaced',
     edits: [
       {
-        file: 'packages/log-jetstream/src/inputs.ts',
-        from: 'if (next <= lastSeq + 1) return next;',
-        to: 'if (lastSeq >= 0) return next;',
+        file: 'packages/log-jetstream/src/shard-readers.ts',
+        from: 'if (open.next > lastSeq + 1) open.next = open.received + 1;',
+        to: 'if (open.next > lastSeq + 1) open.next = lastSeq + 1;',
       },
     ],
     tests: [],
-    withServer: ['test/integration/log/restore.test.ts'],
+    withServer: ['test/integration/log/restore.test.ts', 'test/integration/log/jetstream.test.ts'],
+  },
+  {
+    name: 'a shard that shares a consumer receives a message twice',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/shard-readers.ts',
+        from: 'if (open === undefined || seq < open.next) return;',
+        to: 'if (open === undefined) return;',
+      },
+    ],
+    tests: [],
+    withServer: [SHARD_READERS],
+  },
+  {
+    name: 'a slow shard holds up those that share its consumer',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/shard-readers.ts',
+        from: 'if (this.#shards.size === 1) return open.taken(this.#stop.signal);',
+        to: 'if (this.#shards.size > 0) return open.taken(this.#stop.signal);',
+      },
+    ],
+    tests: [],
+    withServer: [SHARD_READERS],
   },
   {
     name: 'inputs of a writer count although it may not write them',

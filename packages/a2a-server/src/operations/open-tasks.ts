@@ -26,14 +26,11 @@ export async function addToLists(
   const state = { state: 'TASK_STATE_SUBMITTED', startSeq: 0, generation: NO_FACT, at: context.receivedAt } as const;
   const entry = { contextId, role, ...state, ...owner };
   if (!writesIndex) return lists.note(taskId, entry);
-  const unlessThere = (thrown: unknown) => {
+  try {
+    await log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry);
+  } catch (thrown) {
     if (!(thrown instanceof LogConflict)) throw fromLog(thrown, taskId);
-  };
-  await Promise.all([
-    log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry).catch(unlessThere),
-    // Servers and relays of the previous version know a task by this entry.
-    log.tasks.create(taskId, entry).catch(unlessThere),
-  ]);
+  }
 }
 
 /** Whether the log is known to hold facts of the task. */
