@@ -18,6 +18,8 @@ function watched(t: TestContext) {
   ]);
   const isFull = { value: false };
   const producers: Record<string, { attempt: number; n: number }> = {};
+  /** The producers that the log shows, if this process does not know them yet. */
+  const stored: { producers?: Record<string, { attempt: number; n: number }> } = {};
   const view = {
     calls: ['call-1-1', 'call-1-2'],
     ended: () => undefined,
@@ -41,6 +43,7 @@ function watched(t: TestContext) {
           return has;
         },
       },
+      facts: { last: async () => ({ record: { aggregate: { producers: stored.producers ?? producers } } }) },
     } as unknown as Parameters<typeof abandonLostItems>[0]['log'],
     taskId: 't',
     items: {
@@ -60,7 +63,7 @@ function watched(t: TestContext) {
     t.mock.timers.tick(afterMs);
     for (let turns = 0; turns < 10; turns += 1) await setImmediate();
   };
-  return { inputs, asked, items, producers, requestable, requested, isFull, check };
+  return { inputs, asked, items, producers, stored, requestable, requested, isFull, check };
 }
 
 const lost = (call: string) => ({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
@@ -109,6 +112,18 @@ test('a missing item is queued again first, and the call ends when the item is m
   await check();
   assert.deepEqual([requested.length, inputs], [2, []]);
   items.set('agent.writer', false);
+  await check();
+  assert.deepEqual(inputs, [lost('call-1-1')]);
+});
+
+test('a process that stood still does not end the call of an agent that has finished meanwhile', async t => {
+  const { inputs, items, stored, check } = watched(t);
+  await check();
+  stored.producers = { 'call-1-1': { attempt: 1, n: 9 } };
+  items.set('agent.writer', false);
+  await check();
+  assert.deepEqual(inputs, []);
+  stored.producers = {};
   await check();
   assert.deepEqual(inputs, [lost('call-1-1')]);
 });

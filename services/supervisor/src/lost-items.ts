@@ -7,7 +7,7 @@ import type { TurnContext } from './turn-runner.ts';
 export const LOST_ITEMS_CHECK_MS = 60_000;
 
 export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
-  log: Pick<Log, 'work'>;
+  log: Pick<Log, 'work' | 'facts'>;
   taskId: string;
   items: Pick<CallItems, 'queueLost'>;
   checkMs: number;
@@ -21,7 +21,7 @@ export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> &
  * aborts, rejects when the writer has failed.
  */
 export async function abandonLostItems(options: LostItemsOptions): Promise<void> {
-  const { view, writer, signal, log, taskId, items, checkMs } = options;
+  const { view, writer, signal, items, checkMs } = options;
   const abandoned = new Set<string>();
   let written = new Map<string, string>();
   while (!signal.aborted) {
@@ -34,10 +34,7 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       written.set(call, producerOf(view.aggregate, call));
       if (before.get(call) !== written.get(call)) continue;
       // If the log is unavailable, the next check tries again.
-      const isGone = await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId).then(
-        hasItem => !hasItem,
-        () => false,
-      );
+      const isGone = await isItemGone(options, call, written.get(call)).catch(() => false);
       if (!isGone || signal.aborted) continue;
       if (await items.queueLost(call).catch(isTrue)) continue;
       abandoned.add(call);
@@ -46,6 +43,16 @@ export async function abandonLostItems(options: LostItemsOptions): Promise<void>
       writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
     }
   }
+}
+
+/**
+ * Whether the queue has no item of a call, and the log has nothing from its agent beyond `written`. A process that stood still for a while does not
+ * know what the agent has written meanwhile; the item of an agent that has finished is done only after the log shows that.
+ */
+async function isItemGone({ log, taskId, view }: LostItemsOptions, call: string, written: string | undefined): Promise<boolean> {
+  if (await log.work.hasItem(`agent.${view.agentOf(call)}`, taskId)) return false;
+  const newest = await log.facts.last(taskId);
+  return newest !== undefined && producerOf(newest.record.aggregate, call) === written;
 }
 
 /** Reason of a call whose work item is gone. */
