@@ -129,6 +129,18 @@ test('an agent that is gone while it waits for credentials is abandoned, and its
   assert.deepEqual(relayed.states, states);
 });
 
+test('a supervisor waits for a task that the log has lost until a relay has stored it again', async () => {
+  using relayed = new Relayed();
+  relayed.relay();
+  const supervised = relayed.supervise(2);
+  const requeues = assert.rejects(supervised, Requeued);
+  for (let turns = 0; turns < 10; turns += 1) await setImmediate();
+  await relayed.task.message('version?', 'm', 'supervisor', 'caipe').store();
+  await relayed.until(() => relayed.states.includes('TASK_STATE_WORKING'));
+  relayed.stop();
+  await requeues;
+});
+
 test('a stopped supervisor requeues its work; one whose log fails rejects with that error', async () => {
   {
     using relayed = await waitingForCredentials('call-1-1');

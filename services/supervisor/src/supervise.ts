@@ -44,6 +44,9 @@ import type { Planner } from './planner.ts';
 import type { ConductingContext, TurnContext, TurnRunner } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
+/** How long an attempt waits for a task that the log has lost, in milliseconds. A relay notices the loss within 5 s, and then folds the inputs again. */
+const TASK_SHOWN_MS_MAX = 20_000;
+
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
@@ -123,8 +126,7 @@ type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (erro
 async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail }: RunningTurn): Promise<void> {
   const { log } = deps;
   const { work } = job;
-  const newest = job.newest ?? (await log.facts.last(work.taskId));
-  if (newest === undefined) throw new Error('the log does not contain the task of this work item');
+  const newest = job.newest ?? (await newestOf(log, work.taskId, signal));
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
@@ -166,6 +168,15 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     await writer.flush();
   }
   throw new Error('supervision was interrupted');
+}
+
+/** If the log has lost the task, a relay soon stores it again: without the wait, all attempts of the item would end before. */
+async function newestOf({ facts }: Log, taskId: string, signal: AbortSignal): Promise<StoredFacts> {
+  const newest = await facts.last(taskId);
+  if (newest !== undefined) return newest;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(TASK_SHOWN_MS_MAX)]);
+  for await (const stored of await facts.follow(taskId, 0, ended)) return stored;
+  throw new Error('the log does not contain the task of this work item');
 }
 
 function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {
