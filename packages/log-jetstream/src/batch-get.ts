@@ -150,9 +150,9 @@ export class BatchGets {
     const { headers } = msg;
     const number = (name: string) => Number(headers?.get(name) || 0);
     const { code = 0, description = '' } = headers ?? {};
-    // In a series each message names the one before it, and the end names the last one.
-    const isBroken =
-      open.asked === 'series' && code !== NO_MESSAGES && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
+    // Each of several messages names the one before it, and the end names the last one. A route between two servers may lose some of them.
+    const isNamed = open.asked !== 'one' && (code === 0 || code === END);
+    const isBroken = isNamed && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
     if (isBroken) this.#fail(token, transient('a message was lost'));
     else if (code === 0) {
       open.messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });

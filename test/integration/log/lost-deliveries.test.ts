@@ -27,6 +27,13 @@ test('messages that are lost on their way to a reader are still read once and in
     const record = factRecord(taskId, n, n === 1 ? 0 : facts[0]);
     facts.push((await log.facts.append(record, { expected: facts.at(-1) ?? 0, id: `${taskId}:r:${n}` })).seq);
   }
+  const tasks = [1, 2, 3, 4].map(n => `task-${n}`);
+  const newest: number[] = [];
+  for (const id of tasks) newest.push((await log.facts.append(factRecord(id, 1), { expected: 0, id: `${id}:r:1` })).seq);
+  const newestOfEach = async () => {
+    const found = await log.facts.lastOfEach(tasks);
+    return tasks.map(id => found.get(id)?.seq);
+  };
   const shard = shardOf(taskId, log.layouts);
   const seqsOf = async (read: AsyncIterable<{ seq: number } | readonly { seq: number }[]>, count: number) => {
     const seqs: number[] = [];
@@ -37,6 +44,7 @@ test('messages that are lost on their way to a reader are still read once and in
   const reads = {
     'the inputs of a shard': [RAW_PREFIX, inputs, () => seqsOf(log.inputs.readShard(shard, inputs[0]!, never), 4)],
     'the facts of a task': [LOG_PREFIX, facts, () => seqsOf(log.facts.read(taskId, 1), 5)],
+    'the newest records of tasks': [LOG_PREFIX, newest, newestOfEach],
     'the facts of a shard': [LOG_PREFIX, facts, () => seqsOf(log.facts.readStoredShard(shard, { seq: 1 }), 5)],
   } as const;
   for (const [what, [prefix, stored, read]] of Object.entries(reads)) {

@@ -105,8 +105,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/batch-get.ts',
-        from: "open.asked === 'series' && code !== NO_MESSAGES &&",
-        to: 'open.timer === undefined && code !== NO_MESSAGES &&',
+        from: "const isNamed = open.asked !== 'one' && ",
+        to: 'const isNamed = open.timer === undefined && ',
       },
     ],
     tests: [],
