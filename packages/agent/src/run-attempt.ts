@@ -99,8 +99,15 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   // Credentials may arrive after this process has ended: the turn ends here, and the next one continues.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
+  // The next attempt cancels the runs that this one has begun. Their end is that of this attempt, not of the call.
+  if (end.state !== 'TASK_STATE_COMPLETED' && (await isTakenOver(job))) throw new Superseded();
   if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
   return await settled(end);
+}
+
+/** If the log does not answer, the relay decides: it rejects this attempt's end if the next one has written. */
+async function isTakenOver(job: Job): Promise<boolean> {
+  return (await job.isTakenOver?.().catch(() => false)) ?? false;
 }
 
 /** Cancels the runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ArtifactKind, isVisible } from '@hopline/events';
+import { Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
 import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -43,6 +44,23 @@ test('the first text of a lane is appended at once, in one record with the lane,
   stop.abort();
   await outcome;
   assert.deepEqual(kinds, ['open', 'text']);
+});
+
+test('the end of a run that the next attempt has canceled is not that of the call', async () => {
+  const canceled = {
+    type: 'failed',
+    state: 'TASK_STATE_CANCELED',
+    reason: 'the agent canceled its task',
+    retryable: false,
+  } as const;
+  for (const isTakenOver of [true, false]) {
+    const task = await TaskLog.create('caipe');
+    const running = run(task, scripted([text('Here'), canceled]), { ...task.job(), isTakenOver: async () => isTakenOver });
+    if (isTakenOver) await assert.rejects(running, Superseded);
+    else assert.equal((await running)?.state, 'TASK_STATE_CANCELED');
+    const ends = (await task.inputs()).filter(({ kind }) => kind === 'ended');
+    assert.equal(ends.length, isTakenOver ? 0 : 1);
+  }
 });
 
 test('an agent that never waits leaves the process time for other work', async () => {
