@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
+import { SHARDS } from '../support/cluster/cluster.ts';
 import { adapters } from './adapters.ts';
+import { benchLog } from './bench-cluster.ts';
 import { consolePage } from './console.ts';
 import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
@@ -16,6 +18,8 @@ import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
 import { ways } from './ways.ts';
+
+benchLog.shards = SHARDS;
 
 /** The figures of such a small run are meaningless, but a question fails if its text does not arrive complete. */
 test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { until } from '../kit/until.ts';
-import { commandProgram, programOf } from '../support/cluster/service-process.ts';
+import { commandProgram, nodeOptionsOf, programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
@@ -183,7 +183,7 @@ test('the unit tests of a large package run in several processes, and each file 
   );
 });
 
-test('services and commands run from the bundle that a run has made, those that load the module of an agent from source', t => {
+test('services and commands run from the bundle that a run has made, and an agent’s module gets its copy of the kit', t => {
   const before = process.env.TEST_SERVICES;
   t.after(() => {
     if (before === undefined) delete process.env.TEST_SERVICES;
@@ -191,14 +191,18 @@ test('services and commands run from the bundle that a run has made, those that 
   });
   process.env.TEST_SERVICES = '/bundle';
   assert.equal(programOf('relay'), '/bundle/relay.mjs');
-  const subAgent = (entry: object) => programOf('sub-agent', { HOPLINE_AGENT: JSON.stringify(entry) });
-  assert.equal(subAgent({ adapter: 'a2a' }), '/bundle/sub-agent.mjs');
-  assert.match(subAgent({ adapter: 'module' }), /\/services\/sub-agent\/src\/main\.ts$/);
-  assert.match(subAgent({ adapter: 'langgraph', module: 'graph.ts' }), /\/services\/sub-agent\/src\/main\.ts$/);
+  const options = (entry: object) => decodeURIComponent(nodeOptionsOf({ HOPLINE_AGENT: JSON.stringify(entry) }).join(' '));
+  assert.equal(options({ adapter: 'a2a' }), '');
+  assert.match(
+    options({ adapter: 'module' }),
+    /^--import data:[\s\S]*'@hopline\/agent' \? \{ url: 'file:\/\/\/bundle\/agent\.mjs'/,
+  );
+  assert.match(options({ adapter: 'langgraph', module: 'graph.ts' }), /bundle/);
   assert.equal(commandProgram(['ask', 'one']), '/bundle/cli.mjs');
   assert.match(commandProgram(['agent', 'one.ts']), /\/packages\/cli\/src\/main\.ts$/);
   delete process.env.TEST_SERVICES;
   assert.match(programOf('relay'), /\/services\/relay\/src\/main\.ts$/);
+  assert.equal(options({ adapter: 'module' }), '');
 });
 
 test('the slowest files are listed first, up to the number that is asked for', () => {

@@ -2,8 +2,6 @@ import { execFile } from 'node:child_process';
 import { commandProgram, programOf } from '../support/cluster/service-process.ts';
 
 const SERVICES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'];
-/** Loads the modules of a sub-agent that has an agent's module. */
-const MODULE_AGENT = { HOPLINE_AGENT: JSON.stringify({ adapter: 'module' }) };
 const PROGRAM_MS_MAX = 60_000;
 
 /**
@@ -16,6 +14,5 @@ export async function fillCompileCache(): Promise<void> {
     new Promise<void>(resolve => {
       execFile(process.execPath, [program, ...args], options, () => resolve());
     });
-  const programs = [...SERVICES.map(service => programOf(service)), programOf('sub-agent', MODULE_AGENT)];
-  await Promise.all([...programs.map(program => load(program)), load(commandProgram([]), '--version')]);
+  await Promise.all([...SERVICES.map(service => load(programOf(service))), load(commandProgram([]), '--version')]);
 }

@@ -14,6 +14,8 @@ const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
 const NOT_QUICK = [
   'infra/{image,nats,observe,release}/**/*.test.ts',
   'infra/local/launcher/{main,nats-users}.test.ts',
+  // Starts nats-server and a cluster in one process, to count the files that execute.
+  'test/repo/token-path.test.ts',
   // These start processes, one after the other, for 20 seconds.
   'packages/lifecycle/src/run-service.test.ts',
   'packages/telemetry/src/start-telemetry.test.ts',

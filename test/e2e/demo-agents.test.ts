@@ -56,5 +56,6 @@ test('every question that the documents and the launcher suggest is answered', {
   const { text: demo } = JSON.parse(readFileSync(`${DEMO}/question.json`, 'utf8'));
   const answers = await Promise.all([...questions, demo].map(answerTo));
   for (const answer of answers) assert.notEqual(answer, '');
-  assert.match(answers.at(-1)!, /\[DIR\] a2a[\s\S]*How Hopline streamed this answer/);
+  // Both agents answer the demo's question. Which text stands first depends on which agent writes first, and so on the load of the machine.
+  for (const part of [/\[DIR\] a2a/, /How Hopline streamed this answer/]) assert.match(answers.at(-1)!, part);
 });

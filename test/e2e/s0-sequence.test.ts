@@ -40,7 +40,7 @@ before(async () => {
       return answer(TOKENS);
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: argocd.url }] });
+  cluster = await Cluster.start({ shards: 'product', agents: [{ name: 'argocd', adapter: 'a2a', url: argocd.url }] });
 });
 
 after(async () => {

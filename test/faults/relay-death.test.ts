@@ -21,7 +21,7 @@ before(async () => {
 });
 
 function startCluster(env: Record<string, string> = {}): Promise<Cluster> {
-  return Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], relays: 2, env });
+  return Cluster.start({ shards: 'product', agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], relays: 2, env });
 }
 
 after(async () => {

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -15,7 +16,7 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { hasEnded } from './process-identity.ts';
@@ -59,10 +60,26 @@ createServer((request, response) => {
 const START_MS_MAX = 40_000;
 const NATS_SERVER = process.env.HOPLINE_NATS_SERVER ?? 'nats-server';
 
-/** A checkout of the launcher with fake services. */
-function checkout(t: TestContext): string {
+/** What a checkout has before its launcher starts. */
+const PARTS = ['infra', 'services', 'package.json'];
+let made: string | undefined;
+
+/**
+ * A checkout of the launcher with fake services, as new: what an earlier test left in it is removed. All tests have it at one path, because
+ * Node's compile cache goes by path, and without it a process spends most of its start on removing types.
+ */
+function checkout(): string {
+  made ??= makeCheckout();
+  for (const name of readdirSync(made)) if (!PARTS.includes(name)) rmSync(join(made, name), { recursive: true });
+  return made;
+}
+
+after(() => {
+  if (made !== undefined) rmSync(made, { recursive: true, force: true });
+});
+
+function makeCheckout(): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'hopline-')));
-  t.after(() => rmSync(root, { recursive: true, force: true }));
   for (const part of ['launcher', 'demo']) {
     cpSync(fileURLToPath(new URL(`../${part}`, import.meta.url)), join(root, 'infra/local', part), { recursive: true });
   }
@@ -140,7 +157,7 @@ async function untilAlive(url: string): Promise<void> {
 const isRunning = ({ pid }: RunningProcess) => !hasEnded(pid);
 
 test('the cluster starts, answers the demo question, restarts a killed relay, drains in order and leaves no process behind', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
   await launcher.prints(/Ctrl-C drains and stops everything/);
   const output = launcher.output();
@@ -197,7 +214,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
 });
 
 test('a home in use, a port in use and an old data folder are each reported in one sentence', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const first = start(t, root, ['--no-demo']);
   await first.prints(/Hopline is up/);
   const url = /http:\S+/.exec(first.output())?.[0] ?? '';
@@ -222,7 +239,7 @@ test('a home in use, a port in use and an old data folder are each reported in o
 });
 
 test('a run.json that cannot be written is reported once, and the cluster keeps running', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const launcher = start(t, root, ['--no-demo']);
   await launcher.prints(/Hopline is up/);
   const runFile = join(root, '.hopline/run.json');
@@ -240,7 +257,7 @@ test('a run.json that cannot be written is reported once, and the cluster keeps 
 });
 
 test('services end when the launcher is killed, and the next start on the home cleans up', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const killed = start(t, root, ['--no-demo']);
   await killed.prints(/Hopline is up/);
   const orphans = readRunFile(join(root, '.hopline/run.json'));
@@ -255,7 +272,7 @@ test('services end when the launcher is killed, and the next start on the home c
 });
 
 test('a service that cannot start fails the launch with its output; an agent that cannot start is listed', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const failing = start(t, root, [], { FAKE_BROKEN: 'supervisor-1' });
   assert.equal(await failing.exit(), 1);
   assert.match(
@@ -271,7 +288,7 @@ test('a service that cannot start fails the launch with its output; an agent tha
 });
 
 test('a wrong setting ends the start with the service’s error, printed once, without a restart', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const wrong = start(t, root, [], { FAKE_WRONG: 'ingress-1,relay-1,sub-agent-files' });
   assert.equal(await wrong.exit(), 1);
   assert.match(wrong.output(), /\nhopline: ingress: HOPLINE_X must be y\n$/);
@@ -279,7 +296,7 @@ test('a wrong setting ends the start with the service’s error, printed once, w
 });
 
 test('an agent that cannot be reached is listed with the reason, and again when it is reachable', async t => {
-  const root = checkout(t);
+  const root = checkout();
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"argocd","adapter":"a2a","url":"http://127.0.0.1:8001/"}]}');
   const launcher = start(t, root, ['--agents', 'mine.json'], { FAKE_UNREACHABLE: 'sub-agent-argocd' });
   await launcher.prints(/agent argocd ✗ cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)/);
@@ -290,7 +307,7 @@ test('an agent that cannot be reached is listed with the reason, and again when 
 });
 
 test('the first question waits for an agent that is still starting, without reporting a fault', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const launcher = start(t, root, [], { FAKE_SLOW: 'sub-agent-files' });
   await launcher.prints(/agent files … starting\n[\s\S]*agent guide ✓/);
   await launcher.prints(/The first question waits for files, at most 60 s\.\n/);
@@ -301,7 +318,7 @@ test('the first question waits for an agent that is still starting, without repo
 });
 
 test('an existing NATS server is checked first, and its fault is the only output', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const away = start(t, root, [], { NATS_URL: 'nats://user:secret@127.0.0.1:1' });
   assert.equal(await away.exit(), 1);
   assert.equal(
@@ -311,7 +328,7 @@ test('an existing NATS server is checked first, and its fault is the only output
 });
 
 test('if callers need credentials, the first question uses those of the environment, or is not sent', async t => {
-  const root = checkout(t);
+  const root = checkout();
   const settings = { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json', FAKE_KEY: 'key-of-ann' };
   const without = start(t, root, [], settings);
   await without.prints(/Ctrl-C drains and stops everything/);
@@ -325,7 +342,7 @@ test('if callers need credentials, the first question uses those of the environm
 });
 
 test('HOPLINE_HOST sets only the address of the public endpoint', { skip: process.platform !== 'linux' }, async t => {
-  const root = checkout(t);
+  const root = checkout();
   const launcher = start(t, root, ['--no-demo'], { HOPLINE_HOST: '127.0.0.2', HOPLINE_PREFIX: 'blue' });
   await launcher.prints(/Hopline is up: http:\/\/127\.0\.0\.2:\d+\//);
   const runFile = join(root, '.hopline/run.json');
@@ -347,7 +364,7 @@ function holders(root: string, text: string): Record<string, string[]> {
 }
 
 test('a process gets only the secrets that it needs', { skip: process.platform !== 'linux' }, async t => {
-  const root = checkout(t);
+  const root = checkout();
   const agents = [
     { name: 'argo', adapter: 'a2a', url: 'http://127.0.0.1:1', auth: { bearerEnv: 'ARGO_TOKEN' } },
     { name: 'own', adapter: 'module', path: './own.ts', env: ['OWN_KEY'] },
@@ -373,7 +390,7 @@ test('a process gets only the secrets that it needs', { skip: process.platform !
 test('a file path in a setting is relative to the folder of the user, for every process', {
   skip: process.platform !== 'linux',
 }, async t => {
-  const root = checkout(t);
+  const root = checkout();
   const launcher = start(t, root, ['--no-demo'], { HOPLINE_AUTH_API_KEYS_FILE: 'keys.json' });
   await launcher.prints(/Ctrl-C drains and stops everything/);
   const having = Object.entries(holders(root, join(root, 'keys.json'))).filter(([, names]) => names.length > 0);
@@ -385,7 +402,7 @@ test('a file path in a setting is relative to the folder of the user, for every 
 });
 
 test('custom agents run instead of the demo and receive no question', async t => {
-  const root = checkout(t);
+  const root = checkout();
   writeFileSync(join(root, 'mine.json'), '{"agents":[{"name":"mine","adapter":"a2a","url":"http://127.0.0.1:1"}]}');
   const launcher = start(t, root, ['--agents', 'mine.json']);
   await launcher.prints(/Ctrl-C drains and stops everything/);

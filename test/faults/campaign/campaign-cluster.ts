@@ -28,6 +28,8 @@ export type ClusterSize = {
   /** An even number, so that siblings stay next to each other in `replicas`. */
   relays: number;
   ingresses: number;
+  /** Shards of the log. Undefined: those of the product. */
+  shards?: number;
 };
 
 export const SIZE_DEFAULT: ClusterSize = { nodes: 1, groups: 1, relays: REPLICAS, ingresses: REPLICAS };
@@ -120,6 +122,7 @@ export class CampaignCluster implements AsyncDisposable {
       name: 'campaign',
       replicas,
       groups: size.groups,
+      ...(size.shards !== undefined && { shards: size.shards }),
       maxBytes,
       openTimeoutMs: 60_000,
     });

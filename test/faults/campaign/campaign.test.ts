@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SHARDS } from '../../support/cluster/cluster.ts';
 import { runCampaign } from './campaign.ts';
 import { SIZE_DEFAULT } from './campaign-cluster.ts';
 import { FAULT_CLASSES, mixedClass } from './fault-classes.ts';
@@ -20,7 +21,7 @@ test('every promise holds for all tasks of a short campaign: relay killed, rolli
   const results = await runCampaign({
     classes: CLASSES,
     replicas: 1,
-    size: SIZE_DEFAULT,
+    size: { ...SIZE_DEFAULT, shards: SHARDS },
     tasks: TASKS,
     seed: 1,
     concurrency: CONCURRENCY,

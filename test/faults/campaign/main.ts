@@ -1,100 +1,35 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { machine } from '../../bench/measure/machine.ts';
 import { canMountDisk } from '../../support/small-disk.ts';
-import { wholeNumber } from '../../support/whole-number.ts';
 import { type CampaignOptions, type ClassResult, runCampaign } from './campaign.ts';
-import { SIZE_DEFAULT } from './campaign-cluster.ts';
-import { FAULT_CLASSES, mixedClass } from './fault-classes.ts';
+import { type CommandOptions, helpText, readOptions, TASKS_OF_ROUND } from './command-options.ts';
+import { mixedClass } from './fault-classes.ts';
 import { type CampaignReport, markdownOf } from './report.ts';
-
-/** Tasks of a round of mixed faults. Its stores fit on the small disks. */
-const TASKS_OF_ROUND = 250;
-
-const USAGE = `Runs tasks on real processes and a real NATS while faults happen, and verifies every promise for every task.
-
-  npm run faults [-- --tasks N] [--replicas 1|3] [--seed S] [--class NAME]… [--report FILE]
-  npm run faults -- --replicas 3 --nodes 5 --groups 4 --relays 4 --ingresses 3
-  npm run faults -- --mixed [--tasks N] [--nodes 1|3] [--seed S]
-
---mixed          no class: faults of every kind, two or three at a time, over agents of every kind, in rounds of
-                 ${TASKS_OF_ROUND} tasks with a cluster of their own. The rounds have the seeds S, S+1, …; --tasks ${TASKS_OF_ROUND} --seed S+n repeats one
---tasks N        of all classes together, at least (default 5000)
---replicas N     1: one nats-server (default); 3: streams with three replicas
---nodes N        nats-servers with --replicas 3 (default 3)
---groups N       stream groups of the log (default 1)
---relays N       processes of the relay, an even number (default 2)
---ingresses N    processes of the ingress (default 2)
---faults N       minimum number of faults of each class, in place of its own
---seed S         decides tasks and faults (default 1); their timing depends on the machine
---class NAME     only this class; may be repeated. Classes with their number of replicas:
-CLASSES
---concurrency N  tasks at one time (default 30)
---report FILE    writes FILE.md and FILE.json
-
-The exit code is 1 when a promise was broken; a folder with the evidence is kept then.
-`;
 
 /** Violations of one rule that are printed; the evidence has all. */
 const SHOWN_MAX = 5;
 
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+let options: CommandOptions | undefined;
 try {
-  process.exitCode = await main(process.argv.slice(2).filter(arg => arg !== '--'));
+  options = readOptions(process.argv.slice(2).filter(arg => arg !== '--'));
 } catch (error) {
+  process.stderr.write(`faults: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}
+try {
+  if (options?.help) print(helpText());
+  else if (options !== undefined) process.exitCode = await main(options);
+} catch (error) {
+  // The command line is right here, so this is a defect of the campaign and needs its stack.
   process.stderr.write(`faults: ${error instanceof Error ? error.stack : String(error)}\n`);
   process.exitCode = 2;
 }
 process.exit();
 
-async function main(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      tasks: { type: 'string', default: '5000' },
-      replicas: { type: 'string', default: '1' },
-      nodes: { type: 'string' },
-      groups: { type: 'string', default: String(SIZE_DEFAULT.groups) },
-      relays: { type: 'string', default: String(SIZE_DEFAULT.relays) },
-      ingresses: { type: 'string', default: String(SIZE_DEFAULT.ingresses) },
-      faults: { type: 'string' },
-      seed: { type: 'string', default: '1' },
-      concurrency: { type: 'string', default: '30' },
-      class: { type: 'string', multiple: true, default: [] },
-      mixed: { type: 'boolean', default: false },
-      report: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  });
-  const print = (line: string) => process.stdout.write(`${line}\n`);
-  if (values.help) {
-    const names = FAULT_CLASSES.map(({ name, replicas }) => `                   ${name} (${replicas.join(', ')})`);
-    print(USAGE.replace('CLASSES', names.join('\n')));
-    return 0;
-  }
-  // With --mixed the number of servers decides.
-  const replicas = wholeNumber('--replicas', values.mixed && values.nodes !== undefined ? values.nodes : values.replicas);
-  if (replicas !== 1 && replicas !== 3) throw new Error('--replicas must be 1 or 3');
-  const size = {
-    nodes: wholeNumber('--nodes', values.nodes ?? String(replicas)),
-    groups: wholeNumber('--groups', values.groups),
-    relays: wholeNumber('--relays', values.relays),
-    ingresses: wholeNumber('--ingresses', values.ingresses),
-  };
-  if (size.nodes < replicas || (replicas === 1 && size.nodes !== 1))
-    throw new Error(
-      `--nodes must be ${replicas === 1 ? '1 with --replicas 1' : '3 or more with --replicas 3'}, not ${size.nodes}`,
-    );
-  if (size.relays < 2 || size.relays % 2 !== 0) throw new Error(`--relays must be an even number, not ${size.relays}`);
-  if (size.ingresses < 2) throw new Error(`--ingresses must be 2 or more, not ${size.ingresses}`);
-  const known = FAULT_CLASSES.filter(faultClass => faultClass.replicas.includes(replicas));
-  const missing = values.class.find(name => !known.some(faultClass => faultClass.name === name));
-  if (missing !== undefined) throw new Error(`there is no class "${missing}" with ${replicas} replicas; see --help`);
-  const classes = known.filter(({ name }) => values.class.length === 0 || values.class.includes(name));
-  const [tasks, seed, concurrency] = [
-    wholeNumber('--tasks', values.tasks),
-    wholeNumber('--seed', values.seed),
-    wholeNumber('--concurrency', values.concurrency),
-  ];
+async function main({ isMixed, faultsMin, report, ...command }: Omit<CommandOptions, 'help'>): Promise<number> {
+  const { seed, replicas, size, concurrency } = command;
   const startedAt = performance.now();
   const found = machine();
   const reportOf = (classes: readonly ClassResult[]): CampaignReport => ({
@@ -108,21 +43,12 @@ async function main(args: string[]): Promise<number> {
     classes,
   });
   const onResults = (results: readonly ClassResult[]) => {
-    if (values.report === undefined) return;
-    writeFileSync(`${values.report}.md`, markdownOf(reportOf(results)));
-    writeFileSync(`${values.report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
+    if (report === undefined) return;
+    writeFileSync(`${report}.md`, markdownOf(reportOf(results)));
+    writeFileSync(`${report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
   };
-  const options: CampaignOptions = {
-    tasks,
-    classes,
-    replicas,
-    size,
-    seed,
-    concurrency,
-    ...(values.faults !== undefined && { faultsMin: wholeNumber('--faults', values.faults) }),
-    print,
-  };
-  const results = values.mixed ? await runMixed(options, onResults) : await runCampaign({ ...options, onResults });
+  const options: CampaignOptions = { ...command, ...(faultsMin !== undefined && { faultsMin }), print };
+  const results = isMixed ? await runMixed(options, onResults) : await runCampaign({ ...options, onResults });
   print(`\n${markdownOf(reportOf(results))}`);
   for (const { name, violations } of results) {
     for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {

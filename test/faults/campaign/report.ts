@@ -22,7 +22,7 @@ export function markdownOf({ date, seed, replicas, size, concurrency, seconds, m
   const violations = sum(classes, ({ violations: list }) => list.length);
   const rows = classes.map(rowOf);
   return `${date}, ${machine.commit}: ${tasks} tasks, ${sum(classes, ({ faults }) => faults)} faults, ${violations} violations, in ${Math.round(seconds / 60)} minutes.
-Streams with ${replicas === 1 ? '1 replica on one nats-server' : `3 replicas on ${size.nodes} nats-servers`}, ${size.groups} stream groups, ${size.relays} relays, ${size.ingresses} ingresses; ${concurrency} tasks at one time; seed ${seed}.
+Streams with ${replicas === 1 ? '1 replica on one nats-server' : `3 replicas on ${size.nodes} nats-servers`}, ${size.groups} stream ${size.groups === 1 ? 'group' : 'groups'}, ${size.relays} relays, ${size.ingresses} ingresses; ${concurrency} tasks at one time; seed ${seed}.
 ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}; Node ${machine.node}, nats-server ${machine.natsServer}.
 ${sum(classes, ({ events }) => events)} events reached viewers over ${sum(classes, ({ reconnects }) => reconnects)} resumed streams; ${sum(classes, ({ audited }) => audited)} tasks were audited.
 

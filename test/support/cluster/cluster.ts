@@ -5,6 +5,12 @@ import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { ServiceProcess } from './service-process.ts';
 
+/**
+ * Enough for replicas to share. A relay is ready after 0.5 CPU seconds with few shards and after 1.1 with the 256 of the product, and a run of all tests
+ * starts several hundred of them.
+ */
+export const SHARDS = 16;
+
 export type ClusterOptions = {
   ingresses?: number;
   /** `url` and the card's addresses are those of a round-robin balancer before the ingresses. */
@@ -21,6 +27,8 @@ export type ClusterOptions = {
   agents: Record<string, unknown>[];
   /** A server that outlives the cluster, for clusters that share it. */
   nats?: NatsServer;
+  /** Shards of a new log. `product` leaves the number to the product, which is the default on a server that may have a log. */
+  shards?: number | 'product';
   /** Settings of every service. */
   env?: Record<string, string>;
   /** Gives each service its own NATS user with the least permissions; the password is the user's name. */
@@ -96,13 +104,15 @@ export class Cluster implements AsyncDisposable {
     profile = 'caipe',
     grpc = false,
     agents,
+    shards = this.#ownsNats ? SHARDS : 'product',
     env = {},
     proxied = false,
     users = false,
     agentsFolder = '.',
   }: ClusterOptions): Promise<void> {
     if (proxied) this.natsProxy = await startNatsProxy(this.nats.port);
-    const base = { NATS_URL: this.natsProxy?.url ?? this.nats.url, ...env };
+    const log = shards === 'product' ? {} : { HOPLINE_SHARDS: String(shards) };
+    const base = { NATS_URL: this.natsProxy?.url ?? this.nats.url, ...log, ...env };
     const as = (user: LogUser) => (users ? { ...base, ...loginOf(user, env) } : base);
     await this.#add(this.relays, 'relay', relays, as('relay'));
     await this.#add(this.supervisors, 'supervisor', supervisors, as('supervisor'));

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { compileCache } from './compile-cache.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -9,14 +9,24 @@ const READY_MS_MAX = 180_000;
 const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
 
-/**
- * The bundle of a service that `npm test` has made for this run, else its source. A sub-agent that loads an agent's module runs from source,
- * because the modules of the tests must get the copy of `@hopline/agent` that it uses.
- */
-export function programOf(service: string, env: Record<string, string> = {}): string {
+/** The bundle of a service that `npm test` has made for this run, else its source. */
+export function programOf(service: string): string {
   const { TEST_SERVICES } = process.env;
-  if (TEST_SERVICES === undefined || loadsModule(env)) return join(ROOT, 'services', service, 'src', 'main.ts');
+  if (TEST_SERVICES === undefined) return join(ROOT, 'services', service, 'src', 'main.ts');
   return join(TEST_SERVICES, `${service}.mjs`);
+}
+
+/**
+ * Node's options for a service. An agent's module must get the copy of `@hopline/agent` that its sub-agent uses. Outside any project, as in the
+ * image, that is the copy of the bundle, but a module of this checkout would find the sources first.
+ */
+export function nodeOptionsOf(env: Record<string, string>): string[] {
+  const { TEST_SERVICES } = process.env;
+  if (TEST_SERVICES === undefined || !loadsModule(env)) return [];
+  const url = pathToFileURL(join(TEST_SERVICES, 'agent.mjs')).href;
+  const hook = `import { registerHooks } from 'node:module';
+    registerHooks({ resolve: (name, context, next) => name === '@hopline/agent' ? { url: '${url}', shortCircuit: true } : next(name, context) });`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
 }
 
 /** The command line of the checkout: only it names the npm scripts of the checkout in its hints. */
@@ -89,8 +99,8 @@ export class ServiceProcess {
       HOPLINE_INSTANCE: instance,
       HOPLINE_STDIN_LIFELINE: '1',
     };
-    const path = program === undefined ? programOf(service, env) : join(ROOT, program.path);
-    const child = spawn(process.execPath, [path], {
+    const path = program === undefined ? programOf(service) : join(ROOT, program.path);
+    const child = spawn(process.execPath, [...nodeOptionsOf(env), path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },
     });

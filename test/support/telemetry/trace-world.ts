@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { TaskTrace } from '@hopline/task-audit';
 import { ModelServer, newest } from '../agents/model-server.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../agents/remote-agent.ts';
-import { Cluster } from '../cluster/cluster.ts';
+import { Cluster, SHARDS } from '../cluster/cluster.ts';
 import { startNats } from '../nats/nats-server.ts';
 import { type ExportedSpan, type ExportedSpans, type Hop, joinSegments } from './exported-spans.ts';
 
@@ -83,6 +83,7 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
   const inner = stack.use(
     await Cluster.start({
       nats,
+      shards: SHARDS,
       agents: [{ name: 'player', adapter: 'a2a', url: remote.url }],
       env: { ...env, HOPLINE_PREFIX: INNER },
     }),
@@ -92,6 +93,7 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
   const cluster = stack.use(
     await Cluster.start({
       nats,
+      shards: SHARDS,
       ingresses: 2,
       relays: 2,
       notifiers: 1,

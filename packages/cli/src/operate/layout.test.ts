@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { runWith } from '../run-with.test-kit.ts';
+import { lineOf } from './layout.ts';
 
 test('an impossible layout is a usage error of one sentence, before NATS is asked', async () => {
   const refusals = {
@@ -12,4 +13,12 @@ test('an impossible layout is a usage error of one sentence, before NATS is aske
   };
   for (const [size, refusal] of Object.entries(refusals))
     assert.deepEqual(await runWith(tmpdir(), ['layout', size]), { code: 2, out: '', err: `hopline: ${refusal}\n` }, size);
+});
+
+test('the line of a layout has the singular for one shard or one stream group', () => {
+  assert.equal(lineOf({ begins: 0, shards: 256, groups: 1 }), '256 shards in 1 stream group from the beginning on');
+  assert.equal(lineOf({ begins: 0, shards: 1, groups: 1 }), '1 shard in 1 stream group from the beginning on');
+  assert.equal(lineOf({ begins: 0, shards: 64, groups: 4 }), '64 shards in 4 stream groups from the beginning on');
+  const begins = Date.UTC(2026, 10, 28, 9);
+  assert.match(lineOf({ begins, shards: 64, groups: 4 }), /from 2026-11-28T09:00:00.000Z on$/);
 });

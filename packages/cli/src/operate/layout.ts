@@ -38,10 +38,8 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
     await addLayoutFromSettings(defineConfig(LOG_SETTINGS).load({ ...environment, ...log }), {
       size: added,
       onLayout: ({ begins, shards, groups }) => {
-        const from = begins === 0 ? 'the beginning' : new Date(begins).toISOString();
-        output.line(
-          json ? JSON.stringify({ begins, shards, groups }) : `${shards} shards in ${groups} stream groups from ${from} on`,
-        );
+        const layout = { begins, shards, groups };
+        output.line(json ? JSON.stringify(layout) : lineOf(layout));
       },
     });
   } catch (thrown) {
@@ -53,6 +51,12 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
     });
   }
   return EXIT.ok;
+}
+
+/** E.g. "256 shards in 1 stream group from the beginning on". */
+export function lineOf({ begins, shards, groups }: { begins: number; shards: number; groups: number }): string {
+  const from = begins === 0 ? 'the beginning' : new Date(begins).toISOString();
+  return `${shards} ${shards === 1 ? 'shard' : 'shards'} in ${groups} stream ${groups === 1 ? 'group' : 'groups'} from ${from} on`;
 }
 
 /** An impossible layout is refused before the log is asked, and whether or not it can be. */
