@@ -17,7 +17,7 @@ const USAGE = `Plants realistic defects, one at a time, in a copy of the checkou
 
 --package NAME   only the defects of a package: PACKAGES
 --only NAME      only the defect of this name; may be repeated
---seeds N        seeds of the simulator (default 300)
+--seeds N        seeds of the simulator (default 300; 0: it does not run)
 --always-simulate  runs the simulator even if a test has found the defect
 --campaign       runs a short campaign of faults for what nothing else has found
 --jobs N         defects at one time (default 1)
