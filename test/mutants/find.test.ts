@@ -68,8 +68,8 @@ test('a defect is found by the first test that fails, and the checkout stays as 
 
 test('a test that fails without the defect, too, finds nothing', t => {
   const root = checkout(t);
-  writeFileSync(join(root, SUM_TEST), "import { test } from 'node:test';\ntest('red', () => { throw new Error('red'); });");
-  assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red`);
+  writeFileSync(join(root, SUM_TEST), "import { test } from 'node:test';\ntest('red', () => { throw new Error('why'); });");
+  assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red: why`);
 });
 
 test('only those tests of a package run that load the edited file, the nearest first', t => {

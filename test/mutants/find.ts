@@ -41,7 +41,10 @@ export async function findMutant(copy: TreeCopy, of: PackageName, mutant: Mutant
     copy.restore(mutant.edits);
     if (failure === undefined) continue;
     const without = await verifier.again(copy.root, failure);
-    if (without !== undefined) throw new Error(`${mutant.name}: the ${verifier.name} fail without it, too: ${without.what}`);
+    if (without !== undefined) {
+      const { what, why } = without;
+      throw new Error([`${mutant.name}: the ${verifier.name} fail without it, too: ${what}`, why].filter(Boolean).join(': '));
+    }
     findings.push({ by: verifier.name, what: failure.what, seconds });
   }
   return findings;
@@ -56,11 +59,11 @@ function verifiersOf(root: string, of: PackageName, mutant: Mutant, { seeds, run
   const verifiers = [tests('unit tests', mutant.tests), tests('unit tests', others)];
   if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
   verifiers.push(tests('tests with nats-server', mutant.withServer ?? []));
-  // The simulator runs over the log in memory.
-  if (of !== 'log-jetstream' && seeds > 0) {
+  if (seeds > 0) {
+    const log = of === 'log-jetstream' ? 'nats' : 'memory';
     const again = (folder: string, failure: Failure) =>
-      runSeeds(folder, { from: (failure as { seed?: number }).seed ?? 1, seeds: 1 });
-    verifiers.push({ name: 'simulator', run: folder => runSeeds(folder, { from: 1, seeds }), again });
+      runSeeds(folder, { from: (failure as { seed?: number }).seed ?? 1, seeds: 1, log });
+    verifiers.push({ name: 'simulator', run: folder => runSeeds(folder, { from: 1, seeds, log }), again });
   }
   if (runsCampaign) verifiers.push({ name: 'campaign', run: runCampaign, again: runCampaign });
   return verifiers;
