@@ -57,8 +57,8 @@ function verifiersOf(root: string, of: PackageName, mutant: Mutant, { seeds, run
   };
   const others = nearestTests(root, of, mutant.edits).filter(path => !mutant.tests.includes(path));
   const verifiers = [tests('unit tests', mutant.tests), tests('unit tests', others)];
-  if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
   verifiers.push(tests('tests with nats-server', mutant.withServer ?? []));
+  if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
   if (seeds > 0) {
     const log = of === 'log-jetstream' ? 'nats' : 'memory';
     const again = (folder: string, failure: Failure) =>

@@ -24,7 +24,7 @@ const USAGE = `Plants realistic defects, one at a time, in a copy of the checkou
 --report FILE    appends the rows of the table to a file as they come
 --list           prints the names
 
-The unit tests of its package run first, those that should find it before the others; then the contract suite, tests with nats-server, the simulator and,
+The unit tests of its package run first, those that should find it before the others; then tests with nats-server, the contract suite, the simulator and,
 if asked for, the campaign. The exit code is 1 if something is not found. See test/mutants/README.md.
 `;
 

@@ -181,7 +181,8 @@ test('a turn ends with the last of its agents; one that has failed before does n
   await relayed.until(() => relayed.hasLane('1/call-1-2/start'));
   await task.input(agent('call-1-1'), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: 'x' }).store();
   await relayed.until(() => relayed.hasLane('1/call-1-1/end'));
-  await task.input(agent('call-1-2'), { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' }).store();
+  const files = { ...agent('call-1-2'), agent: 'files' };
+  await task.input(files, { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' }).store();
   await supervised;
   assert.deepEqual(relayed.states, ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
 });
