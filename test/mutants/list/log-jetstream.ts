@@ -9,6 +9,7 @@ const REQUEUES = 'packages/log-jetstream/src/requeues.ts';
 const REQUEUES_TEST = 'packages/log-jetstream/src/requeues.test.ts';
 const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
 const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
+const INPUTS_TEST = 'test/integration/log/inputs.test.ts';
 const BUSY_WORKERS = 'test/integration/log/busy-workers.test.ts';
 
 export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
@@ -50,8 +51,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/key-value.ts',
-        from: 'isReady = position >= newest || comparisons >= COMPARISONS_MAX;',
-        to: 'isReady = true;',
+        from: 'if (isReady || (position < newest && !idle)) continue;',
+        to: 'if (isReady) continue;',
       },
     ],
     tests: [],
@@ -133,7 +134,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [],
-    withServer: ['test/integration/log/restore.test.ts'],
+    withServer: [INPUTS_TEST],
   },
   {
     name: 'inputs of a writer count although it may not write them',
@@ -145,7 +146,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: ['packages/log-jetstream/src/task-subjects.test.ts'],
-    withServer: ['test/integration/log/users.test.ts'],
+    withServer: [INPUTS_TEST],
   },
   {
     name: 'a full stream counts as one without a leader',
