@@ -81,8 +81,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/tail-watch.ts',
-        from: 'if (delivery?.consumerSeq !== this.#consumerSeq + 1 || delivery.seq <= this.#seq) this.#isLost = true;',
-        to: 'if (delivery === undefined) this.#isLost = true;',
+        from: 'if (headers?.code !== 100 || (last && Number(last) !== this.#consumerSeq)) this.#isLost = true;',
+        to: 'void last;\n    if (headers?.code !== 100) this.#isLost = true;',
       },
     ],
     tests: [],
