@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { editedSource } from '../support/source-edits.ts';
+import { nearestTests } from './nearest-tests.ts';
 import { rowOf } from './report.ts';
 
 const SUM = 'packages/task/src/sum.ts';
@@ -16,16 +17,18 @@ function temporaryFolder(t: TestContext): string {
   return folder;
 }
 
-/** A checkout with one package and one test. */
-function checkout(t: TestContext): string {
+const FILES = {
+  [SUM]: 'export const sum = (a: number, b: number) => a + b;\n',
+  [SUM_TEST]: `import assert from 'node:assert/strict';
+    import { test } from 'node:test';
+    import { sum } from './sum.ts';
+    test('numbers are added', () => assert.equal(sum(2, 2), 4));`,
+};
+
+/** A checkout with one package, one test of it, and more files. */
+function checkout(t: TestContext, more: Readonly<Record<string, string>> = {}): string {
   const root = temporaryFolder(t);
-  const files = {
-    [SUM]: 'export const sum = (a: number, b: number) => a + b;\n',
-    [SUM_TEST]: `import assert from 'node:assert/strict';
-      import { test } from 'node:test';
-      import { sum } from './sum.ts';
-      test('numbers are added', () => assert.equal(sum(2, 2), 4));`,
-  };
+  const files = { ...FILES, ...more };
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), content);
@@ -65,8 +68,23 @@ test('a defect is found by the first test that fails, and the checkout stays as 
 
 test('a test that fails without the defect, too, finds nothing', t => {
   const root = checkout(t);
-  writeFileSync(join(root, SUM_TEST), "import { test } from 'node:test';\ntest('red', () => { throw new Error('red'); });");
-  assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red`);
+  writeFileSync(join(root, SUM_TEST), "import { test } from 'node:test';\ntest('red', () => { throw new Error('why'); });");
+  assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red: why`);
+});
+
+test('only those tests of a package run that load the edited file, the nearest first', t => {
+  const root = checkout(t, {
+    'packages/task/package.json': '{ "name": "@hopline/task", "exports": { ".": "./src/index.ts", "./kit": "./src/kit.ts" } }',
+    'packages/task/src/index.ts': "export { sum } from './sum.ts';",
+    'packages/task/src/kit.ts': "export const kit = 'sum.ts';",
+    'packages/task/src/a-kit.test.ts': "import { kit } from '@hopline/task/kit';",
+    'packages/task/src/b-package.test.ts': "import { sum } from '@hopline/task';",
+    'packages/task/src/c-thread.test.ts': "new Worker(new URL('./index.ts', import.meta.url));",
+    'packages/task/src/d-types.test.ts': "import type { sum } from './sum.ts';",
+    'packages/log/src/other-package.test.ts': "import { sum } from '@hopline/task';",
+  });
+  const tests = nearestTests(root, 'task', [{ file: SUM, from: 'a + b', to: 'a - b' }]);
+  assert.deepEqual(tests, [SUM_TEST, 'packages/task/src/b-package.test.ts', 'packages/task/src/c-thread.test.ts']);
 });
 
 test('an edit whose text does not occur exactly once is an error, and so is one that changes nothing', () => {

@@ -1,6 +1,5 @@
-import { globSync } from 'node:fs';
-import { relative } from 'node:path';
-import { FOLDERS, type Mutant, type PackageName } from './mutant.ts';
+import type { Mutant, PackageName } from './mutant.ts';
+import { nearestTests } from './nearest-tests.ts';
 import type { TreeCopy } from './tree-copy.ts';
 import { type Failure, runCampaign, runSeeds, runTests } from './verifiers.ts';
 
@@ -42,7 +41,10 @@ export async function findMutant(copy: TreeCopy, of: PackageName, mutant: Mutant
     copy.restore(mutant.edits);
     if (failure === undefined) continue;
     const without = await verifier.again(copy.root, failure);
-    if (without !== undefined) throw new Error(`${mutant.name}: the ${verifier.name} fail without it, too: ${without.what}`);
+    if (without !== undefined) {
+      const { what, why } = without;
+      throw new Error([`${mutant.name}: the ${verifier.name} fail without it, too: ${what}`, why].filter(Boolean).join(': '));
+    }
     findings.push({ by: verifier.name, what: failure.what, seconds });
   }
   return findings;
@@ -53,23 +55,16 @@ function verifiersOf(root: string, of: PackageName, mutant: Mutant, { seeds, run
     const run = (folder: string) => runTests(folder, paths);
     return { name, run, again: run };
   };
-  const others = testsOf(root, of).filter(path => !mutant.tests.includes(path));
+  const others = nearestTests(root, of, mutant.edits).filter(path => !mutant.tests.includes(path));
   const verifiers = [tests('unit tests', mutant.tests), tests('unit tests', others)];
-  if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
   verifiers.push(tests('tests with nats-server', mutant.withServer ?? []));
-  // The simulator runs over the log in memory.
-  if (of !== 'log-jetstream') {
+  if (of === 'log' || of === 'log-jetstream') verifiers.push(tests('contract suite', CONTRACT));
+  if (seeds > 0) {
+    const log = of === 'log-jetstream' ? 'nats' : 'memory';
     const again = (folder: string, failure: Failure) =>
-      runSeeds(folder, { from: (failure as { seed?: number }).seed ?? 1, seeds: 1 });
-    verifiers.push({ name: 'simulator', run: folder => runSeeds(folder, { from: 1, seeds }), again });
+      runSeeds(folder, { from: (failure as { seed?: number }).seed ?? 1, seeds: 1, log });
+    verifiers.push({ name: 'simulator', run: folder => runSeeds(folder, { from: 1, seeds, log }), again });
   }
   if (runsCampaign) verifiers.push({ name: 'campaign', run: runCampaign, again: runCampaign });
   return verifiers;
-}
-
-/** Paths of the unit tests of a package. */
-function testsOf(root: string, of: PackageName): string[] {
-  return FOLDERS[of]
-    .flatMap(folder => globSync(`${folder}/src/**/*.test.ts`, { cwd: root }).map(path => relative('', path)))
-    .sort();
 }

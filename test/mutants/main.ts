@@ -17,14 +17,14 @@ const USAGE = `Plants realistic defects, one at a time, in a copy of the checkou
 
 --package NAME   only the defects of a package: PACKAGES
 --only NAME      only the defect of this name; may be repeated
---seeds N        seeds of the simulator (default 300)
+--seeds N        seeds of the simulator (default 300; 0: it does not run)
 --always-simulate  runs the simulator even if a test has found the defect
 --campaign       runs a short campaign of faults for what nothing else has found
 --jobs N         defects at one time (default 1)
 --report FILE    appends the rows of the table to a file as they come
 --list           prints the names
 
-The unit tests of its package run first, those that should find it before the others; then the contract suite, tests with nats-server, the simulator and,
+The unit tests of its package run first, those that should find it before the others; then tests with nats-server, the contract suite, the simulator and,
 if asked for, the campaign. The exit code is 1 if something is not found. See test/mutants/README.md.
 `;
 

@@ -7,7 +7,7 @@ export type Mutant = {
   edits: readonly SourceEdit[];
   /** The tests of its package that should find it. They run first. */
   tests: readonly string[];
-  /** Tests on a real nats-server that should find it; they run after the contract suite. */
+  /** Tests on a real nats-server that should find it; they run after the unit tests. */
   withServer?: readonly string[];
 };
 

@@ -10,8 +10,8 @@ const SEED_MS_MAX = 10_000;
 const CAMPAIGN_MS_MAX = 30 * 60_000;
 const OUTPUT_CHARS_MAX = 64 * 1024;
 
-/** The first thing that failed. */
-export type Failure = { what: string };
+/** The first thing that failed. `why`: the message of a test's error. */
+export type Failure = { what: string; why?: string };
 
 /** Runs test files, those of a package in one process, up to the first test that fails. */
 export async function runTests(root: string, paths: readonly string[]): Promise<Failure | undefined> {
@@ -31,24 +31,30 @@ function runTestFile(root: string, path: string, shown: string): Promise<Failure
   const stop = new AbortController();
   const stream = run({ files: [path], cwd: root, timeout: TESTS_MS_MAX, signal: stop.signal });
   let failure: Failure | undefined;
-  stream.on('test:fail', ({ name, file }) => {
+  stream.on('test:fail', ({ name, file, details }) => {
     if (failure !== undefined) return;
     // The process of a file is a test, too. It fails without another one if the file does not load, or if it does not end.
     const isProcess = resolve(root, name) === path;
-    failure = { what: isProcess ? `${shown} does not end, or does not load` : `${relative(root, file ?? path)}: ${name}` };
+    const what = isProcess ? `${shown} does not end, or does not load` : `${relative(root, file ?? path)}: ${name}`;
+    const { cause } = details.error;
+    failure = { what, why: cause instanceof Error ? cause.message : details.error.message };
     stop.abort();
   });
   stream.resume();
   return new Promise((resolvePromise, reject) => stream.once('error', reject).once('end', () => resolvePromise(failure)));
 }
 
-/** Runs seeds of the simulator, all themes, up to the first that fails. `seed`: its number. */
+/**
+ * Runs seeds of the simulator, all themes, up to the first that fails. `log`: as in its command line. `seed`: the number of the one that
+ * failed.
+ */
 export async function runSeeds(
   root: string,
-  options: { from: number; seeds: number },
+  options: { from: number; seeds: number; log: 'memory' | 'nats' },
 ): Promise<(Failure & { seed: number }) | undefined> {
-  const { from, seeds } = options;
-  const args = ['test/simulator/main.ts', '--from', String(from), '--seeds', String(seeds), '--first-failure'];
+  const { from, seeds, log } = options;
+  const which = ['--log', log, '--from', String(from), '--seeds', String(seeds)];
+  const args = ['test/simulator/main.ts', ...which, '--first-failure'];
   const { code, output } = await runProgram(root, args, 60_000 + seeds * SEED_MS_MAX);
   if (code === 0) return undefined;
   const [, seed, rule] = /^seed (\d+): (?:.*\n)(?: {2}fault .*\n)* {2}(.*)$/m.exec(output) ?? [];

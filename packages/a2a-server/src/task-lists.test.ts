@@ -103,6 +103,34 @@ test('tasks come newest end first over lists, pages and entries, each once, what
   );
 });
 
+test('tasks in pages that were not read come before older tasks of another list', async () => {
+  const log = createMemoryLog();
+  const tasks = Array.from({ length: 3 * ENDED_NEWEST_MAX }, (_, n) => ended(n, n % 2 === 0 ? n : 100_000 + n));
+  await store(log, 2, tasks);
+  const { found } = await pages(listsOf(log), all, 5, 2_000);
+  const newestFirst = tasks.toSorted((one, other) => other[3] - one[3]);
+  assert.deepEqual(
+    idsOf(found),
+    newestFirst.map(([taskId]) => taskId),
+  );
+});
+
+test('a task that is stored in several places is listed with its newest state', async () => {
+  const log = createMemoryLog({ shards: 2 });
+  // A relay adds an ended task to the list before it deletes its entry.
+  const moved: EndedTask = ['moved', 'c', 'TASK_STATE_COMPLETED', 9, 5, 0];
+  await addEnded(log.taskLists, listPrefixOf('moved', entry(), log.layouts), [moved]);
+  await log.taskLists.put(listKeyOf('moved', entry(), log.layouts), entry());
+  // A relay of the previous version writes only the index by task id.
+  await log.leases.put('shard.0', { owner: 'old', checkpoint: 1 });
+  await log.taskLists.put(listKeyOf('both', entry(), log.layouts), entry({ generation: 5 }));
+  await log.tasks.put('both', entry());
+  const lists = listsOf(log);
+  const owned = await lists.of(ANNA);
+  assert.deepEqual([owned.get('moved')?.generation, owned.get('both')?.generation], [5, 5]);
+  lists.close();
+});
+
 test('a list reads at most a bounded number of stored pages for each of its pages', async () => {
   const log = createMemoryLog();
   await store(

@@ -33,6 +33,8 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const dead = scripted(async function* () {
+      yield { type: 'tool', phase: 'start', callId: 'w', tool: 'read' };
+      yield { type: 'tool', phase: 'end', callId: 'w', tool: 'read' };
       yield { type: 'tool', phase: 'start', callId: 'x', tool: 'deploy' };
       yield text('half an ans');
       yield {
@@ -84,10 +86,12 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
     const names = [...fold.artifacts.values()].map(artifact => artifact.name);
     assert.deepEqual(
       ['file', 'log', 'tool_notification_start', 'tool_notification_end'].map(name => names.filter(one => one === name).length),
-      [1, 1, 1, 1],
+      [1, 1, 2, 2],
     );
     assert.deepEqual([...fold.artifacts.values()].find(artifact => artifact.name === 'log')?.parts, [{ data: 2 }]);
-    assert.ok(fold.textOf('tool_notification_end').startsWith('❌'), 'the dead call is ended');
+    const ends = [...fold.artifacts.values()].filter(artifact => artifact.name === 'tool_notification_end');
+    const shown = ends.map(({ parts }) => parts.map(part => part.text?.slice(0, 1)).join());
+    assert.deepEqual(shown, ['✅', '❌'], 'only the call that the dead attempt left open has failed');
   }
 });
 

@@ -179,6 +179,11 @@ test('trace context is sent twice, except by an agent, and the Hopline copy wins
   assert.deepEqual(decodeTrace(remote), { trace: { traceparent: other } });
 });
 
+test('an append names the newest sequence that it expects, 0 for the first one, or none', () => {
+  const expectedOf = (expected?: number) => encodeHeaders({ id: 'i', expected }).get('Nats-Expected-Last-Subject-Sequence');
+  assert.deepEqual([expectedOf(7), expectedOf(0), expectedOf()], ['7', '0', '']);
+});
+
 test('an invalid trace context is neither sent nor read', () => {
   for (const bad of ['', 'x', `${traceparent}\r\nNats-Msg-Id: y`, traceparent.toUpperCase()]) {
     assert.deepEqual(decodeTrace(encodeHeaders({ id: 'i', trace: { traceparent: bad } })), {});

@@ -259,3 +259,26 @@ test('after a loss of records, events that were folded again are delivered where
     );
   }
 });
+
+test('after a loss of records, another record at the sequence of the newest delivered event does not hide those before it', async () => {
+  const log = createMemoryLog();
+  await task(log, ['a', 'b', 'c', 'd'], false);
+  const { seq } = (await log.facts.last('t'))!;
+  log.loseFacts(seq - 2);
+  const states = ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'] as const;
+  for (const [index, state] of states.entries()) {
+    const { seq: expected, record } = (await log.facts.last('t'))!;
+    const { contextId, generation: lostAfter } = record.aggregate;
+    const generation = 1_000 + index;
+    const event = { statusUpdate: { taskId: 't', contextId, status: { state } } };
+    const fact: Fact = { kind: 'status.changed', at: 1, generation, ...(index === 0 && { lostAfter }), event };
+    const aggregate = { ...record.aggregate, state, generation };
+    await log.facts.append({ ...record, facts: [fact], aggregate }, { expected, id: state });
+  }
+  assert.equal((await log.facts.last('t'))?.seq, seq);
+  const rest = await drained(backlogOf(log, new AbortController(), { generation: 5, seq }));
+  assert.deepEqual(
+    rest.map(({ generation }) => generation),
+    [1_000, 1_001],
+  );
+});

@@ -8,6 +8,8 @@ import type { Owner } from '@hopline/events';
 import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { parseSecretsKeys, withSealedWebhooks } from '@hopline/log/webhook-secrets';
+import { ROOT_AGENT } from '@hopline/task';
+import { agent, StoredScenario } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import { AllowList } from '@hopline/webhook-guard';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
@@ -275,6 +277,30 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
   assert.ok(hook.received.length >= before + 2);
   assert.equal(new Set(hook.received.map(({ body }) => body)).size, 1);
   await second.stop();
+});
+
+test('a notification that may have been received is repeated with the same events, although later ones could join them', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  await using hook = await webhook();
+  const from = agent(ROOT_AGENT);
+  const task = new StoredScenario(log.facts, 't1').message('hi', 'm', 'agent.argocd', 'transparent').open(from, 'a');
+  for (const word of ['one ', 'two ', 'three']) task.text(from, 'a', word);
+  // One record, so that the notifier has read every event before it sends any.
+  await task.input(from, { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  const [first, second] = task.facts.flatMap(fact => (fact.kind === 'artifact.updated' ? fact.generation : []));
+  await log.pushConfigs.put(KEY, config(hook.url));
+  const { revision } = (await log.pushConfigs.get(KEY))!;
+  const failed = { config: revision, generation: first! - 1, seq: task.newest!.seq, failures: 1, sending: second! };
+  await log.pushProgress.put(KEY, failed);
+  const notifier = await notifierOn(log);
+  const { generation } = await overOf(log);
+  await notifier.stop();
+  assert.equal(hook.received[0]?.generation, second);
+  assert.equal(hook.received.at(-1)?.generation, generation);
+  const texts = hook.received.flatMap(({ body }) => JSON.parse(body).artifactUpdate?.artifact.parts[0].text ?? []);
+  assert.deepEqual([texts[0], texts.join('')], ['one two ', 'one two three']);
 });
 
 test('a retry recorded by a fast clock waits for its own delay, not for that clock [S3-25]', {

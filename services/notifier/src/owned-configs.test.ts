@@ -94,6 +94,20 @@ test('a shard that is lost and acquired again during its scan is scanned again',
   assert.deepEqual([...wanted].toSorted(), [before, between].toSorted());
 });
 
+test('a scan leaves out a finished configuration, and finds one that was written under its id since', async t => {
+  const log = createMemoryLog({ shards: SHARDS });
+  const [over, again] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'again')];
+  for (const key of [over, again]) {
+    const { revision } = (await log.pushConfigs.get(key))!;
+    await log.pushProgress.put(key, { config: revision, generation: 1, seq: 1, failures: 0, over: 'delivered' });
+  }
+  await put(log, FIRST, 'again');
+  const { configs, wanted } = await open(t, log);
+  configs.startShard(0);
+  await settled();
+  assert.deepEqual([...wanted], [again]);
+});
+
 test('changes made while a watch was lost are found by one scan, without a read per finished configuration', async t => {
   const log = createMemoryLog({ shards: SHARDS });
   const [over, open_] = [await put(log, FIRST, 'over'), await put(log, FIRST, 'open')];

@@ -225,6 +225,33 @@ test('a task that its dead owner left continues above the lost generations, when
   assertLeap(found, startedAt);
 });
 
+test('an append whose answer a stopped relay did not wait for is lost: the task continues above its generation', {
+  timeout: 20_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const own = log.another();
+  const startedAt = Date.now();
+  const first = await relayOn(own);
+  const out = await begin(log, 't', 'one ');
+  await storedWhen(log, 't', hasText('one '));
+  const { lastSeq } = await log.facts.extent();
+  const append = own.facts.append.bind(own.facts);
+  own.facts.append = async (...args) => {
+    await append(...args);
+    return new Promise(() => {});
+  };
+  await write(out, 'two ');
+  await storedWhen(log, 't', hasText('one two '));
+  await first.stop();
+  log.loseFacts(lastSeq);
+  const second = await relayOn(log.another());
+  t.after(() => second.stop());
+  await complete(out);
+  const found = await storedWhen(log, 't', isDone);
+  assert.equal(found.fold.textOf('response'), 'one two ');
+  assertLeap(found, startedAt);
+});
+
 test('a doubt about a dead owner outlasts a start that fails', { timeout: 20_000 }, async t => {
   const log = createMemoryLog({ shards: 1 });
   const own = log.another();

@@ -181,6 +181,24 @@ test('a supervisor that takes over queues a call again only if no relay does so 
   }
 });
 
+test('a turn ends with the last of its agents; one that has failed before does not fail it', async () => {
+  using relayed = new Relayed();
+  const { task } = relayed;
+  await task.message('version?', 'm', 'supervisor').store();
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  await task.input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' }).store();
+  await task.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' }).store();
+  relayed.relay();
+  const supervised = relayed.supervise(2);
+  await relayed.until(() => relayed.hasLane('1/call-1-2/start'));
+  await task.input(agent('call-1-1'), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: 'x' }).store();
+  await relayed.until(() => relayed.hasLane('1/call-1-1/end'));
+  const files = { ...agent('call-1-2'), agent: 'files' };
+  await task.input(files, { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' }).store();
+  await supervised;
+  assert.deepEqual(relayed.states, ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']);
+});
+
 test('the notice of a rejected call shows the rejection, and the task is rejected', async () => {
   using relayed = await waitingForCredentials('call-1-1');
   const { task } = relayed;

@@ -104,12 +104,14 @@ test('a client of a replica that lags reads what was acknowledged before: tasks,
     await writer.pushConfigs.put('t.hook', { taskId: 't', id: 'hook', url, dialect: '1.0', after: 0 });
     const behind = await direct.direct.getMessage(FACTS_STREAM, { last_by_subj: 'a2a.log.*.t' }).catch(() => null);
     if ((behind?.seq ?? 0) < seq) stale += 1;
-    const [last, hook, hooks] = await Promise.all([
+    const [last, lastOfEach, hook, hooks] = await Promise.all([
       reader.facts.last('t'),
+      reader.facts.lastOfEach(['t']),
       reader.pushConfigs.get('t.hook'),
       reader.pushConfigs.under('t'),
     ]);
     assert.equal(last?.seq, seq, `write ${n}`);
+    assert.equal(lastOfEach.get('t')?.seq, seq, `write ${n}`);
     assert.equal(hook?.value.url, url);
     assert.deepEqual(
       hooks.map(({ value }) => value.url),

@@ -10,6 +10,7 @@ const REQUEUES = 'packages/log-jetstream/src/requeues.ts';
 const REQUEUES_TEST = 'packages/log-jetstream/src/requeues.test.ts';
 const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
 const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
+const INPUTS_TEST = 'test/integration/log/inputs.test.ts';
 const BUSY_WORKERS = 'test/integration/log/busy-workers.test.ts';
 
 export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
@@ -51,8 +52,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/key-value.ts',
-        from: 'isReady = position >= newest || comparisons >= COMPARISONS_MAX;',
-        to: 'isReady = true;',
+        from: 'if (isReady || (position < newest && !idle)) continue;',
+        to: 'if (isReady) continue;',
       },
     ],
     tests: [],
@@ -81,8 +82,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/tail-watch.ts',
-        from: 'if (delivery?.consumerSeq !== this.#consumerSeq + 1 || delivery.seq <= this.#seq) this.#isLost = true;',
-        to: 'if (delivery === undefined) this.#isLost = true;',
+        from: 'if (headers?.code !== 100 || (last && Number(last) !== this.#consumerSeq)) this.#isLost = true;',
+        to: 'void last;\n    if (headers?.code !== 100) this.#isLost = true;',
       },
     ],
     tests: [],
@@ -134,7 +135,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [],
-    withServer: ['test/integration/log/restore.test.ts', 'test/integration/log/jetstream.test.ts'],
+    withServer: [INPUTS_TEST],
   },
   {
     name: 'a shard that shares a consumer receives a message twice',
@@ -170,7 +171,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: ['packages/log-jetstream/src/task-subjects.test.ts'],
-    withServer: ['test/integration/log/users.test.ts'],
+    withServer: [INPUTS_TEST],
   },
   {
     name: 'a full stream counts as one without a leader',
