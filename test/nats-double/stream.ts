@@ -16,6 +16,8 @@ export type StreamHost = {
   /** Sends a message to the subscribers of `to`, who see it with its own subject. */
   deliver(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
   hasInterest(subject: string): boolean;
+  /** A message was stored whose id the duplicate window has forgotten. */
+  onStoredAgain(): void;
 };
 
 /** The state of a stream as a server knows it that leads it, or that believes to lead it. */
@@ -39,6 +41,7 @@ export class Stream implements LeaderView {
   readonly #host: StreamHost;
   /** Ids of the duplicate window, the oldest first. */
   readonly #ids = new Map<string, { seq: number; atMs: number }>();
+  readonly #forgottenIds = new Set<string>();
   readonly #expiry: Alarm;
   #lastId = '';
 
@@ -77,6 +80,7 @@ export class Stream implements LeaderView {
 
   /** The duplicate window has passed for every id. */
   forgetIds(): void {
+    for (const id of this.#ids.keys()) this.#forgottenIds.add(id);
     this.#ids.clear();
   }
 
@@ -145,6 +149,7 @@ export class Stream implements LeaderView {
     for (const [old, { atMs }] of this.#ids) {
       if (nowMs - atMs < windowMs) break;
       this.#ids.delete(old);
+      this.#forgottenIds.add(old);
     }
     return this.#ids.get(id)?.seq;
   }
@@ -160,6 +165,7 @@ export class Stream implements LeaderView {
     const { seq } = message;
     this.#lastId = id;
     if (id !== '') this.#ids.set(id, { seq, atMs: nowMs });
+    if (this.#forgottenIds.has(id)) this.#host.onStoredAgain();
     this.#enforceLimits(subject);
     this.#setExpiry();
     if (to !== undefined) {
@@ -227,16 +233,19 @@ export class Stream implements LeaderView {
   purge({ filter = '', seq = 0, keep = 0 }: PurgeRequest): number {
     const { store } = this;
     const before = store.count;
+    let last: StoredMessage | undefined;
     if (seq !== 1) {
       const ofAll = filter === '' || filter === '>';
       const seqs = [...store.matchingSeqs(filter || '>')].sort((a, b) => a - b);
       const removed = seq > 1 ? seqs.filter(one => one < seq) : keep > 0 ? seqs.slice(0, -keep) : seqs;
-      for (const one of removed) store.remove(one);
+      for (const one of removed) last = store.remove(one);
       if (ofAll && seq > store.lastSeq + 1) store.skipTo(seq - 1);
     }
     const purged = before - store.count;
     for (const consumer of this.consumers.values()) {
-      if (purged > 0) consumer.recount();
+      // nats-server treats a purge of one message as its removal.
+      if (purged === 1 && last !== undefined) consumer.onRemoved(last);
+      else if (purged > 0) consumer.recount();
       consumer.onPurged(filter);
     }
     this.#setExpiry();
