@@ -233,19 +233,16 @@ export class Stream implements LeaderView {
   purge({ filter = '', seq = 0, keep = 0 }: PurgeRequest): number {
     const { store } = this;
     const before = store.count;
-    let last: StoredMessage | undefined;
     if (seq !== 1) {
       const ofAll = filter === '' || filter === '>';
       const seqs = [...store.matchingSeqs(filter || '>')].sort((a, b) => a - b);
       const removed = seq > 1 ? seqs.filter(one => one < seq) : keep > 0 ? seqs.slice(0, -keep) : seqs;
-      for (const one of removed) last = store.remove(one);
+      for (const one of removed) store.remove(one);
       if (ofAll && seq > store.lastSeq + 1) store.skipTo(seq - 1);
     }
     const purged = before - store.count;
     for (const consumer of this.consumers.values()) {
-      // nats-server treats a purge of one message as its removal.
-      if (purged === 1 && last !== undefined) consumer.onRemoved(last);
-      else if (purged > 0) consumer.recount();
+      if (purged > 0) consumer.recount();
       consumer.onPurged(filter);
     }
     this.#setExpiry();

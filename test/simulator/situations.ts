@@ -13,7 +13,6 @@ export const SITUATIONS = {
   'a list shows two tasks of one context': 'wire',
   'an item is delivered again': 'wire',
   'an item is delivered again while its task is canceled': 'wire',
-  'an item exhausts its deliveries': 'wire',
   'the items of a dead worker are queued again': 'wire',
   'a replica without the newest record answers': 'wire',
   'a deposed leader answers a read': 'wire',
@@ -67,7 +66,6 @@ const OF_EVENTS: Partial<Record<LogEvent['type'], Situation>> = {
   'reader-restarted': 'a reader loses its consumer',
   full: 'a stream refuses a write',
   'worker-dead': 'the items of a dead worker are queued again',
-  'dead-letter': 'an item exhausts its deliveries',
   'inputs-rebuilt': 'the stream of inputs is created again',
   'layout-added': 'a layout is added during a run',
 };
