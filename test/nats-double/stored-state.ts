@@ -48,7 +48,12 @@ export class StoredState {
 }
 
 /** Where everything below is acknowledged after an acknowledgement. `pending`: first deliveries by sequence, without the acknowledged one. */
-export function movedFloor(floor: Sequences, newest: Sequences, { dseq, sseq }: Sequences, pending: ReadonlyMap<number, number>): Sequences {
+export function movedFloor(
+  floor: Sequences,
+  newest: Sequences,
+  { dseq, sseq }: Sequences,
+  pending: ReadonlyMap<number, number>,
+): Sequences {
   if (pending.size === 0) return { ...newest };
   if (dseq !== floor.dseq + 1) return floor;
   const after = [...pending.keys()].filter(seq => seq > sseq && seq <= newest.sseq);
