@@ -3,6 +3,7 @@ import { type ConsumerConfig, checkConsumerUpdate, filtersOf } from './consumer-
 import { statusBlock, withHeaders } from './headers.ts';
 import { matchesAny, type StoredMessage } from './message-store.ts';
 import { type PullRequest, PullRequests } from './pull-requests.ts';
+import { movedFloor, type Sequences, StoredState } from './stored-state.ts';
 import type { Stream, StreamHost } from './stream.ts';
 import { answeredMetadata } from './stream-config.ts';
 import { matches } from './subjects.ts';
@@ -29,9 +30,8 @@ export class Consumer {
   /** Next sequence of the stream to look at, and the next sequence of a delivery. */
   #sseq: number;
   #dseq = 1;
-  #floor: { dseq: number; sseq: number };
-  /** Reported by the API: the newest sequences that were delivered, and below which all are acknowledged. */
-  #reported: { delivered: { dseq: number; sseq: number }; floor: { dseq: number; sseq: number } };
+  #floor: Sequences;
+  readonly #stored: StoredState;
   /** Messages that are still to be delivered for the first time. */
   #npc: number;
   readonly #pending = new Map<number, Pending>();
@@ -57,7 +57,7 @@ export class Consumer {
     this.#waiting = new PullRequests(this.#createdAtMs);
     this.#sseq = this.#startingSeq();
     this.#floor = { dseq: 0, sseq: this.#sseq - 1 };
-    this.#reported = { delivered: { ...this.#floor }, floor: { ...this.#floor } };
+    this.#stored = new StoredState(this.#floor);
     this.#npc = this.#countPending();
     this.#requestAlarm = new Alarm(host.clock, () => {
       // Requests that are over end before a message is looked up for them.
@@ -224,7 +224,7 @@ export class Consumer {
     this.#processWaiting(true);
     const { store } = this.#stream;
     this.#npc = Math.min(this.#npc, store.count, Math.max(0, store.lastSeq - this.#sseq + 1));
-    const { delivered, floor } = this.#reported;
+    const { delivered, floor } = this.#stored;
     return {
       stream_name: this.#stream.config.name,
       name: this.config.name,
@@ -360,15 +360,12 @@ export class Consumer {
   }
 
   #onDelivered(dseq: number, sseq: number): void {
-    const { delivered, floor } = this.#reported;
-    const hasNoAcks = this.config.ack_policy === 'none';
-    delivered.dseq = Math.max(delivered.dseq, dseq);
-    delivered.sseq = Math.max(delivered.sseq, sseq);
-    if (hasNoAcks) {
+    if (this.config.ack_policy === 'none') {
       this.#floor = { dseq, sseq };
-      Object.assign(floor, delivered);
+      this.#stored.onDeliveredWithoutAck({ dseq, sseq });
       return;
     }
+    this.#stored.onDelivered({ dseq, sseq });
     const known = this.#pending.get(sseq);
     if (known === undefined) this.#pending.set(sseq, { dseq, atMs: this.#nowMs });
     else known.atMs = this.#nowMs;
@@ -428,7 +425,8 @@ export class Consumer {
     const pending = this.#pending.get(sseq);
     if (pending !== undefined) {
       this.#pending.delete(sseq);
-      this.#moveFloors(pending.dseq, sseq);
+      this.#moveFloor(pending.dseq, sseq);
+      this.#stored.onAck({ dseq: pending.dseq, sseq });
     }
     this.#rdc.delete(sseq);
     this.#rdq = this.#rdq.filter(seq => seq !== sseq);
@@ -439,18 +437,16 @@ export class Consumer {
     return true;
   }
 
-  #moveFloors(dseq: number, sseq: number): void {
-    this.#floor = this.#movedFloor(this.#floor, { dseq: this.#dseq - 1, sseq: this.#sseq - 1 }, dseq, sseq);
-    const { floor, delivered } = this.#reported;
-    Object.assign(floor, this.#movedFloor(floor, delivered, dseq, sseq));
+  #moveFloor(dseq: number, sseq: number): void {
+    this.#floor = movedFloor(this.#floor, this.#lastSequences(), { dseq, sseq }, this.#firstDeliveries);
   }
 
-  #movedFloor<Floor extends { dseq: number; sseq: number }>(floor: Floor, newest: Floor, dseq: number, sseq: number) {
-    if (this.#pending.size === 0) return { ...newest };
-    if (dseq !== floor.dseq + 1) return floor;
-    const after = [...this.#pending.keys()].filter(seq => seq > sseq && seq <= newest.sseq);
-    const first = after.length === 0 ? undefined : Math.min(...after);
-    return first === undefined ? { dseq, sseq } : { dseq: this.#pending.get(first)!.dseq - 1, sseq: first - 1 };
+  #lastSequences(): Sequences {
+    return { dseq: this.#dseq - 1, sseq: this.#sseq - 1 };
+  }
+
+  get #firstDeliveries(): ReadonlyMap<number, number> {
+    return new Map([...this.#pending].map(([sseq, { dseq }]) => [sseq, dseq]));
   }
 
   #nak(sseq: number, dseq: number, argument: string): void {
@@ -503,7 +499,8 @@ export class Consumer {
     const pending = this.#pending.get(seq);
     if (pending === undefined) return;
     this.#pending.delete(seq);
-    this.#floor = this.#movedFloor(this.#floor, { dseq: this.#dseq - 1, sseq: this.#sseq - 1 }, pending.dseq, seq);
+    this.#stored.onDelivered({ dseq: pending.dseq, sseq: seq }, true);
+    this.#moveFloor(pending.dseq, seq);
   }
 
   // Purges, heartbeats and the end.
@@ -521,20 +518,22 @@ export class Consumer {
     this.#sseq = Math.max(this.#sseq, start);
     if (this.#floor.sseq < start) {
       this.#floor.sseq = start - 1;
-      for (const [seq, pending] of [...this.#pending]) {
+      // nats-server takes them in the order of a Go map.
+      for (const [seq, pending] of [...this.#pending].sort(([a], [b]) => a - b)) {
         if (seq > this.#floor.sseq && !(isWider && store.get(seq) === undefined)) continue;
         this.#floor.dseq = Math.max(this.#floor.dseq, pending.dseq);
         this.#dseq = Math.max(this.#dseq, this.#floor.dseq);
         this.#pending.delete(seq);
         this.#rdc.delete(seq);
+        this.#stored.onAck({ dseq: pending.dseq, sseq: seq });
       }
     }
     if (this.#pending.size === 0) {
       this.#rdc.clear();
-      this.#floor = { dseq: this.#dseq - 1, sseq: this.#sseq - 1 };
+      this.#floor = this.#lastSequences();
     }
     this.#rdq = this.#rdq.filter(seq => seq >= this.#sseq);
-    this.#reported = { delivered: { dseq: this.#dseq - 1, sseq: this.#sseq - 1 }, floor: { ...this.#floor } };
+    this.#stored.replace(this.#lastSequences(), this.#floor, this.#firstDeliveries);
     this.#setAckAlarm();
   }
 

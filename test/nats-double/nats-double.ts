@@ -14,6 +14,8 @@ export type NatsDoubleOptions = {
   /** The replica that answers a direct get. Default: the leader. */
   replicaOf?: ApiOptions['replicaOf'];
   maxPayload?: number;
+  /** A message was stored whose id the duplicate window has forgotten. */
+  onStoredAgain?: () => void;
   /** Absent: clients need no credentials and may do everything. */
   users?: readonly DoubleUser[];
   /** Called for each request that the double cannot answer as nats-server does. Default: they are in `unsupported`. */
@@ -29,6 +31,7 @@ const CLUSTER = 'doubles';
 /** One nats-server with JetStream, in memory, on an injected clock. It handles each frame of a client to its end before the next one. */
 export class NatsDouble implements StreamHost {
   readonly clock: Clock;
+  readonly onStoredAgain: () => void;
   readonly #name: string;
   /** Requests that the double could not answer as nats-server does. A test fails if it has any. */
   readonly unsupported: string[] = [];
@@ -43,6 +46,7 @@ export class NatsDouble implements StreamHost {
   constructor(options: NatsDoubleOptions) {
     const { clock, name = 'double', maxPayload = MAX_PAYLOAD_BYTES, users = [], nodes = 1 } = options;
     this.clock = clock;
+    this.onStoredAgain = options.onStoredAgain ?? (() => {});
     this.#name = name;
     this.#nodes = nodes;
     const onUnsupported = options.onUnsupported ?? ((what: string) => void this.unsupported.push(what));

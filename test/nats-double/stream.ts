@@ -16,6 +16,8 @@ export type StreamHost = {
   /** Sends a message to the subscribers of `to`, who see it with its own subject. */
   deliver(to: string, subject: string, reply: string, header: HeaderBlock, payload: Buffer): void;
   hasInterest(subject: string): boolean;
+  /** A message was stored whose id the duplicate window has forgotten. */
+  onStoredAgain(): void;
 };
 
 /** The state of a stream as a server knows it that leads it, or that believes to lead it. */
@@ -39,6 +41,7 @@ export class Stream implements LeaderView {
   readonly #host: StreamHost;
   /** Ids of the duplicate window, the oldest first. */
   readonly #ids = new Map<string, { seq: number; atMs: number }>();
+  readonly #forgottenIds = new Set<string>();
   readonly #expiry: Alarm;
   #lastId = '';
 
@@ -77,6 +80,7 @@ export class Stream implements LeaderView {
 
   /** The duplicate window has passed for every id. */
   forgetIds(): void {
+    for (const id of this.#ids.keys()) this.#forgottenIds.add(id);
     this.#ids.clear();
   }
 
@@ -145,6 +149,7 @@ export class Stream implements LeaderView {
     for (const [old, { atMs }] of this.#ids) {
       if (nowMs - atMs < windowMs) break;
       this.#ids.delete(old);
+      this.#forgottenIds.add(old);
     }
     return this.#ids.get(id)?.seq;
   }
@@ -160,6 +165,7 @@ export class Stream implements LeaderView {
     const { seq } = message;
     this.#lastId = id;
     if (id !== '') this.#ids.set(id, { seq, atMs: nowMs });
+    if (this.#forgottenIds.has(id)) this.#host.onStoredAgain();
     this.#enforceLimits(subject);
     this.#setExpiry();
     if (to !== undefined) {

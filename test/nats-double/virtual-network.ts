@@ -11,7 +11,7 @@ import type { Clock } from './clock.ts';
 import type { NatsDouble } from './nats-double.ts';
 
 /** A message on its way to a client. */
-type Delivery = { subject: string; header: string; payload: Buffer };
+type Delivery = { subject: string; reply?: string; header: string; payload: Buffer };
 
 /** Calls `arrive` when bytes that are sent now reach the other end, in the order of the calls; never if they are lost. */
 type Transfer = (arrive: () => void) => void;
@@ -234,10 +234,12 @@ class VirtualTransport implements Transport {
 /** The double writes each message by itself. */
 function deliveryOf(bytes: Buffer): Delivery {
   const lineEnd = bytes.indexOf('\r\n');
-  const [kind, subject = '', ...sizes] = bytes.toString('latin1', 0, lineEnd).split(' ');
+  const [kind, subject = '', , ...rest] = bytes.toString('latin1', 0, lineEnd).split(' ');
   if (kind !== 'MSG' && kind !== 'HMSG') return { subject: '', header: '', payload: Buffer.alloc(0) };
   const begin = lineEnd + 2;
-  const headerBytes = kind === 'HMSG' ? Number(sizes.at(-2)) : 0;
+  const sizes = rest.splice(kind === 'HMSG' ? -2 : -1);
+  const [reply] = rest;
+  const headerBytes = kind === 'HMSG' ? Number(sizes[0]) : 0;
   const header = bytes.toString('latin1', begin, begin + headerBytes);
-  return { subject, header, payload: bytes.subarray(begin + headerBytes, begin + Number(sizes.at(-1))) };
+  return { subject, ...(reply && { reply }), header, payload: bytes.subarray(begin + headerBytes, begin + Number(sizes.at(-1))) };
 }

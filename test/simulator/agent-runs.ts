@@ -1,5 +1,6 @@
 import type { AgentTurn } from '@hopline/agent';
 import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../support/agents/scripted-agent.ts';
+import type { Situations } from './situations.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
 /** The runs of all agents. Verifiers compare the tasks' text with them. */
@@ -7,12 +8,24 @@ export class AgentRuns implements RunRecorder {
   readonly #clock: VirtualClock;
   readonly all: AgentRun[] = [];
 
-  constructor(clock: VirtualClock) {
+  readonly #situations: Situations;
+
+  constructor(clock: VirtualClock, situations: Situations) {
     this.#clock = clock;
+    this.#situations = situations;
+  }
+
+  /** Whether a run has begun its text and has not ended. */
+  get isWriting(): boolean {
+    return this.all.some(({ endedAt, tokens }) => endedAt === undefined && tokens.length > 0);
   }
 
   begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
     const id = this.all.length + 1;
+    const isRepeated = this.all.some(
+      run => run.agent === agent && run.messageId === message.messageId && run.attempt < attempt && run.tokens.length > 0,
+    );
+    if (isRepeated) this.#situations.add('another attempt begins after text of the first one');
     const run: AgentRun = {
       id,
       agent,

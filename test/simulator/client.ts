@@ -7,6 +7,7 @@ import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
 import { Connection } from './connection.ts';
 import type { Random } from './random.ts';
+import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -22,6 +23,10 @@ export type TaskPlan = {
   cancelAfterMs: number | undefined;
   /** True if it cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;
+  /** A context that other tasks may share. Absent: one of its own. */
+  contextId?: string;
+  /** Reads of the task and lists of its context or of all tasks, counted from the first acknowledgement. */
+  looks?: { afterMs: number; kind: 'read' | 'list' | 'list all' }[];
   /**
    * The first viewer reads the stream of the message, the others subscribe. Each one disconnects after each of these numbers of frames, and
    * resumes.
@@ -34,6 +39,8 @@ const CALLER = 'everyone';
 /** A response that takes longer is abandoned by the client. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
+/** Small, so that lists have several pages. */
+const PAGE_SIZE = 3;
 
 /** A request without a stream, and how it ended. `code`: `ok`, an error code, or the end of the connection. */
 type Exchange = {
@@ -42,7 +49,7 @@ type Exchange = {
   times: Request;
 };
 
-export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster };
+export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster; situations: Situations };
 
 /** A client with one task. It retries requests without an acknowledgement, resumes broken streams, and answers questions. */
 export class Client {
@@ -57,6 +64,8 @@ export class Client {
   isDone = false;
   /** Its requests, and what came back. */
   readonly history: Recorded<Task>[] = [];
+  /** Slot of the ingress process that each viewer has asked last. */
+  readonly #ingressOf = new Map<ViewerLog, string>();
   /** What the client is doing, for reports. */
   activity = 'waits to start';
 
@@ -82,7 +91,8 @@ export class Client {
       await this.#deps.clock.sleep(afterMs);
       await this.#watch(viewer, leavesAfter, pauseMs);
     });
-    await Promise.all([streamed, ...subscribed, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
+    const looks = (plan.looks ?? []).map(look => this.#look(look));
+    await Promise.all([streamed, ...subscribed, ...looks, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
     this.isDone = true;
   }
 
@@ -158,11 +168,47 @@ export class Client {
 
   async #cancelNow(): Promise<void> {
     const taskId = this.taskId!;
+    const { clock, situations } = this.#deps;
+    situations.canceling.add(taskId);
     const canceled = await this.#until('cancel', { id: taskId }, ({ code, result, times }) => {
       const shown = code === 'ok' ? { task: result as Task } : refusalOf(code);
       this.history.push({ ...times, kind: 'cancel', taskId, result: shown });
     });
-    if (canceled === 'acknowledged') this.cancelAcknowledgedAt = this.#deps.clock.nowMs;
+    situations.canceling.delete(taskId);
+    if (canceled === 'acknowledged') this.cancelAcknowledgedAt = clock.nowMs;
+  }
+
+  /** Reads the task or lists tasks. A request without a response shows nothing, and is not repeated. */
+  async #look({ afterMs, kind }: NonNullable<TaskPlan['looks']>[number]): Promise<void> {
+    await this.#deps.clock.sleep(afterMs);
+    const taskId = this.taskId!;
+    if (kind !== 'read') return this.#list(kind === 'list' ? this.#contextId : undefined);
+    const { code, result, times } = await this.#call('get', { id: taskId });
+    this.#deps.trace.add(this.plan.name, 'get', code);
+    if (code === 'ok') this.history.push({ ...times, kind: 'read', taskId, result: { task: result as Task } });
+    else if (code === 'TASK_NOT_FOUND') this.history.push({ ...times, kind: 'read', taskId, result: 'not found' });
+  }
+
+  async #list(contextId: string | undefined): Promise<void> {
+    const { situations, trace } = this.#deps;
+    const tasks: { task: Task; begunAt: number; endedAt: number }[] = [];
+    let [pages, pageToken] = [0, ''];
+    let first: Request | undefined;
+    do {
+      const page = { pageSize: PAGE_SIZE, ...(contextId && { contextId }), ...(pageToken && { pageToken }) };
+      const { code, result, times } = await this.#call('list', page);
+      trace.add(this.plan.name, 'list', code);
+      if (code !== 'ok') return;
+      const { begunAt, endedAt } = times;
+      first ??= times;
+      pages += 1;
+      const shown = result as { tasks: Task[]; nextPageToken: string };
+      tasks.push(...shown.tasks.map(task => ({ task, begunAt, endedAt })));
+      pageToken = shown.nextPageToken;
+    } while (pageToken !== '');
+    if (pages > 1) situations.add('a list has several pages');
+    if (contextId !== undefined && tasks.length > 1) situations.add('a list shows two tasks of one context');
+    this.history.push({ ...first!, endedAt: this.#deps.clock.nowMs, kind: 'list', contextId, pages, tasks });
   }
 
   /** Repeats a request until it is acknowledged, or refused because the task is over. */
@@ -184,7 +230,7 @@ export class Client {
   }
 
   get #contextId(): string {
-    return `${this.plan.name}-context`;
+    return this.plan.contextId ?? `${this.plan.name}-context`;
   }
 
   #message(turn: number): Message {
@@ -212,14 +258,19 @@ export class Client {
     viewer: ViewerLog,
     leavesAfter = Number.POSITIVE_INFINITY,
   ): Promise<string> {
-    const { clock, trace } = this.#deps;
+    const { clock, trace, situations } = this.#deps;
     const ingress = this.#ingress();
     if (ingress === undefined) return 'no ingress';
+    const before = this.#ingressOf.get(viewer);
+    if (before !== undefined && before !== ingress.slot && viewer.cursor !== undefined)
+      situations.add('a client resumes at another ingress process');
+    this.#ingressOf.set(viewer, ingress.slot);
     let frames = 0;
     const begunAt = clock.nowMs;
     const record = new StreamRecord();
     const connection = new Connection(clock, ingress, frame => {
       frames += 1;
+      if (frame.kind === 'gap') situations.add('a viewer gets a gap');
       viewer.add(frame);
       record.add(frame, viewer, clock.nowMs);
       trace.add(viewer.name, frame.kind, 'cursor' in frame ? frame.cursor : `${frame.from}-${frame.to}`);
@@ -236,6 +287,7 @@ export class Client {
     const end = await Promise.race([failed, connection.over]);
     impatience.clear();
     trace.add(viewer.name, operation, end);
+    if (end === 'failed') situations.add('a stream fails and its client comes back');
     const what =
       operation === 'subscribe'
         ? ({ kind: 'subscribe', taskId: this.taskId!, cursor } as const)

@@ -1,4 +1,6 @@
+import type { LIMITS } from '@hopline/a2a-server';
 import type { Layout } from '@hopline/events';
+import type { FollowOptions } from '@hopline/log';
 
 /** Replicas of each service by name; `agent.<name>` is an agent. */
 type Topology = Readonly<Record<string, number>>;
@@ -22,6 +24,10 @@ export type ClusterSettings = {
   copyPartUnitsMax: number | undefined;
   /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
   holdingProducers?: 'all' | 'some';
+  /** Limits of ingress processes that replace those of production. */
+  limits?: Partial<typeof LIMITS>;
+  /** Limits of followers over the wire. Absent: those of production. */
+  follow?: Pick<FollowOptions, 'bufferRecordsMax' | 'bufferBytesMax' | 'tailCheckMs'>;
   /** Processes run the previous version until their slot is upgraded. */
   startsWithVersionBefore?: true;
 };

@@ -3,7 +3,7 @@ import { serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { type Log, TextPace } from '@hopline/log';
 import { PROFILES } from '@hopline/profiles';
-import { createHopMetrics, createLogger } from '@hopline/telemetry';
+import { createHopMetrics, createLogger, type HopMetrics } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
 import { createNotifier } from '../../services/notifier/src/notifier.ts';
 import { createRelay } from '../../services/relay/src/relay.ts';
@@ -15,6 +15,7 @@ import type { ClusterSettings } from './cluster-settings.ts';
 import { Link } from './link.ts';
 import type { LogServers, ProcessLog } from './log-servers.ts';
 import type { Random } from './random.ts';
+import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import { type VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -51,6 +52,7 @@ export type ClusterDeps = {
   runs: AgentRuns;
   receiver: WebhookReceiver;
   servers: LogServers;
+  situations: Situations;
   onCrash: (process: string, error: unknown) => void;
 };
 
@@ -192,8 +194,8 @@ export class Cluster {
     const { process, slot } = incarnation;
     const log = await incarnation.log.open();
     incarnation.close = () => log.close();
-    const common = { log, logger, metrics: createHopMetrics('simulator') };
-    const { leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
+    const common = { log, logger, metrics: this.#metrics() };
+    const { limits = {}, leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
     const separator = slot.lastIndexOf('-');
     const service = slot.slice(0, separator);
     const { holdingProducers } = this.settings;
@@ -246,7 +248,7 @@ export class Cluster {
       });
       incarnation.stop = () => notifier.stop();
     } else if (service === 'ingress') {
-      const server = (profile: ProfileUsed) => createA2AServer({ ...common, role: 'supervisor', profile, push: true });
+      const server = (profile: ProfileUsed) => createA2AServer({ ...common, role: 'supervisor', profile, push: true, limits });
       const servers = { caipe: server('caipe'), transparent: server('transparent') };
       incarnation.servers = servers;
       incarnation.stop = async () => {
@@ -255,6 +257,35 @@ export class Cluster {
         for (const one of Object.values(servers)) one.close();
       };
     } else await this.#startAgent(incarnation, service.replace('agent.', ''), producer);
+  }
+
+  /** Metrics of production that show a situation. */
+  #metrics(): HopMetrics {
+    const metrics = createHopMetrics('simulator');
+    const { runs, situations } = this.#deps;
+    const { takeovers, appendConflicts, logEvents } = metrics;
+    return {
+      ...metrics,
+      takeovers: {
+        add: (n, labels) => {
+          takeovers.add(n, labels);
+          if (labels?.reason === 'lost' && runs.isWriting)
+            situations.add('the shard of a dead relay is taken over while an agent writes');
+        },
+      },
+      appendConflicts: {
+        add: n => {
+          appendConflicts.add(n);
+          situations.add('an append of a former owner is refused');
+        },
+      },
+      logEvents: {
+        add: (n, labels) => {
+          logEvents.add(n, labels);
+          if (labels?.kind === 'facts_lost') situations.add('a relay folds lost facts again');
+        },
+      },
+    };
   }
 
   async #startAgent(

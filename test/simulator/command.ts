@@ -2,6 +2,7 @@ import { MUTATIONS } from './mutations.ts';
 import { type LogKind, NATS_THEME_NAMES, type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
+import { SituationCounts } from './situations.ts';
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -37,11 +38,13 @@ export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: Seed
   requireTheme({ theme, log });
   let failed = 0;
   let virtualMs = 0;
+  const situations = new SituationCounts(log === 'nats');
   const startedAt = process.cpuUsage();
   for (let seed = from; seed < from + seeds; seed++) {
     const scenario = scenarioOf(seed, theme, log);
     const run = await simulate(scenario);
     virtualMs += run.endedAt;
+    situations.add(run.situations);
     if (run.violations.length === 0) continue;
     failed += 1;
     printRun(scenario, run);
@@ -52,7 +55,12 @@ export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: Seed
   const { user, system } = process.cpuUsage(startedAt);
   const cpuS = ((user + system) / 1e6).toFixed(1);
   print(`${seeds} seeds, ${failed} failed, ${(virtualMs / 60_000).toFixed(0)} virtual minutes, ${cpuS} s of CPU`);
-  return failed > 0 ? 1 : 0;
+  print('seeds that met each situation:');
+  for (const line of situations.lines()) print(line);
+  // One theme cannot meet every situation.
+  const missing = theme === undefined ? situations.missing() : [];
+  for (const situation of missing) print(`no seed met: ${situation}`);
+  return failed > 0 || missing.length > 0 ? 1 : 0;
 }
 
 /** Tries seeds of the themes that fit a mutation until one breaks what it is known to break. Resolves with the exit code. */

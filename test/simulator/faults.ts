@@ -4,6 +4,7 @@ import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { LogPart } from './log-servers.ts';
 import type { NatsServers } from './nats-servers.ts';
+import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -82,6 +83,7 @@ export type FaultTargets = {
   cluster: Cluster;
   receiver: WebhookReceiver;
   clients: readonly Client[];
+  situations: Situations;
 };
 
 export function schedule(faults: readonly Fault[], targets: FaultTargets): void {
@@ -174,7 +176,7 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
   }
 }
 
-async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster }: FaultTargets): Promise<void> {
+async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster, situations }: FaultTargets): Promise<void> {
   const incarnation = cluster.at(fault.slot);
   if (incarnation === undefined) return;
   const { process, link, log } = incarnation;
@@ -229,6 +231,7 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
       log.forget?.();
       break;
     case 'slow consumer':
+      situations.add('a slow consumer is cut');
       log.cut();
       log.mend();
       break;

@@ -1,4 +1,4 @@
-import { rawTaskFilter } from '@hopline/events';
+import { rawTaskFilter, WORK_PREFIX } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { BUCKETS, LogNames, type LogUser, openJetStreamLog } from '@hopline/log-jetstream';
 import { nuid } from '@nats-io/nats-core';
@@ -12,12 +12,15 @@ import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
 import type { Link } from './link.ts';
 import type { LogPart, LogServers, ProcessLog } from './log-servers.ts';
 import type { Random } from './random.ts';
+import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import { EPOCH_MS, type VirtualClock, type VirtualProcess } from './virtual-clock.ts';
 
 /** The part of a payload that log-jetstream keeps for headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
 const READER = 'reader';
+/** Timers of one idle process. */
+const TIMERS_AT_REST_MAX = 25;
 /** How far a replica is behind the leader without a fault. */
 const LAG_MS_MAX = 5;
 /** Far shorter than in production, so that a layout begins within the run. */
@@ -27,8 +30,7 @@ const PARTS_OF_BUCKETS = ['leases', 'tasks', 'agents', 'messageIds', 'contexts',
 /** The log of production, log-jetstream and nats.js, over a double of nats-server in virtual time. */
 export class NatsServers implements LogServers {
   log: Log | undefined;
-  /** 60 runs had at most 186. */
-  readonly timersAtRestMax = 260;
+  readonly timersAtRestMax: number;
   readonly #settings: ClusterSettings;
   readonly #clock: VirtualClock;
   readonly #trace: Trace;
@@ -36,13 +38,19 @@ export class NatsServers implements LogServers {
   readonly #names: LogNames;
   readonly #ports: Port[] = [];
   readonly #random: Random;
+  readonly #situations: Situations;
   readonly #links: Link[] = [];
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
   #liveToLose = 0;
   #staleReads = 0;
 
-  constructor(settings: ClusterSettings, { clock, random, trace }: { clock: VirtualClock; random: Random; trace: Trace }) {
+  constructor(
+    settings: ClusterSettings,
+    { clock, random, trace, situations }: { clock: VirtualClock; random: Random; trace: Trace; situations: Situations },
+  ) {
     this.#settings = settings;
+    this.#situations = situations;
+    this.timersAtRestMax = TIMERS_AT_REST_MAX * Object.values(settings.topology).reduce((sum, count) => sum + count, 0);
     this.#clock = clock;
     this.#trace = trace;
     this.#random = random;
@@ -53,6 +61,7 @@ export class NatsServers implements LogServers {
       maxPayload: settings.recordBytesMax + HEADER_BYTES_MAX,
       nodes: settings.replicas ?? 1,
       replicaOf: stream => this.#replicaOf(stream),
+      onStoredAgain: () => situations.add('a message is stored again after its id was forgotten'),
     });
     // nats.js keeps a generator of ids for the whole process, which continues where the run before has left it.
     nuid.reset();
@@ -75,7 +84,9 @@ export class NatsServers implements LogServers {
     this.#links.push(link);
     const port = this.#listen(this.#path(process, slot, link));
     port.watch = (direction, bytes) => this.#trace.addBytes(process.name, direction, bytes);
-    port.lose = ({ subject, header }) => {
+    port.lose = ({ subject, reply, header }) => {
+      if (subject.startsWith(`${WORK_PREFIX}.`) && reply?.startsWith('$JS.ACK.'))
+        this.#situations.onDelivery(subject.slice(subject.lastIndexOf('.') + 1), Number(reply.split('.')[4]));
       if (subject.startsWith('a2a.live.') && this.#liveToLose > 0) {
         this.#liveToLose -= 1;
         return true;
@@ -179,7 +190,9 @@ export class NatsServers implements LogServers {
     const lags = this.#links.map(link => (link.lagUntil > nowMs ? link.lagMs : 0));
     const isStale = this.#staleReads > 0;
     if (isStale) this.#staleReads -= 1;
-    return follower.asOf(isStale ? 0 : EPOCH_MS + nowMs - Math.max(this.#random.next() * LAG_MS_MAX, ...lags));
+    const replica = follower.asOf(isStale ? 0 : EPOCH_MS + nowMs - Math.max(this.#random.next() * LAG_MS_MAX, ...lags));
+    if (replica.lastSeq < store.lastSeq) this.#situations.add('a replica without the newest record answers');
+    return replica;
   }
 
   #loseReaders(count: number): void {
@@ -208,7 +221,9 @@ export class NatsServers implements LogServers {
       const deposed = this.#deposed.get(slot);
       if (deposed !== undefined && deposed.until > this.#clock.nowMs) {
         // A leader without followers stores nothing and creates no consumer, but answers reads.
-        if (/^\$JS\.API\.(STREAM\.(INFO|MSG\.GET)|DIRECT\.GET)\./.test(subject)) pass(deposed.views);
+        if (!/^\$JS\.API\.(STREAM\.(INFO|MSG\.GET)|DIRECT\.GET)\./.test(subject)) return;
+        this.#situations.add('a deposed leader answers a read');
+        pass(deposed.views);
         return;
       }
       const arrivesAt = link.leaderReachedAt(place.part, place.group, isWrite);
@@ -225,13 +240,17 @@ export class NatsServers implements LogServers {
   }
 
   #openLog(port: Port, name: string, user?: LogUser): Promise<Log> {
-    const { shards, layouts: [first, ...later] = [], replicas = 1, ackWaitMs } = this.#settings;
+    const { shards, layouts: [first, ...later] = [], replicas = 1, ackWaitMs, follow } = this.#settings;
     return openJetStreamLog({
       servers: port.url,
       name,
       ...(user && { user }),
       connect: connectVirtually,
-      onEvent: event => this.#trace.add(name, 'log', ...Object.values(event).map(String)),
+      onEvent: event => {
+        this.#trace.add(name, 'log', ...Object.values(event).map(String));
+        this.#situations.onLogEvent(event);
+      },
+      ...(follow && { follow }),
       shards: first?.shards ?? shards,
       groups: first?.groups ?? 1,
       replicas,

@@ -50,6 +50,11 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   };
   const holding = new Random(seed, 'holding producers').pick(['all', 'all', 'some', undefined] as const);
   if (holding !== undefined) settings.holdingProducers = holding;
+  if (log === 'nats') {
+    Object.assign(settings, drawnLimits(new Random(seed, 'limits')));
+    planContexts(new Random(seed, 'contexts'), tasks);
+    planLooks(new Random(seed, 'looks'), tasks);
+  }
   const random = new Random(seed, 'faults');
   const chosen = theme ?? random.pick(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES);
   if (chosen === UPGRADE) settings.startsWithVersionBefore = true;
@@ -151,6 +156,43 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
   }
 }
 
+/** Numbers of processes and shards, and memory so small that every bound is reached. */
+function drawnLimits(random: Random): Partial<ClusterSettings> {
+  const topology = Object.fromEntries(Object.keys(SETTINGS.topology).map(service => [service, random.between(1, 4)]));
+  return {
+    topology,
+    shards: random.between(1, 7),
+    recordBytesMax: random.pick([320, 512, 1024]) * 1024,
+    limits: {
+      ringFactsMax: random.pick([2, 16, 256]),
+      ringBytesMax: random.pick([2, 256]) * 1024,
+      ringsBytesMax: random.pick([8, 32 * 1024]) * 1024,
+      viewsBytesMax: random.pick([4, 64 * 1024]) * 1024,
+      feedLingerMs: random.pick([50, 5_000]),
+      idleFeedsMax: random.pick([1, 1_000]),
+    },
+    follow: {
+      bufferRecordsMax: random.pick([2, 16, 256]),
+      bufferBytesMax: random.pick([4, 1024]) * 1024,
+      tailCheckMs: random.pick([500, 2_000]),
+    },
+  };
+}
+
+/** In two thirds of the runs some tasks share a context. */
+function planContexts(random: Random, tasks: readonly TaskPlan[]): void {
+  const shared = random.pick([0, 0.5, 1]);
+  for (const task of tasks) if (random.chance(shared)) task.contextId = 'shared-context';
+}
+
+function planLooks(random: Random, tasks: readonly TaskPlan[]): void {
+  for (const task of tasks)
+    task.looks = Array.from({ length: random.between(0, 5) }, () => ({
+      afterMs: random.between(0, 15_000),
+      kind: random.pick(['read', 'read', 'list', 'list all'] as const),
+    }));
+}
+
 /** Agents are silent for longer than the work queue remembers the ids of their items. */
 function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
   for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
@@ -191,9 +233,12 @@ function scriptOf(random: Random, asks: boolean): AgentScript {
 /** `groups`: number of stream groups. */
 type Theme = (random: Random, slots: readonly string[], groups: number) => Fault[];
 
-const WRITERS = ['agent.writer-1', 'agent.writer-2'];
-const SUPERVISORS = ['supervisor-1', 'supervisor-2'];
-const RELAYS = ['relay-1', 'relay-2'];
+const WRITERS = 'agent.writer';
+const SUPERVISORS = 'supervisor';
+const RELAYS = 'relay';
+
+const slotsOf = (slots: readonly string[], ...services: string[]) =>
+  services.flatMap(service => slots.filter(slot => slot.startsWith(`${service}-`)));
 
 const SILENT_AGENTS = 'silent agents';
 const GROUPS = 'groups';
@@ -378,9 +423,9 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const kill = () => make.of('kill', 100, 6_000);
     return make.several(1, 4, [kill, kill, () => make.of('freeze', 500, 12_000)]);
   },
-  'worker deaths': random => {
+  'worker deaths': (random, slots) => {
     // Workers of a role die, are suspended or lose their path one after the other, each while the items of another one change hands.
-    const make = new FaultMaker(random, random.pick([WRITERS, SUPERVISORS, [...WRITERS, ...SUPERVISORS]]));
+    const make = new FaultMaker(random, slotsOf(slots, ...random.pick([[WRITERS], [SUPERVISORS], [WRITERS, SUPERVISORS]])));
     const kill = () => make.of('kill', 100, 3_000);
     const still = [() => make.of('freeze', 500, 12_000), () => make.of('stall', 500, 12_000), () => make.of('cut', 500, 8_000)];
     return make.several(2, 5, [kill, kill, ...still]);
@@ -397,23 +442,29 @@ const THEMES: Readonly<Record<string, Theme>> = {
     const [cut, loseAcks] = [() => make.of('cut', 500, 25_000), () => make.of('lose acks', 500, 25_000)];
     return make.several(1, 4, [cut, loseAcks, () => make.slow(), () => make.breakReads(), () => make.loseLive()]);
   },
-  'frozen path and a death': random => {
+  'frozen path and a death': (random, slots) => {
     // After ackWaitMs the sibling of a frozen process gets its work, and then dies. Only then do the messages of the first process arrive.
-    const make = new FaultMaker(random, random.pick([WRITERS, WRITERS, SUPERVISORS]));
+    const make = new FaultMaker(random, slotsOf(slots, random.pick([WRITERS, WRITERS, SUPERVISORS])));
     const stall = make.of('stall', 8_000, 14_000) as Extract<Fault, { kind: 'stall' }>;
-    const [sibling] = [...WRITERS, ...SUPERVISORS].filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
+    const [sibling] = slots.filter(slot => slot !== stall.slot && isSibling(slot, stall.slot));
+    if (sibling === undefined) return [stall];
     const at = stall.at + random.between(SETTINGS.ackWaitMs, stall.forMs + 1_000);
-    return [stall, { at, kind: 'kill', slot: sibling!, forMs: random.between(100, 6_000) }];
+    return [stall, { at, kind: 'kill', slot: sibling, forMs: random.between(100, 6_000) }];
   },
-  [SILENT_AGENTS]: random => {
-    const replace = (slots: readonly string[], at: number): Fault[] => {
+  [SILENT_AGENTS]: (random, slots) => {
+    const replace = (services: readonly string[], at: number): Fault[] => {
       const [everyMs, kind] = [random.between(100, 3_000), random.pick(['kill', 'stop'] as const)];
-      return slots.map((slot, index) => ({ at: at + index * everyMs, kind, slot, forMs: random.between(100, 6_000) }));
+      return slotsOf(slots, ...services).map((slot, index) => ({
+        at: at + index * everyMs,
+        kind,
+        slot,
+        forMs: random.between(100, 6_000),
+      }));
     };
     // A supervisor that takes over repeats the state of its task. That input makes no fact, so it holds back the shard's checkpoint.
-    const early = random.chance(0.5) ? replace(SUPERVISORS, random.between(2_000, 6_000)) : [];
+    const early = random.chance(0.5) ? replace([SUPERVISORS], random.between(2_000, 6_000)) : [];
     // The services that queued the items, or may queue them again, are replaced once the queue has forgotten their ids.
-    const late = random.pick([SUPERVISORS, RELAYS, [...SUPERVISORS, ...RELAYS], [...RELAYS, ...SUPERVISORS]]);
+    const late = random.pick([[SUPERVISORS], [RELAYS], [SUPERVISORS, RELAYS], [RELAYS, SUPERVISORS]]);
     return [...early, ...replace(late, random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs))];
   },
   'long stalls': (random, slots) => {

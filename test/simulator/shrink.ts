@@ -28,6 +28,14 @@ function* smallerThan(scenario: Scenario): Generator<Scenario> {
   for (const fewer of without(faults)) yield { ...scenario, faults: fewer };
   for (const fewer of without(tasks)) if (fewer.length > 0) yield { ...scenario, tasks: fewer };
   if (settings.copyForwardAfterMs !== undefined) yield { ...scenario, settings: { ...settings, copyForwardAfterMs: undefined } };
+  if (settings.limits !== undefined) {
+    const { limits: _limits, ...rest } = settings;
+    yield { ...scenario, settings: rest };
+  }
+  if (settings.follow !== undefined) {
+    const { follow: _follow, ...rest } = settings;
+    yield { ...scenario, settings: rest };
+  }
   const fewerReplicas = (name: string) => ({ ...settings, topology: { ...settings.topology, [name]: 1 } });
   for (const [name, replicas] of Object.entries(settings.topology))
     if (replicas > 1 && !faults.some(fault => 'slot' in fault && fault.slot.startsWith(name)))
@@ -35,6 +43,7 @@ function* smallerThan(scenario: Scenario): Generator<Scenario> {
   for (const [at, task] of tasks.entries()) {
     const replaced = (change: Partial<typeof task>) => ({ ...scenario, tasks: tasks.with(at, { ...task, ...change }) });
     if (task.cancelAfterMs !== undefined) yield replaced({ cancelAfterMs: undefined });
+    for (const fewer of without(task.looks ?? [])) yield replaced({ looks: fewer });
     if (task.webhook !== undefined) yield replaced({ webhook: undefined });
     if (task.viewers.length > 1) yield replaced({ viewers: task.viewers.slice(0, 1) });
     const [viewer] = task.viewers;

@@ -10,6 +10,7 @@ import { MemoryServers } from './memory-servers.ts';
 import { NatsServers } from './nats-servers.ts';
 import { Random } from './random.ts';
 import type { Scenario } from './scenario.ts';
+import { type Situation, Situations } from './situations.ts';
 import { Trace } from './trace.ts';
 import { undeliveredOf, verify } from './verify.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -32,6 +33,7 @@ export type Run = {
   /** Length of the run, virtual milliseconds. */
   endedAt: number;
   events: number;
+  situations: ReadonlySet<Situation>;
 };
 
 export type SimulateOptions = {
@@ -46,7 +48,8 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   const clock = new VirtualClock(random);
   const trace = new Trace(clock, keepsLines);
   const crashes: Violation[] = [];
-  const runs = new AgentRuns(clock);
+  const situations = new Situations();
+  const runs = new AgentRuns(clock, situations);
   const receiver = new WebhookReceiver(clock, random, trace);
   const onCrash = (process: string, error: unknown) => {
     trace.add(process, 'crashed', String(error));
@@ -57,14 +60,14 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   process.on('unhandledRejection', onUnhandled);
   clock.onThrow = (from, error) => cluster.crashed(from, error);
   const Servers = scenario.log === 'nats' ? NatsServers : MemoryServers;
-  const servers = new Servers(scenario.settings, { clock, random, trace });
-  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, servers, onCrash });
+  const servers = new Servers(scenario.settings, { clock, random, trace, situations });
+  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, servers, situations, onCrash });
   try {
-    const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster }));
+    const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster, situations }));
     void servers.open();
     cluster.startAll();
     for (const client of clients) void client.run();
-    schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
+    schedule(scenario.faults, { clock, trace, cluster, receiver, clients, situations });
     const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan)));
     const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
     let hasEnded = false;
@@ -87,7 +90,14 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
       return violations;
     });
     const violations = await clock.runUntilSettled(judged);
-    return { violations: [...crashes, ...violations], digest: trace.digest, lines: trace.lines, endedAt, events: clock.events };
+    return {
+      violations: [...crashes, ...violations],
+      digest: trace.digest,
+      lines: trace.lines,
+      endedAt,
+      events: clock.events,
+      situations: situations.met,
+    };
   } finally {
     cluster.close();
     // Callbacks that run because the processes end must not reach the next run.

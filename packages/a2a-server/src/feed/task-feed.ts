@@ -260,10 +260,7 @@ export class TaskFeed {
     this.ring.empty();
     this.lastSeq = 0;
     clearTimeout(this.#refoldTimer);
-    this.#refoldTimer = setTimeout(() => {
-      if (this.lastSeq > 0) this.#settle();
-      else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
-    }, REFOLD_MS_MAX);
+    this.#refoldTimer = setTimeout(() => void this.#settleWithoutLost(), REFOLD_MS_MAX);
     try {
       void this.#run(await this.#follow(await this.#log.facts.last(this.taskId)));
     } catch (thrown) {
@@ -274,6 +271,22 @@ export class TaskFeed {
   /** The log has lost records that are folded here, and what follows from the inputs instead has not been folded yet. */
   get #isRefolding(): boolean {
     return !this.#closing.signal.aborted && (this.#lostGeneration !== undefined || this.#reader.signal.aborted);
+  }
+
+  /**
+   * Viewers get the task without the lost part only if the log has nothing newer. A process whose path to the log is frozen would otherwise show an
+   * older task than its viewers have received, although the lost part is folded again; it fails, and they come back at another one.
+   */
+  async #settleWithoutLost(): Promise<void> {
+    const reader = this.#reader.signal;
+    try {
+      const newest = await this.#readNewest();
+      if (reader.aborted || this.#lostGeneration === undefined) return;
+      if (newest === undefined || newest.seq > this.lastSeq) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
+      this.#settle();
+    } catch (thrown) {
+      if (!reader.aborted && this.#lostGeneration !== undefined) this.#fail(A2AError.from(thrown));
+    }
   }
 
   #settle(): void {

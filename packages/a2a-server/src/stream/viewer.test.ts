@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Fact } from '@hopline/events';
+import { LogUnavailable } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
@@ -258,6 +259,28 @@ test('a task that is not folded again ends its viewers with an error, or with th
     await until(() => sent.length === 2 + expected[left].length);
     assert.deepEqual(sent.slice(2), expected[left], left);
   }
+});
+
+test('a process that cannot reach the log ends its viewers and does not show them a task without the lost part', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { server, feed, log } = await openFeed(t);
+  const sent: string[] = [];
+  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
+  for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
+  await until(() => sent.length === 2);
+  log.loseFacts(1);
+  log.reconnect();
+  await until(() => feed.generation === 1);
+  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+  // Nothing reaches the process from here on, and the lost part is folded again.
+  log.faults.loseLive = 1;
+  await store(log, { ...textFact(1_000, 'two three '), lostAfter: 1 } as never);
+  t.mock.method(log.facts, 'last', async () => {
+    throw new LogUnavailable('the log does not answer');
+  });
+  t.mock.timers.tick(REFOLD_MS_MAX);
+  await until(() => sent.length > 2);
+  assert.deepEqual(sent.slice(2), ['UNAVAILABLE']);
 });
 
 test('events that retention removed before they were read are a gap, never a hole', async t => {
