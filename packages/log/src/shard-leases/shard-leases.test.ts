@@ -4,7 +4,14 @@ import { until } from '../../../../test/kit/until.ts';
 import { LogUnavailable } from '../errors.ts';
 import type { LeaseValue } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS, LEASE_RENEWAL_MS, type LeaseOptions, ShardLeases } from './shard-leases.ts';
+import {
+  HEARTBEAT_INTERVAL_MS,
+  LEASE_MS,
+  LEASE_RENEWAL_MS,
+  type LeaseOptions,
+  RENEWALS_PER_SECOND_MAX,
+  ShardLeases,
+} from './shard-leases.ts';
 
 const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
@@ -118,10 +125,11 @@ test('the leases of more shards than one round changes are all renewed', { timeo
   await a.leases.stop();
 });
 
-test('a lease whose progress never rests is written once in three heartbeats', async t => {
+/** Counts the writes of leases during 30 times three heartbeats, in which the progress of all shards changes 300 times. */
+async function writesOfBusyShards(t: TestContext, shards: number): Promise<number> {
   const time = virtualTime(t);
   const log = createMemoryLog();
-  const starting = member(log.another(), 'a', { ...time.options, shards: () => 1 });
+  const starting = member(log.another(), 'a', { ...time.options, shards: () => shards });
   await time.advance(1_000);
   const a = await starting;
   let writes = 0;
@@ -135,13 +143,26 @@ test('a lease whose progress never rests is written once in three heartbeats', a
     },
   );
   for (let step = 1; step <= 300; step += 1) {
-    a.running.set(0, step);
+    for (const shard of a.running.keys()) a.running.set(shard, step);
     await time.advance((3 * HEARTBEAT_INTERVAL_MS) / 10);
   }
-  assert.ok(writes >= 29 && writes <= 31, `${writes}`);
   const stopping = a.leases.stop();
+  const counted = writes;
   await time.advance(1_000);
   await stopping;
+  return counted;
+}
+
+test('a lease whose progress never rests is written once in three heartbeats', async t => {
+  const writes = await writesOfBusyShards(t, 1);
+  assert.ok(writes >= 29 && writes <= 31, `${writes}`);
+});
+
+test('a process with many busy shards writes RENEWALS_PER_SECOND_MAX leases a second', async t => {
+  const seconds = (30 * 3 * HEARTBEAT_INTERVAL_MS) / 1_000;
+  const perSecond = (await writesOfBusyShards(t, 200)) / seconds;
+  // A round begins with a heartbeat, so an interval is a multiple of heartbeats.
+  assert.ok(perSecond <= RENEWALS_PER_SECOND_MAX && perSecond >= 0.8 * RENEWALS_PER_SECOND_MAX, `${perSecond}`);
 });
 
 test('the shards of a process that has left the broker are taken over when its heartbeat is late, long before it is stale', {
