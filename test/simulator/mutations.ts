@@ -178,7 +178,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a takeover that trusts the end of a dead owner': {
     themes: ['lost facts'],
-    foundBy: 905126,
+    foundBy: 920217,
     breaks: /^a viewer/,
     edits: [
       {
