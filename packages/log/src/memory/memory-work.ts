@@ -138,7 +138,8 @@ export class MemoryWork implements WorkQueue {
     const tenantSlotsMax = Math.max(1, Math.floor(slots * TENANT_SLOTS_SHARE_DEFAULT));
     const fair = new FairSlots<number | undefined>(slots, queue => (queue === undefined ? slots : tenantSlotsMax));
     while (!signal.aborted && !this.#closed.aborted) {
-      const item = this.#next(role, fair);
+      const now = Date.now();
+      const item = this.#next(role, fair, now);
       if (item) {
         const slot = fair.reserve(item.queue);
         const leaveSlot = () => {
@@ -152,20 +153,19 @@ export class MemoryWork implements WorkQueue {
         });
         running.add(job);
       } else {
-        await this.#nextChange(role, signal, running);
+        await this.#nextChange(role, signal, running, now);
       }
     }
     await Promise.all(running);
   }
 
   /** The oldest item of the queue whose turn it is, among the queues that have room. */
-  #next(role: Role, slots: FairSlots<number | undefined>): Item | undefined {
+  #next(role: Role, slots: FairSlots<number | undefined>, now: number): Item | undefined {
     const isAlive = (item: Item) => purposeOf(item.deliveries + 1, item.requeues, this.#options) !== 'dead';
     let next: Item | undefined;
     for (const item of this.#items.items) {
       if (next !== undefined && !slots.precedes(item.queue, next.queue)) continue;
-      if (item.role === role && !item.taken && item.readyAt <= Date.now() && isAlive(item) && slots.room(item.queue) > 0)
-        next = item;
+      if (item.role === role && !item.taken && item.readyAt <= now && isAlive(item) && slots.room(item.queue) > 0) next = item;
     }
     return next;
   }
@@ -206,9 +206,12 @@ export class MemoryWork implements WorkQueue {
     this.#items.changed();
   }
 
-  /** Resolves when an item is added or settled, a delayed one is due, a handler settles, or the worker stops. */
-  async #nextChange(role: Role, signal: AbortSignal, running: Set<Promise<void>>): Promise<void> {
-    const due = this.#items.items.filter(item => item.role === role && !item.taken && item.readyAt > Date.now());
+  /**
+   * Resolves when an item is added or settled, a delayed one is due, a handler settles, or the worker stops. `now`: when the items were looked
+   * at. With a later time, an item that became due in between would get no timer, and its worker would wait for something else.
+   */
+  async #nextChange(role: Role, signal: AbortSignal, running: Set<Promise<void>>, now: number): Promise<void> {
+    const due = this.#items.items.filter(item => item.role === role && !item.taken && item.readyAt > now);
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
     const unlisten = this.#items.listen(wake);
