@@ -5,6 +5,7 @@ import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { COPY_FORWARD_MARGIN, copyForwardBelow } from '../../services/relay/src/retention-sweep.ts';
+import { until } from '../kit/until.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
@@ -62,7 +63,7 @@ test('a task that waits for its client outlives a log and an index that others f
   const restore = [await asking.limitBytes('A2A_LOG', FACTS_BYTES), await asking.limitBytes('KV_hopline_tasks', INDEX_BYTES)];
   const asked = await send('deploy');
   assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-  const first = (await log.tasks.get(asked.id))!;
+  const first = await until(() => log.tasks.get(asked.id));
   const entry = async () => (await log.tasks.get(asked.id))!;
   const isSafe = async () =>
     (await entry()).value.startSeq >= copyForwardBelow(await log.facts.extent()) &&
