@@ -18,6 +18,7 @@ before(async () => {
   remote = await startRemoteAgent({ dialect: '0.3', script: answer(['ok']) });
   cluster = await Cluster.start({
     relays: 2,
+    shards: 'product',
     agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
