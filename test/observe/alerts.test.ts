@@ -62,6 +62,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     const broken = await startAgent({ dialect: '0.3', script: [{ fail: true }] });
     cluster = stack.use(
       await Cluster.start({
+        shards: 'product',
         nats,
         proxied: true,
         relays: 2,
