@@ -60,7 +60,7 @@ createServer((request, response) => {
 const START_MS_MAX = 40_000;
 const NATS_SERVER = process.env.HOPLINE_NATS_SERVER ?? 'nats-server';
 
-/** What a checkout has before its launcher starts. */
+/** The files that a checkout has before its launcher starts. */
 const PARTS = ['infra', 'services', 'package.json'];
 let made: string | undefined;
 

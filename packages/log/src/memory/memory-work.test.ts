@@ -8,7 +8,7 @@ test('an item that becomes due while its worker looks for one is taken', { timeo
   const log = createMemoryLog();
   const start = 1_790_000_000_000;
   const due = start + REDELIVERY_MS_MIN;
-  /** What the clock shows from now on: the last value stays. */
+  /** The next values of the clock; it stays at the last one. */
   let shown = [start];
   t.mock.method(Date, 'now', () => (shown.length > 1 ? shown.shift()! : shown[0]!));
   t.mock.method(Math, 'random', () => 0);
