@@ -543,7 +543,7 @@ class FaultyWork implements WorkQueue {
   }
 }
 
-const CLAIM_AFTER_MS = 100;
+const CLAIM_AFTER_MS = 400;
 const CLAIM_INTERVAL_MS = 250;
 const RENEW_MS = 60_000;
 const LOOK_MS = 500;
@@ -553,7 +553,7 @@ class Running {
   readonly #wire: Wire;
   readonly #deps: FaultyLogDeps;
   readonly #role: Role;
-  readonly #items = new Map<number, { delivery: number; state: 'unclaimed' | 'claimed' | 'lost' }>();
+  readonly #items = new Map<number, { delivery: number; takenAtMs: number; state: 'unclaimed' | 'claimed' | 'lost' }>();
   readonly #timers: NodeJS.Timeout[];
   #worker: SimulatedWorker;
   #claiming = false;
@@ -591,7 +591,8 @@ class Running {
   }
 
   add(seq: number, delivery: number): void {
-    this.#items.set(seq, { delivery, state: 'unclaimed' });
+    const { takenAtMs = performance.now() } = this.#items.get(seq) ?? {};
+    this.#items.set(seq, { delivery, takenAtMs, state: 'unclaimed' });
     void this.#claimLater();
   }
 
@@ -638,10 +639,15 @@ class Running {
     // A worker of the previous version keeps every item alive.
     if (this.#claiming || this.#deps.link.isVersionBefore) return;
     this.#claiming = true;
-    await new Promise(resolve => setTimeout(resolve, CLAIM_AFTER_MS));
+    const oldest = [...this.#items.values()].find(({ state }) => state === 'unclaimed');
+    const dueAtMs = (oldest?.takenAtMs ?? performance.now()) + CLAIM_AFTER_MS;
+    await new Promise(resolve => setTimeout(resolve, Math.max(0, dueAtMs - performance.now())));
     const { broker } = this.#deps;
     const worker = this.#worker;
-    const claimed = [...this.#items].filter(([, { state }]) => state !== 'lost');
+    const takenUntilMs = performance.now() - CLAIM_AFTER_MS;
+    const claimed = [...this.#items].filter(
+      ([, { state, takenAtMs }]) => state === 'claimed' || (state === 'unclaimed' && takenAtMs <= takenUntilMs),
+    );
     const seqs = claimed.map(([seq]) => seq);
     const entry = ++this.#entry;
     const claim = async () => broker.claim(worker, entry, seqs);

@@ -1,4 +1,5 @@
-import { type Msg, nuid } from '@nats-io/nats-core';
+import { LogDenied } from '@hopline/log';
+import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { pause, retry } from './retry.ts';
@@ -15,6 +16,9 @@ const END = 204;
 
 /** A stored message as a direct get delivers it. */
 export type StoredMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
+
+/** The newest message of a subject, from a direct get or from the leader. */
+export type NewestMessage = { seq: number; data: Uint8Array; header: MsgHdrs | undefined };
 
 type Answer = { messages: StoredMessage[]; pending: number; upTo: number } | 'too many';
 /** `one`: the first message is the whole answer. `series`: messages of one subject, of which there may be none. */
@@ -36,6 +40,8 @@ export class BatchGets {
   readonly #connection: Connection;
   readonly #inbox: string;
   readonly #open = new Map<string, OpenRequest>();
+  /** Streams that this user may not read by direct gets: its permissions are those of a version without them. */
+  readonly #denied = new Set<string>();
   #isSubscribed = false;
 
   constructor(connection: Connection) {
@@ -81,11 +87,24 @@ export class BatchGets {
     return answer === 'too many' ? undefined : answer.messages;
   }
 
-  /** The newest message of one subject, in a stream without replicas. Undefined if it has none. */
-  async last(stream: string, subject: string): Promise<StoredMessage | undefined> {
-    const get = () => this.#request(stream, { last_by_subj: subject }, 'one');
-    const answer = await retry(this.#connection, `reading ${stream}`, get);
-    return answer === 'too many' ? undefined : answer.messages[0];
+  /**
+   * The newest message of one subject, as the leader of the stream has it; null if it has none. A lagging replica may answer a direct get, so only a
+   * stream without replicas is read with one: its answer is not JSON and so costs less.
+   */
+  async newestFromLeader(stream: string, subject: string): Promise<NewestMessage | null> {
+    const connection = this.#connection;
+    const query = { last_by_subj: subject };
+    if (connection.replicas === 1 && !this.#denied.has(stream)) {
+      try {
+        const answer = await retry(connection, `reading ${stream}`, () => this.#request(stream, query, 'one'));
+        const found = answer === 'too many' ? undefined : answer.messages[0];
+        return found === undefined ? null : { seq: found.seq, data: found.data, header: found.msg.headers };
+      } catch (error) {
+        if (!(error instanceof LogDenied)) throw error;
+        this.#denied.add(stream);
+      }
+    }
+    return retry(connection, `reading ${stream}`, () => connection.jsm.streams.getMessage(stream, query));
   }
 
   /**

@@ -10,7 +10,6 @@ import {
   LaterVersion,
   type LiveRecord,
   LogConflict,
-  LogDenied,
   type LogExtent,
   MATCHES_PER_REQUEST_MAX,
   type ReadStart,
@@ -25,7 +24,7 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import type { BatchGets, StoredMessage } from './batch-get.ts';
+import type { BatchGets, NewestMessage, StoredMessage } from './batch-get.ts';
 import {
   decodeContinuesText,
   decodeFacts,
@@ -58,9 +57,6 @@ export type JetStreamFactsOptions = {
   follow: FollowOptions;
 };
 
-/** A stored message, from a direct get or from the leader. */
-type Newest = { seq: number; data: Uint8Array; header: MsgHdrs | undefined };
-
 /** Tasks that are read at once where the server answers one request with one record. */
 const READS_AT_ONCE_MAX = 8;
 
@@ -75,8 +71,6 @@ export class JetStreamFacts implements FactLog {
   readonly #follow: FollowOptions;
   /** One for each stream that was followed. */
   readonly #tails = new Map<string, TailWatch>();
-  /** False if the permissions of this user are those of a version without direct gets. */
-  #mayGetLast = true;
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;
 
@@ -255,19 +249,8 @@ export class JetStreamFacts implements FactLog {
     }
   }
 
-  /** From the leader. A lagging replica may answer a direct get, whose answer is not JSON and so costs less. */
-  async #newest(stream: string, subject: string): Promise<Newest | null> {
-    if (this.#connection.replicas === 1 && this.#mayGetLast) {
-      try {
-        const found = await this.#batchGets.last(stream, subject);
-        return found === undefined ? null : { seq: found.seq, data: found.data, header: found.msg.headers };
-      } catch (error) {
-        if (!(error instanceof LogDenied)) throw error;
-        this.#mayGetLast = false;
-      }
-    }
-    const get = () => this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject });
-    return retry(this.#connection, 'the newest record of a task', get);
+  #newest(stream: string, subject: string): Promise<NewestMessage | null> {
+    return this.#batchGets.newestFromLeader(stream, subject);
   }
 
   #next(stream: string, subject: string, from: number): Promise<StoredMsg | null> {
@@ -353,7 +336,7 @@ export class JetStreamFacts implements FactLog {
   }
 }
 
-function tailOf(newest: Newest | null, taskId: string): Tail | undefined {
+function tailOf(newest: NewestMessage | null, taskId: string): Tail | undefined {
   if (newest === null) return undefined;
   return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
 }

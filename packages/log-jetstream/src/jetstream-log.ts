@@ -108,8 +108,10 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
   const batchGets = new BatchGets(connection);
-  const bucket = <V>(name: string, isValid?: EntryCheck) =>
-    new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), readBytesMax, batchGets, isValid });
+  const bucket = <V>(name: string, isValid?: EntryCheck, isReadDirectly = false) => {
+    const reading = { readBytesMax, batchGets, isReadDirectly };
+    return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid });
+  };
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   return {
     get layouts() {
@@ -141,7 +143,7 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     presence: new NatsPresence(connection),
     leases: bucket(BUCKETS.leases),
     tasks: bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks),
-    taskLists: bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists),
+    taskLists: bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true),
     agents: bucket(BUCKETS.agents),
     messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
     contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),

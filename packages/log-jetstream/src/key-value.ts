@@ -8,9 +8,8 @@ import {
   requireKey,
   type StreamExtent,
 } from '@hopline/log';
-import type { StoredMsg } from '@nats-io/jetstream';
 import { nuid } from '@nats-io/nats-core';
-import type { BatchGets, StoredMessage } from './batch-get.ts';
+import type { BatchGets, NewestMessage, StoredMessage } from './batch-get.ts';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { EntryCheck } from './entry-checks.ts';
@@ -38,7 +37,14 @@ const NOTHING = new Uint8Array(0);
  */
 const COMPARISONS_MAX = 8;
 
-type KeyValueOptions = { bucket: string; readBytesMax: number; batchGets: BatchGets; isValid?: EntryCheck | undefined };
+/** `isReadDirectly`: the users who read single entries may use direct gets. */
+type KeyValueOptions = {
+  bucket: string;
+  readBytesMax: number;
+  batchGets: BatchGets;
+  isReadDirectly?: boolean;
+  isValid?: EntryCheck | undefined;
+};
 
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
@@ -47,6 +53,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #prefix: string;
   readonly #readBytesMax: number;
   readonly #batchGets: BatchGets;
+  readonly #isReadDirectly: boolean;
   readonly #isValid: EntryCheck;
 
   constructor(connection: Connection, publisher: Publisher, options: KeyValueOptions) {
@@ -56,12 +63,13 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     this.#prefix = `$KV.${options.bucket}.`;
     this.#readBytesMax = options.readBytesMax;
     this.#batchGets = options.batchGets;
+    this.#isReadDirectly = options.isReadDirectly ?? false;
     this.#isValid = options.isValid ?? (() => true);
   }
 
   async get(key: string): Promise<Entry<V> | undefined> {
     const newest = await this.#newest(key);
-    if (!newest || isRemoval(newest.header.get(OPERATION))) return undefined;
+    if (!newest || isRemoval(newest.header?.get(OPERATION))) return undefined;
     const value = this.#decode(newest.data, key);
     return value === undefined ? undefined : { key, value, revision: newest.seq };
   }
@@ -142,7 +150,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       if (!(error instanceof LogConflict)) throw error;
       const newest = await this.#newest(key);
       // A deleted entry, which `get` treats as absent, must not occupy its key for as long as it is stored.
-      if (!newest || (!isRemoval(newest.header.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
+      if (!newest || (!isRemoval(newest.header?.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
       return this.#write(key, encodePayload(value), newest.seq);
     }
   }
@@ -237,7 +245,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
       const newest = await this.#newest(key);
-      if (newest?.header.get(MESSAGE_ID) === id) return newest.seq;
+      if (newest?.header?.get(MESSAGE_ID) === id) return newest.seq;
       throw error;
     }
   }
@@ -248,9 +256,11 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   /** Read from the leader, because the loser of a race to create a key must see the winner's entry. */
-  async #newest(key: string): Promise<StoredMsg | null> {
+  async #newest(key: string): Promise<NewestMessage | null> {
     requireKey(key);
-    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: this.#prefix + key });
+    const subject = this.#prefix + key;
+    if (this.#isReadDirectly) return this.#batchGets.newestFromLeader(this.#stream, subject);
+    const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject });
     return retry(this.#connection, this.#stream, get);
   }
 

@@ -203,7 +203,7 @@ export const WORK_ITEMS_PER_SUBJECT_MAX = 128;
 
 export const ACK_WAIT_MS = 5_000;
 /**
- * An item whose worker dies in its first 100 to 350 ms waits this long, so that text flows again within 3 s. Longer than the 1.67 s between two
+ * An item whose worker dies in its first 400 to 650 ms waits this long, so that text flows again within 3 s. Longer than the 1.67 s between two
  * keep-alives of versions before 2026-11-24, whose items live by them.
  */
 export const UNCLAIMED_WAIT_MS = 2_000;

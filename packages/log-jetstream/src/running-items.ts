@@ -77,20 +77,21 @@ export class RunningItems {
     this.#items.delete(seq);
   }
 
-  /** The deliveries that the entry of this worker should name: at most `max`, the oldest first. */
-  claimable(max: number): Delivery[] {
+  /** The deliveries that the entry of this worker should name: items that have run for `afterMs`, at most `max`, the oldest first. */
+  claimable(afterMs: number, max: number): Delivery[] {
+    const takenUntilMs = performance.now() - afterMs;
     const deliveries: Delivery[] = [];
-    for (const { delivery, state } of this.#items.values()) {
+    for (const { delivery, state, takenAtMs } of this.#items.values()) {
       if (deliveries.length === max) break;
-      if (state !== 'lost') deliveries.push(delivery);
+      if (state === 'claimed' || (state === 'unclaimed' && takenAtMs <= takenUntilMs)) deliveries.push(delivery);
     }
     return deliveries;
   }
 
-  /** Whether an item runs that the entry of this worker does not name. */
-  hasUnclaimed(): boolean {
-    for (const { state } of this.#items.values()) if (state === 'unclaimed') return true;
-    return false;
+  /** When the oldest item was taken that the entry of this worker does not name, on the clock of `performance.now`; undefined without one. */
+  unclaimedSinceMs(): number | undefined {
+    for (const { state, takenAtMs } of this.#items.values()) if (state === 'unclaimed') return takenAtMs;
+    return undefined;
   }
 
   /** The stored entry names these deliveries. */

@@ -16,8 +16,11 @@ import {
   workersKey,
 } from './worker-entry.ts';
 
-/** An item is claimed when it has run for this long, so that short work costs no entry. */
-const CLAIM_AFTER_MS = 100;
+/**
+ * An item is claimed when it has run for this long, so that short work costs no entry and no return. With CLAIM_INTERVAL_MS less than a third of
+ * UNCLAIMED_WAIT_MS, after which an item that is not claimed takes its first keep-alive.
+ */
+const CLAIM_AFTER_MS = 400;
 /** Minimum time between two entries of a worker. */
 const CLAIM_INTERVAL_MS = 250;
 /** An entry may name an item for this long after the item has ended. */
@@ -111,8 +114,7 @@ export class WorkerPresence {
 
   /** The items that run have changed. */
   changed(): void {
-    const { running } = this.#options;
-    this.#writeWithin(running.hasUnclaimed() ? CLAIM_AFTER_MS : RELEASE_AFTER_MS);
+    this.#writeWithin(Math.max(0, this.#untilClaimMs() ?? RELEASE_AFTER_MS));
   }
 
   /** Whether a sibling has claimed a later delivery of an item. Its claim then holds, whatever this worker has claimed. */
@@ -161,6 +163,12 @@ export class WorkerPresence {
     this.#options.onAnswer(worker, isGone ? 'gone' : 'present');
   }
 
+  /** Milliseconds until the oldest item is due that is not claimed: negative if it was due before, undefined without one. */
+  #untilClaimMs(): number | undefined {
+    const sinceMs = this.#options.running.unclaimedSinceMs();
+    return sinceMs === undefined ? undefined : sinceMs + CLAIM_AFTER_MS - performance.now();
+  }
+
   #writeWithin(ms: number): void {
     if (this.#ended.aborted || !this.#isReachable || this.#writing !== undefined) return;
     const nowMs = performance.now();
@@ -174,11 +182,12 @@ export class WorkerPresence {
   #write(): void {
     this.#dueAtMs = Number.POSITIVE_INFINITY;
     const { running } = this.#options;
-    const deliveries = running.claimable(CLAIMED_ITEMS_MAX);
+    const deliveries = running.claimable(CLAIM_AFTER_MS, CLAIMED_ITEMS_MAX);
     const isOld = performance.now() - this.#writtenAtMs >= REWRITE_MS;
     if (!isOld && this.#revision !== undefined && sameDeliveries(deliveries, this.#stored)) {
       running.claimed(deliveries);
-      this.#writeWithin(running.hasUnclaimed() ? RETRY_MS : REWRITE_MS);
+      const dueMs = this.#untilClaimMs() ?? REWRITE_MS;
+      this.#writeWithin(dueMs > 0 ? dueMs : RETRY_MS);
       return;
     }
     this.#writing = this.#store(deliveries).then(waitMs => {

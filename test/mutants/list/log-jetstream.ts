@@ -41,7 +41,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/key-value.ts',
-        from: 'if (newest?.header.get(MESSAGE_ID) === id) return newest.seq;',
+        from: 'if (newest?.header?.get(MESSAGE_ID) === id) return newest.seq;',
         to: 'void newest;',
       },
     ],
