@@ -8,7 +8,7 @@ import type { AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { CALL, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
-import { newestOfTurn, WATCH_AFTER_MS } from './task-watch.ts';
+import { WATCH_AFTER_MS } from './task-watch.ts';
 
 test('an agent that throws fails its turn, and the text of its error is not shown', async () => {
   for (const agent of [
@@ -501,8 +501,4 @@ test('work whose turn is missing from a stale read waits for that turn instead o
   task.log.facts.last = async () => stale;
   const outcome = await run(task, scripted([text('done'), done]), task.job(1, { turn: 2, item: 2 }));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
-
-  const never = task.job(1, { turn: 3 });
-  await assert.rejects(newestOfTurn(task.log, never, new AbortController().signal, 20), /the log does not contain the turn/);
-  await assert.rejects(newestOfTurn(task.log, never, AbortSignal.timeout(20)), Requeued);
 });

@@ -1,14 +1,14 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
 import { foldedOrdinal, type TaskAggregate } from '@hopline/events';
-import { type Job, NO_LONGER_NEEDED, Requeued, Superseded } from '@hopline/log';
+import { type Job, NO_LONGER_NEEDED, newestOfTurn, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
 import { readRemoteRuns } from './remote-runs-of-turn.ts';
 import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run-attempt.ts';
-import { newestOfTurn, overBecause, watchTask } from './task-watch.ts';
+import { overBecause, watchTask } from './task-watch.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
 /** Dependencies of `runTurn`; those of an attempt are shared by all turns. */
@@ -34,7 +34,7 @@ function hasWritten(aggregate: TaskAggregate, { work: { call }, item, attempt }:
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
   const { work, attempt } = job;
-  const newest = await newestOfTurn(log, job, deps.signal);
+  const newest = await newestOfTurn(log.facts, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) {

@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import { isSameItem, type TaskAggregate } from '@hopline/events';
-import { type Job, type Log, Requeued, type StoredFacts, sleepUnlessAborted } from '@hopline/log';
+import { type Job, type Log, sleepUnlessAborted } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { TASK_ENDED } from './agent.ts';
 
@@ -23,33 +23,6 @@ export function overBecause(aggregate: TaskAggregate, { work, item, attempt }: R
   if (producer === undefined) return undefined;
   if (!isSameItem(producer, { item })) return 'other item';
   return producer.attempt > attempt ? 'superseded' : undefined;
-}
-
-/** How long a log that lags behind the stored work may take to show the turn of an item, in milliseconds. Longer than an election. */
-const TURN_SHOWN_MS_MAX = 10_000;
-
-/**
- * The newest record of the task once the log shows the turn of the work. A stale read shows the previous turn, whose end would settle the
- * item without a run. Rejects when the item must be delivered again.
- */
-export async function newestOfTurn(
-  log: Log,
-  { work: { taskId, turn }, newest: known }: Pick<Job, 'work' | 'newest'>,
-  signal: AbortSignal,
-  waitMs = TURN_SHOWN_MS_MAX,
-): Promise<StoredFacts> {
-  const newest = known ?? (await log.facts.last(taskId));
-  if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
-  // If the log has lost the task, a relay soon stores it again.
-  for await (const stored of await log.facts.follow(taskId, newest?.seq ?? 0, ended)) {
-    if (stored.record.aggregate.turn >= turn) return stored;
-  }
-  const missing =
-    newest === undefined
-      ? 'the log does not contain the task of this work item'
-      : 'the log does not contain the turn of this work item';
-  throw signal.aborted ? new Requeued('shutdown') : new Error(missing);
 }
 
 /**

@@ -1,4 +1,5 @@
 export { backoffMs, sleepUnlessAborted } from './backoff.ts';
+export { BoundedMap } from './bounded-map.ts';
 export { COALESCE_SETTINGS, coalesceSettingsOf } from './coalesce-settings.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
@@ -73,7 +74,7 @@ export {
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
-export { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
+export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,

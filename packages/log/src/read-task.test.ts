@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { CopiedFacts, Fact } from '@hopline/events';
+import { Requeued } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
-import { followTask, fromStart, readTask, startSeqOf } from './read-task.ts';
-import { factRecord } from './records.test-kit.ts';
+import { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
+import { factRecord, workItem } from './records.test-kit.ts';
 
 const plain = (seq: number, generation: number): StoredFacts => ({ seq, record: factRecord('t', generation, 1) });
 const factsOf = (...generations: number[]): Fact[] => generations.flatMap(one => factRecord('t', one, 1).facts);
@@ -139,4 +140,40 @@ test('a reader of a new task that stops ends the follower; a follower that fails
   const records = (await followTask(failing, newest, new AbortController().signal))[Symbol.asyncIterator]();
   assert.equal((await records.next()).done, false);
   await assert.rejects(records.next(), /away/);
+});
+
+/** A record of the given turn of task `t`. */
+function recordOfTurn(generation: number, turn: number) {
+  const record = factRecord('t', generation);
+  return { ...record, aggregate: { ...record.aggregate, turn } };
+}
+
+const job = (turn: number) => ({ work: { ...workItem('t'), turn } });
+const never = () => new AbortController().signal;
+
+test('work waits for a task that the log has lost, and for the turn that a stale read does not show', async () => {
+  const { facts } = createMemoryLog();
+  const first = newestOfTurn(facts, job(1), never());
+  const { seq } = await facts.append(recordOfTurn(1, 1), { expected: 0, id: '1' });
+  assert.equal((await first).seq, seq);
+  const second = newestOfTurn(facts, job(2), never());
+  const middle = await facts.append(recordOfTurn(2, 1), { expected: seq, id: '2' });
+  const last = await facts.append(recordOfTurn(3, 2), { expected: middle.seq, id: '3' });
+  assert.equal((await second).seq, last.seq);
+});
+
+test('the newest record that the requester of the work knew needs no read, unless it is of an earlier turn', async () => {
+  const { facts } = createMemoryLog();
+  const known = { seq: 7, record: recordOfTurn(1, 1) };
+  assert.equal(await newestOfTurn(facts, { ...job(1), newest: known }, never()), known);
+  const stored = await facts.append(recordOfTurn(2, 2), { expected: 0, id: '2' });
+  assert.equal((await newestOfTurn(facts, { ...job(2), newest: { seq: 0, record: known.record } }, never())).seq, stored.seq);
+});
+
+test('work whose turn is not shown in time is delivered again, and at a shutdown it is requeued', async () => {
+  const { facts } = createMemoryLog();
+  await assert.rejects(newestOfTurn(facts, job(1), never(), 20), /the log does not contain the task of this work item/);
+  await facts.append(recordOfTurn(1, 1), { expected: 0, id: '1' });
+  await assert.rejects(newestOfTurn(facts, job(2), never(), 20), /the log does not contain the turn of this work item/);
+  await assert.rejects(newestOfTurn(facts, job(2), AbortSignal.timeout(20)), Requeued);
 });

@@ -1,6 +1,13 @@
 import { type CopiedFacts, isVisible } from '@hopline/events';
-import { NO_LONGER_NEEDED } from './errors.ts';
+import { NO_LONGER_NEEDED, Requeued } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
+import type { Job } from './work-queue.ts';
+
+/**
+ * How long the log may take to show the turn of a stored work item, in milliseconds. Longer than an election, and than a relay takes to notice that
+ * the log has lost the task (5 s) and to fold its inputs again.
+ */
+const TURN_SHOWN_MS_MAX = 20_000;
 
 /**
  * Log sequence of the record with which the task begins, as `stored` names it. Use the newest record, because only that one names the
@@ -8,6 +15,27 @@ import type { FactLog, StoredFacts } from './fact-log.ts';
  */
 export function startSeqOf({ seq, record }: StoredFacts): number {
   return record.startSeq || seq;
+}
+
+/**
+ * The newest record of a task once the log shows the turn of the work item. A stale read shows the previous turn, whose end would settle the item
+ * without a run; and without the wait for a task that the log has lost, all attempts of the item would end before a relay stores it again. Rejects
+ * when the item must be delivered again: with Requeued when `signal` aborts, and with an error when the log does not show the turn in time.
+ */
+export async function newestOfTurn(
+  facts: FactLog,
+  { work: { taskId, turn }, newest: known }: Pick<Job, 'work' | 'newest'>,
+  signal: AbortSignal,
+  waitMs = TURN_SHOWN_MS_MAX,
+): Promise<StoredFacts> {
+  const newest = known ?? (await facts.last(taskId));
+  if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  for await (const stored of await facts.follow(taskId, newest?.seq ?? 0, ended)) {
+    if (stored.record.aggregate.turn >= turn) return stored;
+  }
+  if (signal.aborted) throw new Requeued('shutdown');
+  throw new Error(`the log does not contain the ${newest === undefined ? 'task' : 'turn'} of this work item`);
 }
 
 /** Reads all stored records of the task with the given newest record, each fact once. */

@@ -10,6 +10,7 @@ import {
   type LiveAgents,
   type Log,
   NO_LONGER_NEEDED,
+  newestOfTurn,
   type QueueWaits,
   Requeued,
   type StoredFacts,
@@ -44,9 +45,6 @@ import type { Planner } from './planner.ts';
 import type { ConductingContext, TurnContext, TurnRunner } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
-/** How long an attempt waits for a task that the log has lost, in milliseconds. A relay notices the loss within 5 s, and then folds the inputs again. */
-const TASK_SHOWN_MS_MAX = 20_000;
-
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
@@ -66,7 +64,7 @@ export type SuperviseDeps = {
   agentWaitMs?: number;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
   pace?: TextPace;
-  /** Interval of the check for lost inputs, milliseconds; default LOST_INPUTS_CHECK_MS. */
+  /** Interval of the check for lost inputs, in milliseconds; default LOST_INPUTS_CHECK_MS. */
   lostInputsCheckMs?: number;
   /** Interval in milliseconds at which the work items of silent calls are checked; default LOST_ITEMS_CHECK_MS. */
   lostItemsCheckMs?: number;
@@ -126,7 +124,7 @@ type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (erro
 async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail }: RunningTurn): Promise<void> {
   const { log } = deps;
   const { work } = job;
-  const newest = job.newest ?? (await newestOf(log, work.taskId, signal));
+  const newest = await newestOfTurn(log.facts, job, signal);
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
@@ -152,8 +150,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     if (waits.open.size > 0) waits.settle();
     hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
     if (isOver(view, job)) return;
-    // A stale read may end before the turn of this work.
-    if (record.seq < newest.seq || record.record.aggregate.turn < work.turn) continue;
+    if (record.seq < newest.seq) continue;
     requireNewest(record.record.aggregate, job);
     if (turn === undefined && hasWritten(record.record.aggregate, job)) throw new Superseded();
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
@@ -168,15 +165,6 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     await writer.flush();
   }
   throw new Error('supervision was interrupted');
-}
-
-/** If the log has lost the task, a relay soon stores it again: without the wait, all attempts of the item would end before. */
-async function newestOf({ facts }: Log, taskId: string, signal: AbortSignal): Promise<StoredFacts> {
-  const newest = await facts.last(taskId);
-  if (newest !== undefined) return newest;
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(TASK_SHOWN_MS_MAX)]);
-  for await (const stored of await facts.follow(taskId, 0, ended)) return stored;
-  throw new Error('the log does not contain the task of this work item');
 }
 
 function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: number): Hop {

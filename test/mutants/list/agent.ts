@@ -60,17 +60,6 @@ export const AGENT_MUTANTS: readonly Mutant[] = [
     tests: [LIFE_TEST, TURN_TEST],
   },
   {
-    name: 'a work item is run with the log of the turn before',
-    edits: [
-      {
-        file: WATCH,
-        from: 'if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;',
-        to: 'if (newest !== undefined) return newest;',
-      },
-    ],
-    tests: [LIFE_TEST, TURN_TEST],
-  },
-  {
     name: 'a tool call stays open when its turn ends',
     edits: [
       { file: INPUTS, from: 'for (const callId of this.#tools.keys()) this.#endTool(callId, outcome);', to: 'void outcome;' },

@@ -206,4 +206,15 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/log/src/queue-waits.test.ts'],
   },
+  {
+    name: 'a work item is run with the log of the turn before',
+    edits: [
+      {
+        file: 'packages/log/src/read-task.ts',
+        from: 'if (newest !== undefined && newest.record.aggregate.turn >= turn) return newest;',
+        to: 'if (newest !== undefined) return newest;',
+      },
+    ],
+    tests: ['packages/log/src/read-task.test.ts'],
+  },
 ];
