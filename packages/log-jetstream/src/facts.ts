@@ -24,7 +24,6 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg, MsgHdrs } from '@nats-io/nats-core';
-import type { BatchGets, NewestMessage, StoredMessage } from './batch-get.ts';
 import {
   decodeContinuesText,
   decodeFacts,
@@ -36,6 +35,7 @@ import {
   MESSAGE_ID,
 } from './codec.ts';
 import type { Connection } from './connection.ts';
+import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
 import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
@@ -53,7 +53,7 @@ const TRACE_BYTES = 148;
 export type JetStreamFactsOptions = {
   isCompact: boolean;
   readBytesMax: number;
-  batchGets: BatchGets;
+  directGets: DirectGets;
   follow: FollowOptions;
 };
 
@@ -64,7 +64,7 @@ export class JetStreamFacts implements FactLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #isCompact: boolean;
-  readonly #batchGets: BatchGets;
+  readonly #directGets: DirectGets;
   readonly #subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #looks: RecordLooks;
@@ -78,9 +78,9 @@ export class JetStreamFacts implements FactLog {
     this.#connection = connection;
     this.#publisher = publisher;
     this.#isCompact = options.isCompact;
-    this.#batchGets = options.batchGets;
+    this.#directGets = options.directGets;
     this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
-    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, batchGets: options.batchGets });
+    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, directGets: options.directGets });
     this.#looks = new RecordLooks({
       newest: taskIds => this.#idsOfNewest(taskIds),
       isLost: ({ seq, id }) => this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id),
@@ -151,7 +151,7 @@ export class JetStreamFacts implements FactLog {
     const read = async (stream: string, ids: readonly string[]) => {
       for (let at = 0; at < ids.length; at += MATCHES_PER_REQUEST_MAX) {
         const some = ids.slice(at, at + MATCHES_PER_REQUEST_MAX);
-        const newest = await this.#batchGets.newest(
+        const newest = await this.#directGets.newest(
           stream,
           filter,
           some.map(taskId => this.#subjects.ofFacts(taskId)),
@@ -250,7 +250,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   #newest(stream: string, subject: string): Promise<NewestMessage | null> {
-    return this.#batchGets.newestFromLeader(stream, subject);
+    return this.#directGets.newestFromLeader(stream, subject);
   }
 
   #next(stream: string, subject: string, from: number): Promise<StoredMsg | null> {

@@ -1,6 +1,6 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
-import { type BatchGets, LAG_RETRY_MS, type StoredMessage } from './batch-get.ts';
 import type { Connection } from './connection.ts';
+import { type DirectGets, LAG_RETRY_MS, type StoredMessage } from './direct-gets.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
 import { pause } from './retry.ts';
@@ -35,8 +35,8 @@ const EMPTY_PAGES_MAX = 5;
 /** The messages to read: those of a subject in a stream, up to a sequence. */
 type Range = { stream: string; subject: string; tail: number };
 
-/** `batchGets`: absent for streams whose readers use consumers. */
-export type HistoryOptions = { bytesMax: number; batchGets?: BatchGets };
+/** `directGets`: absent for streams whose readers use consumers. */
+export type HistoryOptions = { bytesMax: number; directGets?: DirectGets };
 
 /** A pull in progress. `ended` resolves after its last delivery. */
 type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
@@ -46,14 +46,14 @@ export class HistoryReader {
   readonly #bytesMax: number;
   readonly #slots = new PartySlots(PAGES_AT_ONCE_MAX, PARTY_PAGES_SHARE);
   readonly #turns = new LoopTurns();
-  readonly #batchGets: BatchGets | undefined;
+  readonly #directGets: DirectGets | undefined;
   /** The user lacks the permission for direct gets: the server's configuration is older than this version. */
   #isDirectDenied = false;
 
-  constructor(connection: Connection, { bytesMax, batchGets }: HistoryOptions) {
+  constructor(connection: Connection, { bytesMax, directGets }: HistoryOptions) {
     this.#connection = connection;
     this.#bytesMax = bytesMax;
-    this.#batchGets = batchGets;
+    this.#directGets = directGets;
   }
 
   /**
@@ -168,11 +168,11 @@ export class HistoryReader {
     subject: string,
     from: number,
   ): Promise<{ messages: HistoryMessage[]; isLast: boolean } | undefined> {
-    const batchGets = this.#batchGets;
-    if (batchGets === undefined || !batchGets.isSupported || this.#isDirectDenied) return undefined;
+    const directGets = this.#directGets;
+    if (directGets === undefined || !directGets.hasBatches || this.#isDirectDenied) return undefined;
     const request = { subject, from, recordsMax: PAGE_RECORDS, bytesMax: this.#bytesMax };
     try {
-      const { messages, isLast } = await batchGets.following(stream, request);
+      const { messages, isLast } = await directGets.following(stream, request);
       return { messages: messages.map(historyMessageOf), isLast };
     } catch (error) {
       if (!(error instanceof LogDenied)) throw error;

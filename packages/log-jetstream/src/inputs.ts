@@ -27,7 +27,7 @@ export class JetStreamInputs implements InputLog {
   readonly #writer: Writer | undefined;
   readonly #readBytesMax: number;
   readonly #history: HistoryReader;
-  /** One for each stream of which shards were read. */
+  /** One for each stream whose shards were read. */
   readonly #readers = new Map<string, ShardReaders>();
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {

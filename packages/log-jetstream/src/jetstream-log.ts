@@ -10,9 +10,9 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
-import { BatchGets } from './batch-get.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
+import { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
 import { JetStreamInputs } from './inputs.ts';
@@ -107,9 +107,9 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
-  const batchGets = new BatchGets(connection);
+  const directGets = new DirectGets(connection);
   const bucket = <V>(name: string, isValid?: EntryCheck, isReadDirectly = false) => {
-    const reading = { readBytesMax, batchGets, isReadDirectly };
+    const reading = { readBytesMax, directGets, isReadDirectly };
     return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid });
   };
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
@@ -125,7 +125,7 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
       readBytesMax,
       writer: options.user && writerOfUser(options.user),
     }),
-    facts: new JetStreamFacts(connection, publisher, { isCompact, readBytesMax, batchGets, follow }),
+    facts: new JetStreamFacts(connection, publisher, { isCompact, readBytesMax, directGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       workers: bucket(BUCKETS.requeues),

@@ -9,9 +9,9 @@ import {
   type StreamExtent,
 } from '@hopline/log';
 import { nuid } from '@nats-io/nats-core';
-import type { BatchGets, NewestMessage, StoredMessage } from './batch-get.ts';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
+import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
 import type { EntryCheck } from './entry-checks.ts';
 import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
@@ -32,8 +32,8 @@ const NOTHING = new Uint8Array(0);
 /**
  * A watch is ready when it has yielded the newest revision that the bucket had afterwards. The server's count of pending messages does not
  * show that: a key that is overwritten while the consumer starts is counted wrongly (seen on 2.15.2), and a lagging replica counts only its
- * own messages. If writes never pause, the comparison is repeated up to this number; a key that is still missing was overwritten before it
- * was read, every time.
+ * own messages. If writes never pause, the comparison is made at most this many times; a key that is still missing then was overwritten
+ * each time before it was read.
  */
 const COMPARISONS_MAX = 8;
 
@@ -41,7 +41,7 @@ const COMPARISONS_MAX = 8;
 type KeyValueOptions = {
   bucket: string;
   readBytesMax: number;
-  batchGets: BatchGets;
+  directGets: DirectGets;
   isReadDirectly?: boolean;
   isValid?: EntryCheck | undefined;
 };
@@ -52,7 +52,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #stream: string;
   readonly #prefix: string;
   readonly #readBytesMax: number;
-  readonly #batchGets: BatchGets;
+  readonly #directGets: DirectGets;
   readonly #isReadDirectly: boolean;
   readonly #isValid: EntryCheck;
 
@@ -62,7 +62,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     this.#stream = `KV_${options.bucket}`;
     this.#prefix = `$KV.${options.bucket}.`;
     this.#readBytesMax = options.readBytesMax;
-    this.#batchGets = options.batchGets;
+    this.#directGets = options.directGets;
     this.#isReadDirectly = options.isReadDirectly ?? false;
     this.#isValid = options.isValid ?? (() => true);
   }
@@ -105,11 +105,11 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     return entries;
   }
 
-  /** Asks in halves for what does not fit one request. Undefined if the server does not answer for one subject either. */
+  /** Splits filters that match too many entries for one request into halves. Undefined if the server does not answer for one subject either. */
   async #newestOf(subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
-    const all = await this.#batchGets.newest(this.#stream, `${this.#prefix}>`, subjects);
-    if (all !== undefined || !this.#batchGets.isSupported || subjects.length < 2) return all;
-    // A row for each shard of ended tasks need not make a thousand open tasks too many for one request.
+    const all = await this.#directGets.newest(this.#stream, `${this.#prefix}>`, subjects);
+    if (all !== undefined || !this.#directGets.hasBatches || subjects.length < 2) return all;
+    // The rows of ended tasks, one for each shard, and a thousand open tasks may together be too many for one request.
     const middle = Math.ceil(subjects.length / 2);
     const [first, second] = await Promise.all([
       this.#newestOf(subjects.slice(0, middle)),
@@ -259,7 +259,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   async #newest(key: string): Promise<NewestMessage | null> {
     requireKey(key);
     const subject = this.#prefix + key;
-    if (this.#isReadDirectly) return this.#batchGets.newestFromLeader(this.#stream, subject);
+    if (this.#isReadDirectly) return this.#directGets.newestFromLeader(this.#stream, subject);
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject });
     return retry(this.#connection, this.#stream, get);
   }

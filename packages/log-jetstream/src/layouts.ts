@@ -37,7 +37,7 @@ export function descriptionOf({ list: [first, ...later] }: Layouts): string {
   return `hopline format=${FORMAT} shards=${shards}${groups === 1 ? '' : ` groups=${groups}`}${added === '' ? '' : ` layouts=${added}`}`;
 }
 
-/** The description without the layouts behind the first one: the part that never changes, and the description of the other streams and buckets. */
+/** The description without the layouts after the first one: the part that never changes, and the description of the other streams and buckets. */
 export function firstLayoutIn(description: string): string {
   return description.replace(/ layouts=\S*$/, '');
 }
@@ -66,7 +66,7 @@ export function factsSubjects(names: LogNames, layouts: Layouts, group: number):
   return subjects.map(subject => names.subject(subject));
 }
 
-/** Until when the layouts that were read at `readAtMs` are all that a new task can be in, epoch milliseconds. */
+/** Epoch milliseconds until which a new task can only be in a layout that was read at `readAtMs`. */
 export function knownUntil(readAtMs: number, { aheadMs }: LayoutTimes): number {
   return readAtMs + aheadMs * KNOWN_SHARE;
 }
@@ -74,7 +74,7 @@ export function knownUntil(readAtMs: number, { aheadMs }: LayoutTimes): number {
 export type WatchLayoutsOptions = {
   times: LayoutTimes;
   onAdded: (layouts: Layouts) => void;
-  /** The layouts behind the first one that the log should have, and whether this process is the one that adds those that are missing. */
+  /** The layouts after the first one that the log should have, and whether this process adds the missing ones. */
   wanted?: readonly LayoutSize[];
   isAdder?: () => boolean;
 };
@@ -146,7 +146,7 @@ export function layoutSizesOf(setting: string): LayoutSize[] {
   });
 }
 
-/** Throws LogMismatch if the log has other layouts behind the first one than those that are wanted. It may have fewer or more. */
+/** Throws LogMismatch if the layouts of the log after the first one contradict those that are wanted. It may have fewer or more. */
 export function requireWanted({ list }: Layouts, wanted: readonly LayoutSize[]): void {
   const sizeOf = ({ shards, groups }: LayoutSize) => `${shards}/${groups}`;
   const stored = list.slice(1).map(sizeOf);

@@ -53,9 +53,9 @@ async function moveOne(connection: Connection): Promise<void> {
 }
 
 /**
- * The next move towards an even spread: undefined when no node leads two streams more than another one that could take one. `mayMove`: the
- * streams that may move; the others only count. A move may free a node for another one: its last step comes first, so that no node ever leads more
- * than before.
+ * The next move towards an even spread. Undefined when no node leads two streams more than a node that could take one of them. `mayMove`: the streams
+ * that may move; the others only count. If a stream can move only after another one has made room for it, that other move comes first, so that no
+ * node ever leads more than before.
  */
 export function nextMove(
   streams: readonly PlacedStream[],

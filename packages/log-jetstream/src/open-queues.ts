@@ -116,7 +116,7 @@ export class QueueReports {
     connection.closed.addEventListener('abort', () => this.#clear(), { once: true });
   }
 
-  /** A worker that starts between two items must receive one for the second, so a message that is too early is sent later. */
+  /** A worker that starts between two items must receive a message for the second item, so a message that is too early is sent later. */
   report(role: Role, queue: Queue): void {
     const key = `${role} ${queue}`;
     const nowMs = performance.now();

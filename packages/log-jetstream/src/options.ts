@@ -24,7 +24,7 @@ export type JetStreamLogOptions = {
    * that such a version created: a stream remembers it, and new streams have it. Requires nats-server 2.10. Default false.
    */
   compactsRecords?: boolean;
-  /** Layouts behind the first one, which the process adds in order while `isAdder` returns true. Absent: it only takes those that others add. */
+  /** Layouts after the first one, which the process adds in order while `isAdder` returns true. Absent: it only takes those that others add. */
   addsLayouts?: { wanted: readonly LayoutSize[]; isAdder: () => boolean };
   /** Default LAYOUT_TIMES. */
   layoutTimes?: LayoutTimes;
@@ -169,8 +169,8 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short. Longer than an election and a publish timeout; a record
- * that is still stored twice changes nothing, because its ordinals are folded once.
+ * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short, but longer than an election and a publish timeout. A record
+ * that is stored twice nevertheless changes nothing, because its ordinals are folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
 /** The same for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */

@@ -1,11 +1,13 @@
 import { type Owner, type Role, tenantQueueOf, workFilter, workSubject } from '@hopline/events';
-import { LogDenied } from '@hopline/log';
+import { BoundedMap, LogDenied } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { consumerName, type Queue } from './names.ts';
 import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
 
-/** All that this process asks about the items of one queue shares an answer of at most this age. Shorter than the wait before the first question. */
+/**
+ * All questions of this process about the items of one queue share an answer of at most this age. Shorter than the wait before the first question.
+ */
 const QUEUE_READ_MS = 500;
 /** Items whose positions are remembered. The oldest one is dropped first. */
 const POSITIONS_MAX = 20_000;
@@ -15,14 +17,14 @@ const READINGS_MAX = 4_096;
 type Reading = { takenSeq: number; pending: number; lastSeq: number };
 
 /**
- * Estimates how many items wait before one. The queue states how many wait in all, and the sequence of the item where among them it is. Items of
- * other queues are between them, so the estimate assumes that they are spread evenly.
+ * Estimates how many items wait before one. The queue states how many items wait in all, and the sequence of the item shows its place among them.
+ * Items of other queues are between them, so the estimate assumes that they are spread evenly.
  */
 export class QueuePlaces {
   readonly #connection: Connection;
-  readonly #readings = new Map<string, { reading: Promise<Reading>; readAtMs: number; seq: number }>();
+  readonly #readings = new BoundedMap<string, { reading: Promise<Reading>; readAtMs: number; seq: number }>(READINGS_MAX);
   /** Stream sequences of items, by subject. */
-  readonly #positions = new Map<string, number>();
+  readonly #positions = new BoundedMap<string, number>(POSITIONS_MAX);
   /** The login lacks the permission, which only a later connection may have. */
   #isDenied = false;
 
@@ -38,7 +40,7 @@ export class QueuePlaces {
     if (this.#isDenied) return undefined;
     try {
       const reading = await this.#recent(role, tenantQueueOf(owner));
-      // Without the item's position, because most items are taken at once.
+      // The item's position is not read here, because most items are taken at once.
       if (reading.pending === 0) return undefined;
       const seq = await this.#positionOf(this.#connection.names.subject(workSubject(role, taskId, owner)), reading.takenSeq);
       if (seq === undefined) return undefined;
@@ -59,9 +61,7 @@ export class QueuePlaces {
     if (recent !== undefined && nowMs - recent.readAtMs < QUEUE_READ_MS && recent.seq >= seq) return recent.reading;
     const reading = this.#read(role, queue);
     reading.catch(() => this.#readings.delete(key));
-    this.#readings.delete(key);
     this.#readings.set(key, { reading, readAtMs: nowMs, seq: Math.max(seq, recent?.seq ?? 0) });
-    if (this.#readings.size > READINGS_MAX) this.#readings.delete(this.#readings.keys().next().value!);
     return reading;
   }
 
@@ -87,16 +87,11 @@ export class QueuePlaces {
     if (seq === undefined) {
       const { jsm, names } = this.#connection;
       seq = (await jsm.streams.getMessage(names.workStream, { last_by_subj: subject }))?.seq ?? 0;
-      if (seq > takenSeq) this.#remember(subject, seq);
+      if (seq > takenSeq) this.#positions.set(subject, seq);
     }
     if (seq > takenSeq) return seq;
     this.#positions.delete(subject);
     return undefined;
-  }
-
-  #remember(subject: string, seq: number): void {
-    this.#positions.set(subject, seq);
-    if (this.#positions.size > POSITIONS_MAX) this.#positions.delete(this.#positions.keys().next().value!);
   }
 }
 

@@ -6,14 +6,17 @@ import { readOrdered } from './ordered-reader.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
-/** Shards that become free within this time get one consumer. */
+/** Milliseconds in which shards without a consumer are gathered, so that they share one. */
 const GATHER_MS = 10;
 /** Time between two looks for consumers that can be joined. */
 const JOIN_MS = 500;
 /** Pause after the loss of a consumer that has delivered nothing. */
 const LOSS_MS_BASE = 50;
 const LOSS_MS_MAX = 2_000;
-/** Sequences between the positions of shards that share a consumer at its start: those that are ahead receive that many messages again, and skip them. */
+/**
+ * Longest distance, in sequences, between shards when they begin to share a consumer. Shards that are ahead receive the messages in between again,
+ * and skip them.
+ */
 const DISTANCE_MAX = 4_096;
 
 export type ShardReadersOptions = { stream: string; bytesMax: number };
@@ -26,7 +29,7 @@ export type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number; 
 
 /**
  * Reads the shards of one stream of inputs. Shards that have reached the end of the stream share a consumer: for each message nats-server scans all
- * messages between it and the one before of the same consumer, so with one consumer for each of 256 shards a message cost 211 µs of CPU, and with
+ * messages between it and the previous one of the same consumer, so with one consumer for each of 256 shards a message cost 211 µs of CPU, and with
  * one for all 70 (ADR 150). A shard that is far behind or slow has a consumer of its own until it has caught up.
  */
 export class ShardReaders {
@@ -118,7 +121,7 @@ export class ShardReaders {
       },
       error => {
         const left = over();
-        // Each shard then has a consumer with one subject, as in the version before.
+        // Each shard then has a consumer with one subject, as in the previous version.
         if (error instanceof LogDenied && left.length > 1) {
           this.#isDenied = true;
           this.#gather();
@@ -312,8 +315,8 @@ class SharedReading {
   }
 
   /**
-   * The consumer is lost. Its shards continue behind what they have received: if a crash of NATS has removed the end of the stream, later messages
-   * may have sequences up to which this consumer has looked.
+   * The consumer is lost. Its shards continue after the messages that they have received: if a crash of NATS has removed the end of the stream, later
+   * messages may have sequences up to which this consumer has looked.
    */
   lose(): OpenShard[] {
     const left = this.leave();

@@ -118,7 +118,7 @@ async function layoutsOf(connection: Connection, { creates, ...set }: StreamsOpt
 /** The layouts in the description of an existing stream; one of another format is reported by `requireMatch`. */
 async function storedLayouts(connection: Connection, creates: boolean, timeoutMs: number): Promise<Layouts | undefined> {
   const { inputsStreams, factsStreams, workStream } = connection.names;
-  // The first one decides. The others have copies, in case that it is missing.
+  // The first one decides. The others have copies, in case it is missing.
   const firsts = [inputsStreams[0]!, factsStreams[0]!, workStream];
   const found = creates
     ? await Promise.all(firsts.map(name => findStream(connection, name, timeoutMs)))

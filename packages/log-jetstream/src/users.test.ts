@@ -27,7 +27,7 @@ function delivered(user: LogUser): string[] {
   });
 }
 
-test('agents and the supervisor cannot have messages delivered that they can write, because NATS delivers to any subject that a request names', () => {
+test('agents and the supervisor cannot request the delivery of messages that they can write, because NATS delivers to any subject that a request names', () => {
   for (const user of ['supervisor', 'agent.guide', ANY_AGENT] as const) {
     const written = permissionsOf(user, names).publish.filter(subject => /^(?:a2a|\$KV)\./.test(subject));
     for (const filter of delivered(user)) assert.ok(!written.some(subject => overlaps(subject, filter)), `${user}: ${filter}`);

@@ -1,5 +1,5 @@
 import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } from '@hopline/events';
-import { LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
+import { BoundedMap, LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
@@ -22,7 +22,7 @@ export class WorkRoom {
   readonly #roleItemsMax: number;
   readonly #tenantItemsMax: number;
   /** One reading for each role that this process serves, and one for each tenant of that role. */
-  readonly #readings = new Map<string, Reading>();
+  readonly #readings = new BoundedMap<string, Reading>(READINGS_MAX);
 
   constructor(connection: Connection, { roleItemsMax, tenantItemsMax }: { roleItemsMax: number; tenantItemsMax: number }) {
     this.#connection = connection;
@@ -43,9 +43,7 @@ export class WorkRoom {
     const reading = this.#readings.get(key);
     if (reading !== undefined && nowMs - reading.readAtMs < ROOM_READ_MS) return reading.problem;
     const problem = this.#connection.connected ? read().catch(() => undefined) : Promise.resolve(undefined);
-    this.#readings.delete(key);
     this.#readings.set(key, { problem, readAtMs: nowMs });
-    if (this.#readings.size > READINGS_MAX) this.#readings.delete(this.#readings.keys().next().value!);
     return problem;
   }
 

@@ -105,7 +105,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     name: 'a direct get with a lost message counts as whole',
     edits: [
       {
-        file: 'packages/log-jetstream/src/batch-get.ts',
+        file: 'packages/log-jetstream/src/direct-gets.ts',
         from: "const isNamed = open.asked !== 'one' && ",
         to: 'const isNamed = open.timer === undefined && ',
       },
@@ -117,7 +117,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     name: 'the answer of a replica that is behind is believed',
     edits: [
       {
-        file: 'packages/log-jetstream/src/batch-get.ts',
+        file: 'packages/log-jetstream/src/direct-gets.ts',
         from: "while (answer !== 'too many' && answer.upTo < leaderSeq) {",
         to: "while (answer !== 'too many' && answer.upTo < 0) {",
       },

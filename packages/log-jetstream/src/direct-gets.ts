@@ -33,10 +33,11 @@ type OpenRequest = {
 };
 
 /**
- * The newest messages of many subjects, or the messages of one, from one request to the server and without a consumer (ADR-31 of NATS; more than
- * one message from servers since 2.11). Any replica may answer, so what `newest` answers in a replicated stream counts only if it is as new as the leader was at the call.
+ * Reads stored messages with one request and without a consumer (direct gets, ADR-31 of NATS): the newest one of a subject, and from servers since
+ * 2.11 the newest ones of many subjects, or a series of one. Any replica may answer, so `newest` asks a replicated stream again until the answer is as
+ * new as the leader was at the call.
  */
-export class BatchGets {
+export class DirectGets {
   readonly #connection: Connection;
   readonly #inbox: string;
   readonly #open = new Map<string, OpenRequest>();
@@ -54,7 +55,8 @@ export class BatchGets {
     });
   }
 
-  get isSupported(): boolean {
+  /** Whether the server answers one request with several messages. */
+  get hasBatches(): boolean {
     return hasBatchGets(this.#connection.nc.info?.version ?? '');
   }
 
@@ -63,7 +65,7 @@ export class BatchGets {
    * all subjects of the stream.
    */
   async newest(stream: string, all: string, subjects: readonly string[]): Promise<StoredMessage[] | undefined> {
-    if (!this.isSupported) return undefined;
+    if (!this.hasBatches) return undefined;
     if (subjects.length === 0) return [];
     const connection = this.#connection;
     const reading = `reading ${stream}`;
