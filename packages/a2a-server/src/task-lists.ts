@@ -1,6 +1,7 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role } from '@hopline/events';
 import {
+  BoundedMap,
   type EndedPageRange,
   type EndedTask,
   endedPageKey,
@@ -49,7 +50,7 @@ type UnreadPage = EndedPageRange & { key: string };
  */
 export class TaskLists {
   readonly #options: TaskListsOptions;
-  readonly #noted = new Map<string, IndexedTask>();
+  readonly #noted = new BoundedMap<string, IndexedTask>(NOTED_MAX);
   #extent: { value: LogExtent; readAtMs: number } | undefined;
   #areListed: { value: boolean; readAtMs: number } | undefined;
   #byId: TaskIndex | undefined;
@@ -61,9 +62,7 @@ export class TaskLists {
   /** Adds a state of a task that this process has seen, which may be newer than the lists. */
   note(taskId: string, { role, generation, at, contextId, state, owner }: Entry): void {
     if (role !== this.#options.role || (this.#noted.get(taskId)?.generation ?? -1) >= generation) return;
-    this.#noted.delete(taskId);
     this.#noted.set(taskId, { taskId, at, contextId, state, generation, owner });
-    if (this.#noted.size > NOTED_MAX) this.#noted.delete(this.#noted.keys().next().value!);
   }
 
   /** The tasks of the caller now. Throws UNAVAILABLE. */
@@ -221,8 +220,8 @@ export class OwnedTasks {
   }
 
   /**
-   * Matching tasks after a position, at least `count` of them if there are so many, newest status first. Reads pages until then, at most
-   * `tasksMax` tasks of them. `unreadTo`: time of the newest end in a page that was not read; all tasks after it are among those returned.
+   * Matching tasks after a position, newest status first: at least `count` of them, if there are that many. Reads pages until it has enough, at most
+   * `tasksMax` of their tasks. `unreadTo`: time of the newest end in a page that was not read; all tasks after it are among those returned.
    */
   async select(
     matches: (task: IndexedTask) => boolean,

@@ -1,5 +1,5 @@
 import { isInProgress, isInterrupted, isTerminal } from '@hopline/a2a';
-import type { Log } from '@hopline/log';
+import { BoundedMap, type Log } from '@hopline/log';
 import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-entry.ts';
 
 /**
@@ -35,7 +35,7 @@ export class IndexWrites {
    * The entries by id of open tasks, as this relay wrote them; undefined while a write is in flight and after one that failed. Those that changed
    * longest ago are dropped first.
    */
-  readonly #byId = new Map<string, OpenTask | undefined>();
+  readonly #byId = new BoundedMap<string, OpenTask | undefined>(KNOWN_TASKS_MAX);
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Number.POSITIVE_INFINITY;
 
@@ -110,12 +110,10 @@ export class IndexWrites {
     // A task of one turn, as most are, has no entry yet. Without a time of its own the new entry takes that of the stored one.
     const isFirst = !this.#byId.has(taskId) && write.at !== undefined;
     const expected = isFirst ? 'absent' : this.#byId.get(taskId);
-    this.#byId.delete(taskId);
     this.#byId.set(taskId, undefined);
     const stored = await storeEntry(this.#tasks, taskId, byId, expected);
     if (stored === undefined || isTerminal(stored.entry.state)) this.#byId.delete(taskId);
     else this.#byId.set(taskId, stored);
-    if (this.#byId.size > KNOWN_TASKS_MAX) this.#byId.delete(this.#byId.keys().next().value!);
   }
 }
 

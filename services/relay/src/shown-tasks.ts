@@ -1,6 +1,6 @@
 import { type Artifact, isTerminal, type Part } from '@hopline/a2a';
 import { type ArtifactUpdated, type Fact, isVisible, shardOf } from '@hopline/events';
-import { LISTED_TEXT_BYTES_MAX, type ListedTask, type Log, listedTaskOf, readTask } from '@hopline/log';
+import { BoundedMap, LISTED_TEXT_BYTES_MAX, type ListedTask, type Log, listedTaskOf, readTask } from '@hopline/log';
 import { TaskViewBuilder } from '@hopline/task';
 import type { StoredStep } from './pipeline-context.ts';
 
@@ -23,7 +23,7 @@ type Kept = {
  */
 export class ShownTasks {
   readonly #log: Pick<Log, 'facts' | 'layouts'>;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new BoundedMap<string, Kept>(TASKS_MAX);
 
   constructor(log: Pick<Log, 'facts' | 'layouts'>) {
     this.#log = log;
@@ -45,10 +45,12 @@ export class ShownTasks {
     for (const fact of facts) keep(kept, fact);
     if (kept.units > TASK_UNITS_MAX) return;
     this.#kept.set(taskId, kept);
-    if (this.#kept.size > TASKS_MAX) this.#kept.delete(this.#kept.keys().next().value!);
   }
 
-  /** The part of an ended task that lists show. `at`: as in its row. Undefined if the log has lost its beginning or does not answer: lists then read the task. */
+  /**
+   * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer: lists then
+   * read the task.
+   */
   async ended({ aggregate }: Pick<StoredStep, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
     const { taskId, generation } = aggregate;
     const kept = this.#kept.get(taskId);

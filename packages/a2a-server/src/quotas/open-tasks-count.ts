@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { Owner, Role } from '@hopline/events';
-import { isTaskEntry, type Log, openFilter } from '@hopline/log';
+import { BoundedMap, isTaskEntry, type Log, openFilter } from '@hopline/log';
 import { partyKeysOf } from './owner-counts.ts';
 
 /** Age at which a count is repeated. It is repeated earlier when the tasks begun by this process reach this share of the limit. */
@@ -33,8 +33,8 @@ export type OpenTasksCountOptions = {
  */
 export class OpenTasksCount {
   readonly #options: OpenTasksCountOptions;
-  readonly #parties = new Map<string, Party>();
-  readonly #counted = new Set<string>();
+  readonly #parties = new BoundedMap<string, Party>(PARTIES_MAX);
+  readonly #counted = new BoundedMap<string, true>(COUNTED_MAX);
   readonly #now: () => number;
 
   constructor(options: OpenTasksCountOptions) {
@@ -48,8 +48,7 @@ export class OpenTasksCount {
 
   /** Counts a task that is about to begin. */
   add(caller: Owner, taskId: string): void {
-    this.#counted.add(taskId);
-    if (this.#counted.size > COUNTED_MAX) this.#counted.delete(this.#counted.values().next().value!);
+    this.#counted.set(taskId, true);
     for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
   }
 
@@ -85,7 +84,7 @@ export class OpenTasksCount {
     const filter = openFilter(role, caller, isTenant);
     try {
       let count = await log.taskLists.count(filter);
-      // Entries of tasks that have just ended are among them.
+      // Entries of tasks that have just ended are counted too.
       if (count >= max)
         count = (await log.taskLists.match([filter])).filter(
           ({ value }) => isTaskEntry(value) && !isTerminal(value.state),
@@ -102,7 +101,6 @@ export class OpenTasksCount {
     if (known !== undefined) return known;
     const party = { count: 0, begun: 0, countedAtMs: Number.NEGATIVE_INFINITY };
     this.#parties.set(key, party);
-    if (this.#parties.size > PARTIES_MAX) this.#parties.delete(this.#parties.keys().next().value!);
     return party;
   }
 }
