@@ -57,7 +57,7 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 41,
+  filesMax: 40,
   executedMax: 69,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
@@ -104,7 +104,6 @@ export const TOKEN_PATH: TokenPath = {
     { file: server('stream/viewer.ts'), does: 'picks the next fact of one client' },
     { file: http('sse-sink.ts'), does: 'makes the frame' },
     { file: a2a('dialect-0.3/encode.ts'), does: "encodes the event in the client's dialect, once for all its clients" },
-    { file: server('stream/paced-writer.ts'), does: 'refuses it while a larger text is being written' },
     { file: http('sse-sink.ts'), does: 'writes the frames of one turn of the event loop to the socket' },
   ],
   beside: [
@@ -132,6 +131,7 @@ export const TOKEN_PATH: TokenPath = {
         relay('relay.ts'),
         relay('shown-tasks.ts'),
         relay('side-effects.ts'),
+        log('bounded-map.ts'),
         server('feed/byte-budget.ts'),
       ],
     },

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
-import { PacedWriter } from '@hopline/a2a-server';
+import { ignoreErrors, onResponseClose, writePaced } from '@hopline/a2a-server';
 import { cut } from './call-bounds.ts';
 import { http2StreamOf } from './http2-stream.ts';
 import type { failure } from './metadata.ts';
@@ -34,23 +34,24 @@ export function writeFramePrefix(framed: Buffer): void {
 export class CallStream {
   readonly #call: StreamingCall;
   readonly #http2: ServerHttp2Stream;
-  readonly #writer: PacedWriter;
   #written = 0;
+  /** A large message is being written at the pace of the client, and nothing else may be written in between. */
+  #isPacing = false;
   #answered = false;
   #begun = false;
 
   constructor(call: StreamingCall) {
     this.#call = call;
     this.#http2 = http2StreamOf(call);
-    this.#writer = new PacedWriter(this.#http2);
+    ignoreErrors(this.#http2);
   }
 
   get closed(): boolean {
-    return this.#writer.closed || this.#call.writableEnded;
+    return this.#http2.destroyed || this.#http2.writableEnded || this.#call.writableEnded;
   }
 
   get backlog(): number {
-    return this.#writer.backlog;
+    return this.#http2.writableLength;
   }
 
   /** Bytes sent so far. */
@@ -76,14 +77,19 @@ export class CallStream {
 
   /** Writes whole messages. Skipped while a larger one is being written. */
   send(messages: Buffer): void {
-    if (!this.closed && this.#writer.send(messages)) this.#written += messages.length;
+    if (this.closed || this.#isPacing) return;
+    this.#http2.write(messages);
+    this.#written += messages.length;
   }
 
   /** Writes at the pace of the client. Resolves with false when the client has disconnected, or read nothing for `stallMs`. */
   async sendAll(messages: Buffer, stallMs: number): Promise<boolean> {
     if (this.closed) return false;
     this.#written += messages.length;
-    return this.#writer.sendAll(messages, stallMs);
+    this.#isPacing = true;
+    const isWritten = await writePaced(this.#http2, messages, stallMs);
+    this.#isPacing = !isWritten;
+    return isWritten;
   }
 
   end(trailers: Metadata): void {
@@ -104,12 +110,12 @@ export class CallStream {
   }
 
   onClose(listener: () => void): void {
-    this.#writer.onClose(listener);
+    onResponseClose(this.#http2, listener);
   }
 
   /** True while a large message is being written: the stream cannot end cleanly then. */
   #endsUncleanly(): boolean {
-    if (!this.closed && this.#writer.slicing) this.cut();
+    if (!this.closed && this.#isPacing) this.cut();
     return this.closed;
   }
 }

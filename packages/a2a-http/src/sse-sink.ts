@@ -14,8 +14,10 @@ import {
   type EventEncoder,
   type EventSink,
   type Gap,
-  PacedWriter,
+  ignoreErrors,
+  onResponseClose,
   type VisibleEntry,
+  writePaced,
 } from '@hopline/a2a-server';
 import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
@@ -93,7 +95,6 @@ export class SseSink implements EventSink {
   /** Kept only until the stream is open, because the reply holds the request with its body. */
   #reply: FastifyReply | undefined;
   readonly #response: ServerResponse;
-  readonly #writer: PacedWriter;
   /** Whether chunks are written directly to the socket instead of with `response.write`. */
   readonly #writesChunks = takesFastPaths();
   readonly #stallMs: number;
@@ -108,12 +109,14 @@ export class SseSink implements EventSink {
   /** Text that was flushed in this turn of the event loop. */
   #flushed = '';
   #written = 0;
+  /** A large text is being written at the pace of the client, and nothing else may be written in between. */
+  #isPacing = false;
 
   constructor(reply: FastifyReply, dialect: Dialect, { framing, extensions, stallMs }: SseSinkOptions) {
     reply.hijack();
     this.#reply = reply;
     this.#response = reply.raw;
-    this.#writer = new PacedWriter(reply.raw);
+    ignoreErrors(reply.raw);
     this.#stallMs = stallMs;
     this.#dialect = dialect;
     this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
@@ -124,11 +127,11 @@ export class SseSink implements EventSink {
   }
 
   get closed(): boolean {
-    return this.#writer.closed;
+    return this.#response.destroyed || this.#response.writableEnded;
   }
 
   get backlog(): number {
-    return this.#writer.backlog + this.#flushed.length;
+    return this.#response.writableLength + this.#flushed.length;
   }
 
   /** UTF-16 units sent so far; for Latin text about the number of bytes. */
@@ -155,7 +158,10 @@ export class SseSink implements EventSink {
     this.#response.flushHeaders();
     process.nextTick(() => socket?.uncork());
     const comment = sseComment('ok');
-    if (this.#writer.send(comment)) this.#written += comment.length;
+    if (!this.closed) {
+      this.#response.write(comment);
+      this.#written += comment.length;
+    }
     // Idle streams are many and long: they hold neither the headers of a browser nor a caller's credentials.
     reply.request.raw.rawHeaders = [];
     reply.request.raw.headers = {};
@@ -190,11 +196,14 @@ export class SseSink implements EventSink {
     if (frames !== '') this.#send(frames);
   }
 
-  flushAll(stallMs: number): Promise<boolean> {
+  async flushAll(stallMs: number): Promise<boolean> {
     this.write();
     const frames = this.#takeFrames();
     this.#written += frames.length;
-    return this.#writer.sendAll(Buffer.from(frames), stallMs);
+    this.#isPacing = true;
+    const isWritten = await writePaced(this.#response, Buffer.from(frames), stallMs);
+    this.#isPacing = !isWritten;
+    return isWritten;
   }
 
   end(): void {
@@ -221,7 +230,7 @@ export class SseSink implements EventSink {
   }
 
   onClose(listener: () => void): void {
-    this.#writer.onClose(listener);
+    onResponseClose(this.#response, listener);
   }
 
   /** Writes the flushed text. `shared`: the chunk of another stream, written if it has the same text. Returns the chunk to share next. */
@@ -233,7 +242,7 @@ export class SseSink implements EventSink {
     // The response itself must write in three cases: HTTP/1.0 has no chunks, a pipelined response has no socket before the previous one has
     // ended, and a corked one still holds text of this turn, such as its head.
     if (socket === null || !chunkedEncoding || writableCorked > 0 || !this.#writesChunks) {
-      this.#writer.send(text);
+      this.#response.write(text);
       return shared;
     }
     const chunk = text === shared.text ? shared : chunkOf(text);
@@ -243,7 +252,7 @@ export class SseSink implements EventSink {
 
   /** Sends whole frames or a comment with the next write. Skipped while a larger text is being written. */
   #send(text: string): void {
-    if (this.closed || this.#writer.slicing) return;
+    if (this.closed || this.#isPacing) return;
     this.#written += text.length;
     if (this.#flushed === '' && waiting.push(this) === 1) process.nextTick(writeWaiting);
     this.#flushed += text;
@@ -252,7 +261,7 @@ export class SseSink implements EventSink {
   /** Ends the stream with a last text. A clean end is impossible while a larger text is being written, so the connection is cut. */
   #end(text: string): void {
     if (this.closed) return;
-    if (this.#writer.slicing) {
+    if (this.#isPacing) {
       this.cut();
       return;
     }

@@ -15,4 +15,4 @@ export type { RequestOutsideA2A } from './report.ts';
 export { report } from './report.ts';
 export { retryAfterMs, runOperation } from './run-operation.ts';
 export type { EventSink, Gap } from './stream/event-sink.ts';
-export { PacedWriter } from './stream/paced-writer.ts';
+export { ignoreErrors, onResponseClose, writePaced } from './stream/write-paced.ts';
