@@ -88,10 +88,15 @@ export class LineBuffer implements Output {
   }
 }
 
+/** Loggers share it, so that their lines stay in order and the process has one listener for its exit. */
+let standardLines: LineBuffer | undefined;
+
 function standardOutput(): LineBuffer {
-  const lines = new LineBuffer(pino.destination({ dest: STDOUT, sync: true }));
-  process.once('exit', lines.flush);
-  return lines;
+  if (standardLines === undefined) {
+    standardLines = new LineBuffer(pino.destination({ dest: STDOUT, sync: true }));
+    process.once('exit', standardLines.flush);
+  }
+  return standardLines;
 }
 
 /** Properties of a root logger that may change while it is in use: further receivers of its lines, its level, and when lines are written. */
