@@ -1,13 +1,13 @@
 import { A2AError } from '@hopline/a2a';
 import { type ArtifactFolder, noticePrinter, wrap } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
+import type { Conversation } from '../command/conversations.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
 import { showError } from '../command/show-error.ts';
 import { listAgents } from './agents.ts';
 import { AGENT, ANSWER, CONTEXT, CONTINUE, OUT } from './answer-options.ts';
 import { type ConversationOptions, conversationOf, messageOf } from './ask.ts';
 import { ChatInput } from './chat-input.ts';
-import type { Conversation } from './conversations.ts';
 import { outFolder } from './out-folder.ts';
 import { showStream } from './show-stream.ts';
 import { StreamOutcome } from './stream-outcome.ts';

@@ -1,7 +1,7 @@
 import { isTerminal, type TaskState } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
+import type { Conversation } from '../command/conversations.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../command/exit-code.ts';
-import type { Conversation } from './conversations.ts';
 
 /** The task, cursor and state that a stream has reached so far, and the exit code that follows from them. */
 export class StreamOutcome {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Client } from '@hopline/client';
 import type { LocalCommand } from '@hopline/local-cluster';
 import type { Output, Sink } from '@hopline/terminal';
-import type { Conversations } from '../ask/conversations.ts';
+import type { Conversations } from './conversations.ts';
 import type { ExitCode } from './exit-code.ts';
 
 /** What completion offers for an option: its possible values, or files. */

@@ -3,8 +3,8 @@ import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '@hopline/a2a';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { openRig, type Rig, userMessage } from '../http-server.test-kit.ts';
+import { HTTP_METHODS, REST_ROUTES } from '../rest/routes.ts';
 import { type RestRequest, rest, restFrames, restResponse } from '../rest.test-kit.ts';
-import { HTTP_METHODS, REST_ROUTES } from './routes.ts';
 
 type Parameter = { name: string; in: string; required?: boolean; schema: JsonObject };
 type Operation = {

@@ -3,11 +3,11 @@ import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
+import { REST_ROUTES } from '../rest/routes.ts';
 import { EVENT_AUDIT_PATH, TASK_AUDIT_PATH } from '../task-audit-route.ts';
 import { TASK_DELIVERIES_PATH } from '../task-deliveries-route.ts';
 import { TASK_EXPORT_PATH } from '../task-export-route.ts';
 import { inPathSchema, queryOf, SCHEMAS } from './openapi-schemas.ts';
-import { REST_ROUTES } from './routes.ts';
 
 const OPENAPI_PATH = '/openapi.json';
 
