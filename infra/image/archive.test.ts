@@ -46,7 +46,7 @@ test('the same files give the same archive, whatever their times and the order o
   assert.ok(first.compressedBytes < first.bytes);
 });
 
-test('the archive is a docker-archive: manifest, configuration by its digest, layers by theirs', async () => {
+test('the archive is a docker-archive: a manifest, and the configuration and the layers under their digests', async () => {
   const { path, id } = await writeImageArchive(
     join(work, 'three.tar'),
     layers('three', ['bin/program', 'etc/a'], new Date(0)),

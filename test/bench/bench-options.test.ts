@@ -4,7 +4,7 @@ import { readOptions } from './bench-options.ts';
 
 const known = ['one', 'two'];
 
-test('all questions by default, some by name', () => {
+test('the bench asks all questions by default, or those that are named', () => {
   assert.deepEqual(readOptions([], known), { help: false, quick: false, runs: 1, json: undefined, questions: known });
   assert.deepEqual(readOptions(['two', '--quick', '--runs', '3', '--json', 'x.json'], known), {
     help: false,

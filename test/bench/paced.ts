@@ -28,7 +28,7 @@ const PLANS: Record<Size, Plan> = {
   tiny: { streams: [3], seconds: 0.2, directly: [3], replicated: [] },
 };
 
-/** Goals with one replica. Streams: of one run. Times: milliseconds. CPU: microseconds a token of Hopline and NATS. */
+/** Goals with one replica. Streams are those of one run, times are milliseconds, and CPU is microseconds a token of Hopline and NATS. */
 const MANY = { streams: 1000, ageP50: 150, ageP99: AGE_P99_MS_MAX, appends: 0.4, bytes: 300 };
 const FEW = { streams: 100, ageP50: 55, appends: 0.7, cpu: 250 };
 /** CPU with three replicas over that with one, at the same number of streams. */
@@ -67,12 +67,12 @@ export const paced: Question = {
   },
 };
 
-/** `failed`: a sentence for each run of the agent asked directly that did not end; the other runs are still worth their figures. */
+/** `failed`: a sentence for each run of the agent asked directly that did not end. The figures of the other runs remain valid. */
 type Runs = { direct: Run[]; ours: Run[]; failed: string[] };
 
 /**
- * Runs of these numbers of streams, through Hopline and of the agent asked directly; a number that stands in both is run one after the other.
- * Rejects when a run through Hopline fails.
+ * Runs these numbers of streams through Hopline, and with the agent asked directly. A number in both lists is run one after the other. Rejects
+ * when a run through Hopline fails.
  */
 export async function pacedRuns({
   replicas,

@@ -31,7 +31,7 @@ import {
 } from './stored/measure-stored.ts';
 import { CALLER, CALLER_TASKS, COPIED_CALLER, LARGE_CALLER } from './stored/stored-population.ts';
 
-/** `times`: of each list and each question. */
+/** `times`: how often each list and each question is asked. */
 type Plan = { sizes: number[]; times: number };
 const PLANS: Record<Size, Plan> = {
   full: { sizes: [1_000, 10_000, 100_000, 1_000_000], times: 100 },
@@ -49,7 +49,7 @@ const PAGE_P99_MS_MAX = 50;
 const REQUESTS_MAX = 3;
 /** A figure that does not depend on the number of tasks varies by this between two sizes. */
 const FLAT_FACTOR = 2;
-/** The lists of a task that has just ended are moved within this. */
+/** A task that has just ended is in the lists within this time. */
 const MOVED_MS = 6_000;
 
 export type Stored = {

@@ -24,7 +24,7 @@ const CLIENT_RETRY_MS_MAX = 500;
 const WARM_UP_VIEWERS = 200;
 const VIEWERS_AT_ONCE = 50;
 
-/** `ofOneTask`: of those that come back to one task; `viewers` others come back to tasks that a few of them share. */
+/** `ofOneTask`: number of viewers that come back to one task. `viewers` others come back to tasks that a few of them share. */
 type Plan = { rounds: number; viewers: number; tasks: number; quietMs: number; ofOneTask: number };
 const PLANS: Record<Size, Plan> = {
   full: { rounds: 1, viewers: 10_000, tasks: 500, quietMs: 15_000, ofOneTask: 2_000 },

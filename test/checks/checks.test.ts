@@ -113,7 +113,7 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
 });
 
-test('a few files always run, more while processors are idle, in the order of the list and up to a bound', async () => {
+test('a few files always run at once, and more while processors are idle, in the order of the list and up to a bound', async () => {
   let idle = 0;
   let looks = 0;
   const idleProcessors = () => {

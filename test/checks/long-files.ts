@@ -1,7 +1,7 @@
 /** A test file, or the unit tests of a package, that takes more than about 15 seconds on two quiet cores. */
 type LongFile = {
   path: string;
-  /** True if it spends most of its time waiting for limits of other programs, so that it can run alongside two other files. */
+  /** True if it mostly waits for time limits of other programs, so that it can run alongside two other files. */
   waits?: boolean;
 };
 

@@ -80,7 +80,7 @@ export class ProcessorSlots {
   }
 }
 
-/** Returns a function: how many processors were idle on average since its call before. */
+/** Returns a function that returns how many processors were idle on average since its previous call. */
 function createIdleProcessors(): () => number {
   let before = processorTimes();
   return () => {

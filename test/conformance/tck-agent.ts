@@ -1,6 +1,6 @@
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 
-/** Duration of the resubscription task, milliseconds: twice the kit's streaming timeout. */
+/** Duration of the resubscription task, in milliseconds: twice the kit's streaming timeout. */
 const HELD_MS = 4_000;
 
 const WORKING: Step = { status: 'working' };

@@ -187,7 +187,7 @@ test('a request for an unchanged card gets 304, for any form of the tag [S3-1]',
   assert.equal((await get(cluster.url, { 'if-none-match': '"other"' })).status, 200);
 });
 
-test('with streaming off the card declares it, and each dialect is rejected [S3-2 S4-2]', async () => {
+test('with streaming off the card does not offer it, and each dialect refuses a stream [S3-2 S4-2]', async () => {
   assert.equal((await cardAt(silent.url)).capabilities.streaming, false);
   for (const [dialect, method, params] of [
     ['1.0', 'SendStreamingMessage', DIALECTS['1.0'].encodeSend({ message: message(), blocking: true })],

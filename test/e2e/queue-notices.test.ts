@@ -86,7 +86,7 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     });
 
     test(
-      'a client whose turn waits for a slot reads for which and how many are ahead, and then its answer',
+      'a client whose turn waits for a slot reads which agent it waits for and how many turns are ahead, and then its answer',
       TIMEOUT,
       async () => {
         gate = new Gate();
@@ -159,7 +159,7 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
       await Promise.all([first.done, second.done]);
     });
 
-    test('a client that asks the agent itself reads it too, and one of the April 2025 dialect', TIMEOUT, async () => {
+    test('a client of the agent itself gets the notice too, as does one of the April 2025 dialect', TIMEOUT, async () => {
       gate = new Gate();
       const before = remote.requests.length;
       const first = new Asked(cluster.url);

@@ -114,7 +114,7 @@ function wrapped(tree: Tree, times: number): Tree {
   return deep;
 }
 
-/** Limit for the result of one repetition, bytes: three nested repetitions would reach gigabytes. */
+/** Limit for the result of one repetition, in bytes: three nested repetitions would reach gigabytes. */
 const GROWN_BYTES_MAX = 128 * 1024;
 const GROWN_TIMES_MAX = 300;
 

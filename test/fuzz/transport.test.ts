@@ -27,7 +27,7 @@ async function open(t: TestContext, limits: Partial<Limits> = {}): Promise<{ ser
 
 const json = { 'content-type': 'application/json' };
 
-test('any headers get a response, equal from both replicas [S4-33]', async t => {
+test('any headers get a response, and both replicas give the same one [S4-33]', async t => {
   const { servers, exchange } = await open(t);
   const { replicas } = servers;
   const get = '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"TASK-WAITING"}}';

@@ -13,7 +13,7 @@ import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 const TASKS = 3_000;
 const OPEN = 5;
 const OWNER = { tenant: 't', subject: 'anna' };
-/** A caller whose tasks have several records, and rows of the version before, without what a page shows: each of these tasks is read. */
+/** A caller whose tasks have several records. Their rows are of the previous version and lack what a page shows, so each of these tasks is read. */
 const SECOND_OWNER = { tenant: 't', subject: 'ben' };
 /** The same with rows of this version. */
 const THIRD_OWNER = { tenant: 't', subject: 'cleo' };
@@ -204,7 +204,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       assert.ok(seen.filter(call => call === 'DIRECT.GET.A2A_LOG').length > page.tasks.length, seen.join());
     });
 
-    test('a page of rows of the version before takes one more request for each task of several records, and no consumer', async () => {
+    test('a page of rows of the previous version takes one more request for each task of several records, and no consumer', async () => {
       const { page, seen } = await counted({}, SECOND_OWNER);
       assert.equal(page.tasks.length, 50);
       assert.ok(page.tasks.every(({ history }) => history?.length === 1));
@@ -216,7 +216,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       assert.ok(own.length <= REQUESTS_MAX + page.tasks.length, `${own.length}`);
     });
 
-    test('all pages together have every task once, newest first, and the total is true on each', async () => {
+    test('all pages together have every task once, newest first, and each page has the right total', async () => {
       const found: string[] = [];
       let pageToken = '';
       do {

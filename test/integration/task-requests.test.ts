@@ -17,9 +17,9 @@ const TASKS = 10;
  */
 const INPUTS_MAX = 8;
 const FACTS_MAX = 8;
-/** Its item of the supervisor and that of the agent. */
+/** The item of the supervisor and that of the agent. */
 const WORK = 2;
-/** Entries by id: that of its end, and that of a state between if the machine is slow. */
+/** Entries by id: that of its end and, on a slow machine, that of a state in between. */
 const INDEX_WRITES_MAX = 2;
 /** Reads of an index that a task of one token causes: its relay reads the entry in the lists once. A machine that is slow may read it again. */
 const INDEX_READS_MAX = 2;
@@ -28,7 +28,7 @@ const BYTES_MAX = 32_000;
 /** A stream at the pace of a model. */
 const TOKENS = 60;
 const TOKEN_MS = 50;
-/** A stream of this pace stores its text at most this often, milliseconds: chunks of two tokens, and sometimes of one. */
+/** A stream of this pace stores its text at most this often, in milliseconds: chunks of two tokens, and sometimes of one. */
 const CHUNK_MS_MIN = 75;
 /** A record of a chunk, with its subject and headers. */
 const RECORD_BYTES_MAX = 1_200;

@@ -28,7 +28,7 @@ test('until fails at its limit and names what it waited for', async () => {
   );
 });
 
-test('until rejects with the error that the look throws', async () => {
+test('until rejects with the error that its condition throws', async () => {
   await assert.rejects(
     until(() => {
       throw new Error('lost');

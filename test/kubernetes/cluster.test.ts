@@ -230,7 +230,7 @@ test('a backup is restored into an empty NATS with another number of nodes', opt
   await release.reachable(url);
   assert.equal(await release.cli('get', '--url', url, task), before);
   assert.equal(await release.ask(url, QUESTION), answer);
-  assert.equal(await secret(), key, 'the key of stored webhooks is that of the release before');
+  assert.equal(await secret(), key, 'the key of stored webhooks is that of the previous release');
 });
 
 test('NATS with one node restarts under load: no connection is refused, no text is lost', options, async () => {

@@ -50,7 +50,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Bytes of each bucket, of the volume: hopline.streamBytes of the chart. */
+/** Share of the volume that each bucket gets, as hopline.streamBytes of the chart computes it. */
 const BUCKET_SHARE = (2 / 3) * (5 / 400) * (4 / 3);
 
 for (const [size, load] of Object.entries(SIZES)) {

@@ -72,7 +72,7 @@ test('a test that fails without the defect, too, finds nothing', t => {
   assert.equal(find(t, root, 'a - b'), `one: the unit tests fail without it, too: ${SUM_TEST}: red: why`);
 });
 
-test('only those tests of a package run that load the edited file, the nearest first', t => {
+test('a package runs only the tests that load the edited file, the nearest first', t => {
   const root = checkout(t, {
     'packages/task/package.json': '{ "name": "@hopline/task", "exports": { ".": "./src/index.ts", "./kit": "./src/kit.ts" } }',
     'packages/task/src/index.ts': "export { sum } from './sum.ts';",

@@ -25,7 +25,7 @@ export type FindOptions = {
 type Verifier = {
   name: VerifierName;
   run: (root: string) => Promise<Failure | undefined>;
-  /** The same run, as far as it failed. It must pass on the tree without the mutant. */
+  /** The part of the run that failed. It must pass on the tree without the mutant. */
   again: (root: string, failure: Failure) => Promise<Failure | undefined>;
 };
 

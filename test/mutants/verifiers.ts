@@ -5,7 +5,7 @@ import { batchesOf } from '../checks/unit-batches.ts';
 
 /** Bound for one test process. A test that hangs fails here, so a mutant may be found by it. */
 const TESTS_MS_MAX = 100_000;
-/** Bound for one seed, of which most take a fifth of a second. */
+/** Time limit of one seed. Most seeds take a fifth of a second. */
 const SEED_MS_MAX = 10_000;
 const CAMPAIGN_MS_MAX = 30 * 60_000;
 const OUTPUT_CHARS_MAX = 64 * 1024;

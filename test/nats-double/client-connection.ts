@@ -14,8 +14,8 @@ export type DoubleUser = { user: string; pass: string; permissions?: Permissions
 export type ServerSocket = { write(bytes: Buffer): void; close(): void };
 
 /**
- * Passes a message of a client on to the leader of the stream that it concerns: at once, later or never. With `views`, a server that was deposed
- * answers it.
+ * Passes a message of a client on to the leader of the stream that it concerns: at once, later or never. With `views`, a server that was deposed as
+ * the leader answers it.
  */
 export type ToLeader = (message: { stream: string; subject: string }, pass: (views?: Views) => void) => void;
 

@@ -7,8 +7,8 @@ const RUN_OPERATIONS = 400;
 /** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
 const SILENCE_MS = 750;
 /**
- * A server counts what is pending for a consumer behind its answers to others, so an answer that differs only there is asked for again, this often and
- * after this time.
+ * A server updates the pending count of a consumer only after it has answered others, so an answer that differs only there is requested again, this
+ * often and after this time.
  */
 const COUNTS = { triesMax: 10, afterMs: 10 };
 /** Fields that depend on a server's clock, or that it names by itself (README.md). */

@@ -11,7 +11,7 @@ const PREFIX = '$JS.API.';
 const SUBJECT_DETAILS_MAX = 100_000;
 const CONSUMERS_PER_PAGE = 256;
 
-/** The streams as a server knows them that was deposed as their leader. */
+/** The streams as known by a server that was deposed as their leader. */
 export type Views = ReadonlyMap<string, LeaderView>;
 
 /** The members of an answer, and its type. */

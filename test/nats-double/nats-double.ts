@@ -92,7 +92,7 @@ export class NatsDouble implements StreamHost {
     this.#streams.delete(name);
   }
 
-  /** All connections end, and consumers that are only in memory are gone. `lastSeqs`: streams that lose everything behind a sequence. */
+  /** All connections end, and consumers that are only in memory are gone. `lastSeqs`: streams that lose everything after a sequence. */
   restart(lastSeqs: ReadonlyMap<string, number> = new Map()): void {
     for (const connection of [...this.#connections]) connection.close();
     this.#starts += 1;

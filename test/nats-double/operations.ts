@@ -30,7 +30,7 @@ const IDS = ['i1', 'i2', 'i3', 'i4', 'i5', 'i6', 'i7', 'i8'];
 const CONSUMERS = ['c1', 'c2', 'c3', 'c4'];
 const DELIVER_POLICIES = ['all', 'last', 'new', 'by_start_sequence'];
 const NANOS_PER_MS = 1_000_000;
-/** So long that no acknowledgement falls due and no consumer ends during a run: what passes by time differs by how fast a server is. */
+/** So long that no acknowledgement falls due and no consumer ends during a run: when these happen depends on how fast a server is. */
 const NEVER_NANOS = 600_000 * NANOS_PER_MS;
 
 /** The requests that create the streams of a run, and the push consumer that watches one of them. */
@@ -176,7 +176,8 @@ export class Operations {
     const random = this.#random;
     const name = random.pick(CONSUMERS);
     const isWork = stream === 'WORK';
-    // An update that removes the filter leaves a consumer of nats-server without news of messages (README.md), so one name has never a filter.
+    // nats-server does not notify a consumer of messages after an update that removes its filter (README.md), so consumers of one name never have a
+    // filter.
     const filter: { filter_subject?: string } = name === CONSUMERS[0] ? {} : { filter_subject: this.#filter(stream) };
     const policy =
       isWork && random.chance(0.9)
@@ -199,7 +200,7 @@ export class Operations {
     return api(`CONSUMER.CREATE.${stream}.${name}${ending}`, { stream_name: stream, config, action });
   }
 
-  /** Limits grow and shrink around the ones of the creation. */
+  /** Limits grow and shrink around their initial values. */
   #update(stream: StreamName): Operation {
     const random = this.#random;
     const create = firstOperations('').find(({ subject }) => subject?.endsWith(`CREATE.${stream}`))!;

@@ -47,7 +47,10 @@ export class StoredState {
   }
 }
 
-/** Where everything below is acknowledged after an acknowledgement. `pending`: first deliveries by sequence, without the acknowledged one. */
+/**
+ * The sequence below which everything is acknowledged after an acknowledgement. `pending`: first deliveries by sequence, without the acknowledged
+ * one.
+ */
 export function movedFloor(
   floor: Sequences,
   newest: Sequences,

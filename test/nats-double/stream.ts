@@ -20,7 +20,7 @@ export type StreamHost = {
   onStoredAgain(): void;
 };
 
-/** The state of a stream as a server knows it that leads it, or that believes to lead it. */
+/** The state of a stream as known by a server that leads it, or believes that it does. */
 export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number };
 
 /** nats-server stores the length of headers in 16 bits. */
@@ -70,7 +70,7 @@ export class Stream implements LeaderView {
     this.leaderSinceMs = this.#host.clock.nowMs();
   }
 
-  /** The newest messages were lost, and the followers have not more. */
+  /** The newest messages were lost, on the followers too. */
   loseTail(lastSeq: number): void {
     this.store.truncate(lastSeq);
     for (const [id, { seq }] of this.#ids) if (seq > lastSeq) this.#ids.delete(id);
@@ -203,7 +203,7 @@ export class Stream implements LeaderView {
     const { store } = this;
     const countOf = () => store.counts(subject).get(subject) ?? 0;
     while (max_msgs_per_subject > 0 && countOf() > max_msgs_per_subject) this.remove(store.firstSeqOf(subject)!);
-    // A stream that refuses new messages keeps those that a lower limit leaves no room for.
+    // A stream that refuses new messages keeps the stored ones even if its limit is lowered.
     if (discard === 'new') return;
     while (max_msgs > 0 && store.count > max_msgs) this.remove(store.firstSeq);
     while (max_bytes > 0 && store.bytes > max_bytes && store.count > 0) this.remove(store.firstSeq);

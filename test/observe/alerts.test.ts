@@ -232,7 +232,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
 
   test('HoplineNatsNearlyFull, HoplineLogShortage: the work queue has no room', async () => {
     const { streams, consumers } = await jetstreamManager(nc);
-    // The work of an agent that registered and left. All other items must have ended, because the queue must stay full.
+    // Work for an agent that has left. No other work may be in the queue, because its end would make room.
     const filter = workFilter('agent.absent');
     await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
     nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));

@@ -31,8 +31,11 @@ test('sentences that read as translated are found, and their native forms are no
   assert.deepEqual(wordsIn('/** Interval of the checks; milliseconds. */'), [', unit.']);
   assert.deepEqual(wordsIn('/** Longest wait for a call, milliseconds. Default 5000. */'), [', unit.']);
   assert.deepEqual(wordsIn("// Of Node's package only the program is needed."), ['Of …']);
+  assert.deepEqual(wordsIn('// By default, milliseconds: two tries of a publish.'), [', unit.']);
+  assert.deepEqual(wordsIn('// Relays of the version before keep it.'), ['the version before']);
+  assert.deepEqual(wordsIn('// At the begin of a run it is empty: at the begin of each.'), ['at the begin']);
   assert.deepEqual(wordsIn('/** Overrides of GRPC_LIMITS. */'), ['Overrides of']);
   assert.deepEqual(wordsIn('// Of course there is no file, and it is no longer left alone.'), []);
-  assert.deepEqual(wordsIn('/** Longest wait, in milliseconds. */'), []);
+  assert.deepEqual(wordsIn('/** Longest wait, in milliseconds. A version before 1.2 has none at the beginning. */'), []);
   assert.deepEqual(wordsIn('const { alone, beside } = rounds; // What does it do? It reads one of the files.'), []);
 });

@@ -129,9 +129,21 @@ export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
   },
   {
     word: ', unit.',
-    pattern: /[;,] (?:milliseconds|seconds|bytes|characters|ms)\.(?= |$|\*)/,
+    pattern: /[;,] (?:(?:milliseconds|seconds|bytes|characters|ms)\.(?= |$|\*)|milliseconds[:;] )/,
     verbatim: true,
     use: 'the unit in the name, or "in milliseconds" where the quantity is',
+  },
+  {
+    word: 'the version before',
+    pattern: /\b(?:version|release) before(?=[.,;:)']| of\b| has\b| keeps?\b)/,
+    verbatim: true,
+    use: 'the previous version, the previous release',
+  },
+  {
+    word: 'at the begin',
+    pattern: /\bat the begin\b|\bthe time since when\b/,
+    verbatim: true,
+    use: 'at the beginning; the time at which it began',
   },
   {
     word: 'Overrides of',

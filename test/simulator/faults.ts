@@ -10,7 +10,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 
 /**
- * `slot`: the process in it when the fault begins; `relay-*` stands for all relays, `*` for all processes. Times are milliseconds of the
+ * `slot`: the fault affects the process in it when it begins; `relay-*` stands for all relays, `*` for all processes. Times are milliseconds of the
  * run.
  */
 export type Fault = { at: number } & (

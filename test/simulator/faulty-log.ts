@@ -681,7 +681,7 @@ function withoutContent<T extends Fact | AgentInput>(value: T): T {
 }
 
 /**
- * A record of the same writer that contains an input of an unknown kind. For an agent it has another producer, because each kind takes an
+ * A record of the same writer that contains an input of an unknown kind. A record of an agent gets a producer of its own, because the input takes an
  * ordinal.
  */
 function unknownInput({ at, from }: InputRecord): InputRecord {

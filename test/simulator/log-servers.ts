@@ -9,7 +9,7 @@ export type LogPart = 'inputs' | 'facts' | 'work' | 'leases' | 'tasks' | 'agents
 export interface LogServers {
   /** The log without faults, for verifiers. Undefined until `open` has resolved. */
   readonly log: Log | undefined;
-  /** Limit of the timers of all idle processes. Timers that tasks and connections leave behind would exceed it. */
+  /** Upper limit of the timers of all idle processes. Timers left behind by tasks and connections would exceed it. */
   readonly timersAtRestMax: number;
   /** Work items that no worker has finished. */
   readonly openItems: number;

@@ -63,7 +63,7 @@ export class NatsServers implements LogServers {
       replicaOf: stream => this.#replicaOf(stream),
       onStoredAgain: () => situations.add('a message is stored again after its id was forgotten'),
     });
-    // nats.js keeps a generator of ids for the whole process, which continues where the run before has left it.
+    // nats.js keeps a generator of ids for the whole process, which continues where the previous run has left it.
     nuid.reset();
   }
 

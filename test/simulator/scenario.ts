@@ -24,7 +24,7 @@ export type Scenario = {
 export const SETTINGS: ClusterSettings = {
   topology: { relay: 2, supervisor: 2, 'agent.writer': 2, 'agent.reviewer': 1, notifier: 2, ingress: 2 },
   shards: 4,
-  // Small, so that a task soon reaches it, but more than twice the limit of a task's own metadata, which is 128 KiB.
+  // Small, so that a task soon reaches it, but more than twice the limit of its metadata, which is 128 KiB.
   recordBytesMax: 320 * 1024,
   // Far shorter than the 10 minutes of a real stream, so that some turns outlast it.
   duplicateWindowMs: 10_000,

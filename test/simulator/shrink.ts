@@ -4,7 +4,7 @@ import type { Scenario } from './scenario.ts';
 const RUNS_MAX = 300;
 
 /**
- * Finds a smaller scenario that still fails. It tries without each part, halves first, and then reduces the parts themselves. The seed of
+ * Finds a smaller scenario that still fails. It leaves out each part in turn, halves first, and then reduces the parts themselves. The seed of
  * the delays stays the same.
  */
 export async function shrink(scenario: Scenario, fails: (smaller: Scenario) => Promise<boolean>): Promise<Scenario> {

@@ -334,7 +334,7 @@ function verifyWebhook(
     bodies.set(generation, body);
     last = Math.max(last, generation);
   }
-  // Lost and refolded events are delivered twice.
+  // Events that are lost and folded again are delivered twice.
   if ([...bodies.keys()].some(isLost)) return;
   if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
   const events = [...bodies].sort(([a], [b]) => a - b).map(([, body]) => JSON.parse(body) as StreamResponse);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { defineAgent, failed, needsInput } from '@hopline/agent';
 
-/** Counts; then asks back if the question has "wait", and fails if it has "fail". */
+/** Counts, then asks back if the question contains "wait", and fails if it contains "fail". */
 export default defineAgent({
   name: 'counter',
   description: 'Counts.',

@@ -15,8 +15,8 @@ import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 import { AGENT, ask, CALLERS, type CallerName, call, listAll, replay, type SeenCluster, writeKeys } from './recorded-callers.ts';
 
 /**
- * The services of this version start on the store that the release before has left (`record-cluster.ts`). CI has no earlier commit, so the store is in
- * the repository.
+ * The services of this version start on the store that the previous release has left (`record-cluster.ts`). CI has no earlier commit, so the store is
+ * in the repository.
  */
 const RECORDED = fileURLToPath(new URL('97f4c262/', import.meta.url));
 const SEEN = JSON.parse(readFileSync(join(RECORDED, 'seen.json'), 'utf8')) as SeenCluster;
@@ -52,14 +52,14 @@ after(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-test('the log of the release before keeps its number of shards without a setting', () => {
+test('the log of the previous release keeps its number of shards without a setting', () => {
   assert.equal(log.shards, SHARDS);
   assert.notEqual(SHARDS, SHARDS_DEFAULT);
 });
 
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);
 
-test('each caller lists its own tasks of the release before, as that release showed them', async () => {
+test('each caller lists its own tasks of the previous release, as that release showed them', async () => {
   for (const name of NAMES) {
     const tasks = await listAll(cluster.url, name, { pageSize: 2 });
     assert.deepEqual(tasks, SEEN.lists[name]);
@@ -73,7 +73,7 @@ test('each caller lists its own tasks of the release before, as that release sho
   }
 });
 
-test('tasks of the release before are found by context, state and text, and only by their owners', async () => {
+test('tasks of the previous release are found by context, state and text, and only by their owners', async () => {
   const find = async (params: Record<string, unknown>) => {
     const found = await Promise.all(NAMES.map(name => listAll(cluster.url, name, params)));
     return found.flatMap((tasks, index) => tasks.map(({ id }) => `${NAMES[index]} ${id}`));
@@ -99,7 +99,7 @@ test('tasks of the release before are found by context, state and text, and only
   );
 });
 
-test('ended tasks of the release before are replayed and resumed after each of their events, and read as they were', async () => {
+test('ended tasks of the previous release are replayed and resumed after each of their events, and read as they were', async () => {
   for (const { id, caller, frames, task } of ENDED) {
     assert.deepEqual(await call(cluster.url, caller, 'GetTask', { id }), task);
     assert.deepEqual(await replay(cluster.url, caller, id, '0.0'), frames);
@@ -108,7 +108,7 @@ test('ended tasks of the release before are replayed and resumed after each of t
   }
 });
 
-test('a task that waits for its client since the release before is answered, and new tasks are in one list with old ones', async () => {
+test('a task that has waited for its client since the previous release is answered, and new and old tasks share one list', async () => {
   const { caller, id, task } = WAITING;
   await ask(cluster.url, caller, 'the first', { taskId: id, contextId: task.contextId });
   const created = await ask(cluster.url, caller, 'count the buses');

@@ -209,7 +209,7 @@ test('the extended card is returned if the server has one, otherwise refused [S4
   assert.deepEqual([refused.code, refused.details[0].reason], [status.FAILED_PRECONDITION, 'UNSUPPORTED_OPERATION']);
 });
 
-test('after retention the headers name the gap; then come the task and later events', async t => {
+test('after retention the headers name the gap, and the task and later events follow', async t => {
   const rig = await openRig(t, { limits: { ringFactsMax: 1 } });
   const id = await started(rig);
   await rig.relay.openArtifact(id, 'l');

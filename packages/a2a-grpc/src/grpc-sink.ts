@@ -55,7 +55,7 @@ export class GrpcSink implements EventSink {
   /** The cursor of the newest message sent. */
   #sent: string | undefined;
 
-  /** `extensions`: URIs of the active ones. */
+  /** `extensions`: URIs of the active extensions. */
   constructor(stream: CallStream, procedure: Procedure, extensions: readonly string[]) {
     this.#stream = stream;
     this.#procedure = procedure;

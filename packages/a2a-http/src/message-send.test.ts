@@ -214,7 +214,7 @@ test('a message whose claimed task has ended without it is refused, and nothing 
   assert.equal((await rig.log.inputs.extent()).lastSeq, lastSeq);
 });
 
-test('a claim that lost to an expired claim is retried, so that a retry finds its task', async t => {
+test('a claim that lost to an expired claim is made again, so that a retry finds its task', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
   const { messageIds } = rig.log;

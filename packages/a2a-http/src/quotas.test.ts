@@ -77,7 +77,7 @@ test('without authentication all callers count as one, which may take all stream
   assert.equal((await post(rig, 'subscribe', { id: result.task.id })).status, 503);
 });
 
-test('messages up to the burst are accepted, the next gets 429 with the time until one would be; all callers of a tenant share one burst', async t => {
+test('messages up to the burst are accepted, and the next one gets 429 with the time to wait; all callers of a tenant share one burst', async t => {
   const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2, tenantLimitFactor: 2 });
   for (let n = 1; n <= 2; n += 1) await begun(rig, ANNA);
   await assertRefused(await post(rig, 'send', later(), { headers: ANNA }), { from: 1, to: 50 });

@@ -77,7 +77,7 @@ export type ServerRequest = {
   nameExtensions?(uris: readonly string[]): void;
   /** The bytes of the response, for an operation that is not answered by a stream. */
   encode(answer: OperationAnswer): Buffer;
-  /** Turns the response into a stream of events. `extensions`: URIs of the active ones. */
+  /** Turns the response into a stream of events. `extensions`: URIs of the active extensions. */
   openSink(dialect: Dialect, extensions: readonly string[]): EventSink;
 };
 

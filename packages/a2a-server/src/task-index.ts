@@ -29,9 +29,9 @@ export type TaskIndexOptions = {
 };
 
 /**
- * For clusters in which relays of an earlier version still run (`TaskLists`): the tasks of one role, ordered by the time of their status, from the log's task index: a list finds its page here and reads
- * only that page from the log. The bucket is followed from the first list on, because most processes serve none. Bounded: only
- * the newest `entriesMax` tasks are listed.
+ * The tasks of one role, ordered by the time of their status, from the log's task index. A list finds its page here and reads only that page from the
+ * log. Needed only while relays of an earlier version run (`TaskLists`). The bucket is followed from the first list on, because most processes serve
+ * none. Bounded: only the newest `entriesMax` tasks are listed.
  */
 export class TaskIndex {
   readonly #options: TaskIndexOptions;

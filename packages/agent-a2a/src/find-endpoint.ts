@@ -32,7 +32,7 @@ export function agentOfCard(card: unknown, cardUrl: string, configured: string):
   return { ...agent, url: url.href };
 }
 
-/** Whether an unusable card belongs to an agent with other bindings. */
+/** Whether an unusable card belongs to an agent that has only other bindings. */
 export function namesInterfaces(card: unknown): boolean {
   if (typeof card !== 'object' || card === null) return false;
   const { url, supportedInterfaces } = card as { url?: unknown; supportedInterfaces?: unknown };

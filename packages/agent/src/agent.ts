@@ -52,15 +52,15 @@ export type Turn = {
   message: Message;
   metadata: Metadata;
   /**
-   * Earlier messages of the context, oldest first: of the same owner's earlier tasks and of this task's earlier turns. Bounded
+   * Earlier messages of the context, oldest first: those of the same owner's earlier tasks, and those of this task's earlier turns. Bounded
    * (CONTEXT_HISTORY_LIMITS): the oldest are left out.
    */
   history: readonly Message[];
   /** 1-based. A redelivered job is a new attempt, and its text replaces that of the earlier one. */
   attempt: number;
   /**
-   * The agent's `resume` value: of the interrupted event that this turn answers, else of its newest `done` in the context. JSON that is stored
-   * in the log, so it outlives the process.
+   * The agent's `resume` value: that of the interrupted event which this turn answers, else that of its newest `done` in the context. JSON that is
+   * stored in the log, so it outlives the process.
    */
   resume?: unknown;
   /** Text of the answer that earlier attempts have shown. Clients keep it until this attempt has content. Absent for the first attempt. */

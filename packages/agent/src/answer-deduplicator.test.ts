@@ -41,7 +41,7 @@ test('a whole text repeated in an artifact is shown once [S2-2]', () => {
   assert.equal(streamed('Hel', 'lo').first('a', 'Hello', { last: false }).text, 'Hello');
 });
 
-test('a whole text repeated in the message of the end is shown once [S2-2]', () => {
+test('a whole text repeated in the final message is shown once [S2-2]', () => {
   const shown = streamed('Hel', 'lo');
   assert.equal(shown.ending('Hello'), true);
   assert.equal(shown.text, 'Hello');
@@ -116,7 +116,7 @@ test('a token costs no more if there are more artifacts than are tracked', async
   assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
-test('the message of the end may be the only answer, a longer form of the tokens, or a closing remark', () => {
+test('the final message may be the only answer, a longer form of the tokens, or a closing remark', () => {
   const alone = new Shown();
   assert.equal(alone.ending('42'), true);
   assert.equal(alone.text, '42');

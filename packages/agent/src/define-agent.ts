@@ -14,7 +14,7 @@ export type AgentTurn = {
   readonly metadata: Metadata;
   /** Earlier messages of the context, oldest first. */
   readonly history: readonly Message[];
-  /** The `resume` value of `needsInput` in the turn before. */
+  /** The `resume` value of `needsInput` in the previous turn. */
   readonly resume: unknown;
   /** Aborts when the turn is over (cancelled, superseded, shutdown): pass it to every request. */
   readonly signal: AbortSignal;

@@ -395,7 +395,7 @@ test('input required: the question and the adapter’s resume value are stored [
   assert.deepEqual(direct.facts.find(fact => 'resume' in fact)?.kind, 'status.changed', 'kept in the log');
 });
 
-test('a failure keeps its reason, its word on retries, and its message [S0-26]', async () => {
+test('a failure keeps its reason, its message, and whether a retry may succeed [S0-26]', async () => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([text('part'), { type: 'failed', reason: 'agent down', retryable: true, message: message('sorry') }]));
   const fold = await task.fold();

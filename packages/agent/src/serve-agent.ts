@@ -39,7 +39,7 @@ export type ServeAgentOptions = {
   /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
-  /** How long the log may take to show the end of a turn, milliseconds; default END_SHOWN_MS_MAX. */
+  /** How long the log may take to show the end of a turn, in milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentEntry) => void;

@@ -192,7 +192,7 @@ test('text that stays after a cut has the age of its own token, counts the later
   assert.deepEqual(flush(coalescer, 6), [{ lane: 'a', text: '😀', count: 3, reason, heldMs: 5, firstAtMs: 101, lastAtMs: 103 }]);
 });
 
-test('half a pair whose other half does not come leaves unpaired after HALF_PAIR_HOLD_MS, not before', () => {
+test('half a surrogate pair whose other half does not come leaves by itself after HALF_PAIR_HOLD_MS, not before', () => {
   for (const forced of [false, true]) {
     const coalescer = createCoalescer();
     offer(coalescer, 'a', token('ok \ud83d', 1), 0);

@@ -196,8 +196,8 @@ type Held = {
   first: Position;
   last: Position;
   /**
-   * The newest token with text (the first token if none has text), which is the only one that a cut can split; its length in UTF-16 units, and the
-   * number of tokens from it to the last one.
+   * The newest token with text, or the first token if none has text: the only one that a cut can split. `tailUnits`: its length. `tailCount`: number of
+   * tokens from it to the last one.
    */
   tail: Position;
   tailUnits: number;

@@ -43,7 +43,7 @@ export class TextHold {
     return this.#sinceMs;
   }
 
-  /** `tokens` tokens of a lane arrived together; `text` is what they join to. */
+  /** `tokens` tokens of a lane arrived together; `text` joins them. */
   arrive(key: string, text: string, tokens: number, nowMs: number): void {
     const now = this.#advance(nowMs);
     const lane = this.#lanes.get(key) ?? this.#open(key);

@@ -43,7 +43,7 @@ test('a task of the first layout has the shard that it has in a log with one lay
   }
 });
 
-test('the groups of a layout are numbered behind those of the layouts before it', () => {
+test('the groups of a layout are numbered after those of the earlier layouts', () => {
   assert.deepEqual([LAYOUTS.shards, LAYOUTS.groups], [280, 8]);
   assert.deepEqual(
     [0, 15, 16, 17, 20, 271, 272, 274, 279].map(shard => LAYOUTS.groupOf(shard)),

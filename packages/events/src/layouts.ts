@@ -1,6 +1,6 @@
 import { fnv1a32, GROUPS_MAX, SHARDS_MAX } from './subjects.ts';
 
-/** Layouts that a log may have in its life. Shards and streams of an ended one stay, so this also bounds what is idle. */
+/** Most layouts that a log may ever have. The shards and streams of earlier layouts stay, so this also bounds the idle ones. */
 export const LAYOUTS_MAX = 8;
 /** Stream groups of all layouts together. */
 export const GROUPS_TOTAL_MAX = 64;
@@ -24,8 +24,8 @@ export function timeOfTaskId(taskId: string): number | undefined {
 }
 
 /**
- * The numbers of shards and stream groups of a log over time. A task is forever in the layout that was valid at the time in its id, or in the first
- * one if its id has no time. Shards and groups of a layout are numbered behind those of the layouts before it. PROTOCOL.md section 2.5.
+ * The numbers of shards and stream groups of a log over time. A task stays in the layout that was valid at the time in its id, or in the first one if
+ * its id has no time. The shards and groups of a layout are numbered after those of earlier layouts. PROTOCOL.md section 2.5.
  */
 export class Layouts {
   /** In the order in which they begin. */

@@ -298,7 +298,7 @@ test('a discarded task accepts no input, and its held text is never shown', () =
   assert.deepEqual(ledgered, ['open received 1', 'open rejected 1', 'text received 2', 'text rejected 2']);
 });
 
-test('a message of a task whose facts have expired begins nothing when it is read again; a new one begins its task', () => {
+test('a message of a task whose facts have expired begins no task when it is read again; a new message does', () => {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   const stored = { seq: 1, taskId: 't', record: { v: 1, at: 0, from: 'client', input }, writer: 'client' } as const;

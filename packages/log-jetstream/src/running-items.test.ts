@@ -32,7 +32,11 @@ test('the entry of a worker names items that have run for long enough, and the s
   assert.equal(running.isClaimed(1), true);
   assert.deepEqual(sent, ['-NAK {"delay":120000000000}']);
   deliver(2);
-  assert.deepEqual(running.claimable(AGES_MS.neverReached, 9), [delivery], 'a claimed item stays in the entry beside a young one');
+  assert.deepEqual(
+    running.claimable(AGES_MS.neverReached, 9),
+    [delivery],
+    'a claimed item stays in the entry beside a young one',
+  );
 });
 
 test('the oldest item without a claim decides when the next entry is due', t => {

@@ -23,7 +23,7 @@ export interface FollowSource {
   /** The newest record, or undefined when there is none. May lag behind the leader. */
   tail(): Promise<Tail | undefined>;
   /**
-   * Whether the task's record at `seq` is gone, or another one than `id` stands there, although retention has not removed it. Without `id`, any
+   * Whether the task's record at `seq` is gone, or a record other than `id` is there, although retention has not removed it. Without `id`, any
    * record of the task counts as the same. Read from the leader.
    */
   isLost(seq: number, id: string | undefined): Promise<boolean>;
@@ -300,7 +300,7 @@ class Follower {
     }
   }
 
-  /** Whether another record than the seen one stands at `#known`. If the id of the seen one is unknown, that of the tail is noted. */
+  /** Whether the record at `#known` is no longer the seen one. If the id of the seen one is unknown, that of the tail is noted. */
   #replacesKnown(tail: Tail | undefined): boolean {
     if (tail?.seq !== this.#known) return false;
     if (this.#readId() === undefined) this.#knownId = tail.id;

@@ -70,7 +70,7 @@ export type InputWriterOptions = {
   startN?: number;
   /** Bytes that may wait before `ready` blocks the source, default WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
-  /** How long one append is retried, milliseconds; default APPEND_TIMEOUT_MS. */
+  /** How long one append is retried, in milliseconds; default APPEND_TIMEOUT_MS. */
   timeoutMs?: number;
 };
 

@@ -51,7 +51,7 @@ test('no task takes more bytes than a row has room for, whatever its characters'
   }
 });
 
-test('messages lose the ids of their task in the row, and nothing else, and have them again in the list', () => {
+test('a row leaves out only the task ids of its messages, and the list restores them', () => {
   const ids = { taskId: 't', contextId: 'c' };
   const history = [{ ...user('a'), ...ids }, user('b', 2), { ...user('c', 3), ...ids, contextId: 'another' }];
   const status = { state: 'TASK_STATE_FAILED', timestamp, message: { ...user('d', 4), ...ids } } as const;
@@ -61,7 +61,7 @@ test('messages lose the ids of their task in the row, and nothing else, and have
   assert.deepEqual(taskOfRow({ taskId: 't', contextId: 'c', state: status.state, at: AT, listed }), task);
 });
 
-test('a time of the status that is not that of the row is listed', () => {
+test('a status time that differs from the time of the row is listed', () => {
   assert.equal(listedTaskOf(taskOf({}), AT).timestamp, undefined);
   assert.equal(listedTaskOf(taskOf({}), AT + 1).timestamp, timestamp);
 });

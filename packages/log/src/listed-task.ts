@@ -29,7 +29,7 @@ export const LISTED_TEXT_BYTES_MAX = 256;
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** `at`: the time in the row, epoch milliseconds. */
+/** `at`: the time in the row, in epoch milliseconds. */
 export function listedTaskOf(task: Task, at?: number): ListedTask {
   const { status, metadata, artifacts = [] } = task;
   const history = (task.history ?? []).map(message => withIds(message, task, NO_IDS));

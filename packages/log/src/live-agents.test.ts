@@ -60,7 +60,7 @@ test('the time since the last heartbeat is known for each registered agent', asy
   assert.equal(directory.msSinceSeenOf('unknown'), Number.POSITIVE_INFINITY);
 });
 
-test('an agent that stopped in order counts as seen a moment ago; one may have stopped before the registry was read', async t => {
+test('the time since the newest heartbeat counts from the start of the process, and an agent that stopped in order counts too', async t => {
   const { log, clock, directory } = await followedAgents(t);
   clock.now = 300;
   assert.equal(directory.msSinceSeen(), 300);

@@ -74,8 +74,8 @@ export type ShardProgress = {
   /** An append had no answer when the owner stopped, so the log may have stored and lost a record that no mark names. */
   isInDoubt?: true;
   /**
-   * Records of the shard may have been lost that no mark names. A task whose newest record has folded inputs only up to this raw sequence continues
-   * at a generation that no client can have received.
+   * The log may have lost records of the shard that no mark names. A task whose newest record has folded inputs only up to this raw sequence
+   * continues at a generation that no client can have received.
    */
   leapTo?: number;
   /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */

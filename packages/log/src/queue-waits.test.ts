@@ -52,7 +52,7 @@ test('a turn that begins at once asks for nothing', async t => {
   assert.deepEqual([waiting.asked, waiting.shown, waiting.counted], [0, [], 0]);
 });
 
-test('a wait is shown and counted, again only when a tenth of those ahead has gone, and cleared when the turn begins', async t => {
+test('a wait is shown and counted, shown again only when a tenth of the items ahead have gone, and cleared when the turn begins', async t => {
   const waiting = new Waiting(t);
   waiting.ahead = 200;
   await waiting.pass(QUEUE_NOTICE_AFTER_MS + SECOND);
@@ -74,7 +74,7 @@ test('a wait is shown and counted, again only when a tenth of those ahead has go
   assert.equal(waiting.asked, asked);
 });
 
-test('a wait ends when a worker has the item, although its turn is silent; an answer that fails is asked for again', async t => {
+test('a wait ends when a worker has the item, even if its turn is silent; a question that fails is asked again', async t => {
   const waiting = new Waiting(t);
   waiting.ahead = 'unavailable';
   await waiting.pass(3 * SECOND);

@@ -111,7 +111,7 @@ export class QueueWaits {
   }
 }
 
-/** A place never moves back: later requests wait behind, and an estimate that grows is worse than the one before. */
+/** A place never moves back: later requests wait behind this one, and a larger estimate is only a worse one. */
 function isNews(ahead: number, shown: number | undefined): boolean {
   return shown === undefined || shown === Number.POSITIVE_INFINITY || shown - ahead >= Math.max(1, shown * NEWS_SHARE);
 }

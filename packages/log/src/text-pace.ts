@@ -1,7 +1,7 @@
 import { type CoalesceSettings, TextHold } from '@hopline/coalesce';
 
 /**
- * Held text of a process leaves at most this often, milliseconds, and then all text that is due leaves together. Each process on the way then wakes up
+ * Held text of a process leaves at most this often, in milliseconds, and then all text that is due leaves together. Each process on the way then wakes up
  * once for many records: at 100 streams of 20 tokens/s wake-ups are half of the cost of a token.
  */
 export const GATHER_MS = 10;
@@ -70,7 +70,7 @@ export class TextPace {
     );
   }
 
-  /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: of `performance.now()`. */
+  /** Calls `leave` at once, or when the text of all writers leaves next. `nowMs`: the value of `performance.now()`. */
   gather(leave: () => void, nowMs: number): void {
     const waitMs = this.#leftMs + GATHER_MS - nowMs;
     const waits = this.#due.length > 0 || waitMs > 0;

@@ -24,7 +24,7 @@ export interface WorkQueue {
 
   /**
    * About how many items wait before the newest item of a task in its queue of the role. Undefined if a worker has taken that item, or if
-   * that is unknown. Asked by many, it costs the log a few requests a second for each queue, and one for each item that waits.
+   * that is unknown. However many callers ask, it costs the log a few requests a second for each queue, and one for each item that waits.
    */
   ahead(role: Role, work: Pick<Work, 'taskId' | 'owner'>): Promise<number | undefined>;
 

@@ -25,7 +25,7 @@ export type Profile = ForwardingProfile | ConductingProfile;
 type ProfileBase = {
   /** 1 to 32 of a-z, 0-9 and -. */
   name: string;
-  /** Kinds of artifacts by name: of this profile, and of servers that an agent of the cluster may call. */
+  /** Kinds of artifacts by name: those of this profile, and those of servers that an agent of the cluster may call. */
   kinds: Readonly<Record<string, ArtifactKind>>;
   agent: Omit<AgentPresentation, 'text' | 'separateClose'> & { text: AgentText };
   /** Set if clients recognize a stream by a first chunk that is not its last. */

@@ -53,7 +53,7 @@ function agentOf(message: Message | undefined, request: Metadata | undefined): s
   return agent === undefined ? '' : JSON.stringify(agent);
 }
 
-/** `text`: the recording of the same question, of the agent that the client names. `any`: every message gets a recording. */
+/** `text`: the recording of the same question to the agent that the client names. `any`: every message gets a recording. */
 export type MatchRule = 'text' | 'any';
 
 /** Chooses the recording for a message. If several match, they take turns. */

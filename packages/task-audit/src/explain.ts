@@ -98,7 +98,7 @@ function inputsOf(fact: VisibleFact, { stored, before, inputs }: Origin): Stored
     const { firstSeq, lastSeq } = fact.chunk;
     return inputs.filter(input => input.seq >= firstSeq && input.seq <= lastSeq && hasText(input, fact));
   }
-  // Records up to `foldedSeq` were decided earlier; records stored after this fact led to later ones.
+  // Records up to `foldedSeq` were decided earlier; records stored after this fact led to later facts.
   const folded = before?.record.aggregate.foldedSeq ?? 0;
   const last = stored.storedAt ?? Number.POSITIVE_INFINITY;
   const found = inputs.find(input => input.seq > folded && input.storedAt <= last && causes(input, fact));

@@ -99,7 +99,7 @@ export type TaskProgress = {
 export type TaskEntry = { kind: 'header'; header: TaskHeader } | RecordEntry | TaskEnd;
 
 /**
- * `not a task file`: the first line is not a header. `newer`: of a later version of the format or of a record. `edited`: a line has the
+ * `not a task file`: the first line is not a header. `newer`: the format or a record is of a later version. `edited`: a line has the
  * wrong sum. `truncated`: the end is missing. `malformed`: a line has a form that no version writes. `too long`: a limit is exceeded.
  */
 export type TaskFileFault = 'not a task file' | 'newer' | 'edited' | 'truncated' | 'malformed' | 'too long';

@@ -155,7 +155,7 @@ const someFact = fc.oneof(
   { weight: 1, arbitrary: fc.constant(created) },
 );
 
-test('a builder has the views of projectRecord after each fact; neither a view that was read nor the facts change', () => {
+test('a builder has the view of projectRecord after each fact, and changes neither the facts nor a view that was read', () => {
   const someRecords = fc.array(fc.record({ facts: fc.array(someFact, { maxLength: 6 }), isRead: fc.boolean() }), {
     maxLength: 8,
   });

@@ -35,7 +35,7 @@ export class Pace {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - BURST_MS - nowMs);
   }
 
-  /** Delay before a new `Pace`, which does not know the bytes counted here, may send. */
+  /** Delay before a new `Pace` may send: it does not know the bytes counted here. */
   settledInMs(nowMs: number): number {
     return Math.max(0, this.#notBefore - nowMs, this.#settledAt - nowMs);
   }

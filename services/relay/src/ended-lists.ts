@@ -17,7 +17,7 @@ import type { Logger } from '@hopline/telemetry';
  * that end in one shard within seconds.
  */
 const MOVE_MS = 30_000;
-/** Looks for lists that are due, in that time. */
+/** How often lists that are due are looked for in that time. */
 const LOOKS = 6;
 /** Tasks with which a list moves without that wait, so that an owner's entries stay few: a reader of its list reads them all. */
 const MOVED_SOON_MIN = 8;

@@ -9,9 +9,9 @@ export type OpenTask = { entry: TaskIndexEntry; revision: number };
 /** An entry. Without `at`, the time of the previous entry is kept. */
 export type IndexWrite = Omit<TaskIndexEntry, 'at'> & { at: number | undefined };
 /**
- * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be. `known`: the entry
- * as this process wrote it, or `absent` if it probably does not exist, which saves a read; an outdated one costs a conflict. `isSettled`: called when
- * no entry is stored. If it returns true, none is written.
+ * Stores an entry unless a later one is stored. Resolves with the entry that is then stored, or with undefined if none had to be stored. `known`: the
+ * entry as this process wrote it, or `absent` if it probably does not exist, which saves a read; an outdated one costs a conflict. `isSettled`:
+ * called when no entry is stored. If it returns true, none is written.
  */
 export async function storeEntry(
   bucket: KeyValue<TaskIndexEntry>,

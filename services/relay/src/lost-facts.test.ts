@@ -252,7 +252,7 @@ test('an append whose answer a stopped relay did not wait for is lost: the task 
   assertLeap(found, startedAt);
 });
 
-test('a doubt about a dead owner outlasts a start that fails', { timeout: 20_000 }, async t => {
+test('a relay still doubts what a dead owner has stored after a start that fails', { timeout: 20_000 }, async t => {
   const log = createMemoryLog({ shards: 1 });
   const own = log.another();
   const startedAt = Date.now();

@@ -93,7 +93,7 @@ export async function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFa
   return stored;
 }
 
-/** The task as a client sees it, once that meets a condition. */
+/** Resolves with the task as a client sees it, when it meets a condition. */
 export async function shownWhen(log: MemoryLog, met: (fold: Fold) => boolean, taskId = TASK): Promise<Fold> {
   let fold = new Fold();
   await until(

@@ -33,15 +33,15 @@ export type RelayDeps = {
   inputTimeoutMs?: number | undefined;
   /** Milliseconds for which a task may stay in auth-required; absent: no limit. */
   authTimeoutMs?: number | undefined;
-  /** Age of an open task's start at which its facts are copied forward, milliseconds; absent: never. */
+  /** Age of an open task's start at which its facts are copied forward, in milliseconds; absent: never. */
   copyForwardAfterMs?: number | undefined;
   /** Bytes of records of one task. A task that reaches the limit fails. Default TASK_BYTES_MAX. */
   taskBytesMax?: number;
   /** UTF-16 units of the facts of one part of a copy as JSON; default PART_UNITS_MAX. */
   copyPartUnitsMax?: number | undefined;
-  /** Interval of the retention sweep, milliseconds; default RETENTION_SWEEP_MS. */
+  /** Interval of the retention sweep, in milliseconds; default RETENTION_SWEEP_MS. */
   sweepMs?: number;
-  /** Time between two moves of ended tasks into the lists of their owners, milliseconds; default MOVE_MS. */
+  /** Time between two moves of ended tasks into the lists of their owners, in milliseconds; default MOVE_MS. */
   moveMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;

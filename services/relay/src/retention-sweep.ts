@@ -104,7 +104,7 @@ export class RetentionSweep {
     }
   }
 
-  /** Writes index entries of open tasks again: deadlines and copies follow from them, and the index too removes its oldest entries. */
+  /** Writes index entries of open tasks again: deadlines and copies follow from them, and the index also removes its oldest entries. */
   async #keepIndexed(tasks: ReadonlyMap<string, OpenTask>, extent: StreamExtent): Promise<void> {
     const below = copyForwardBelow(extent);
     if (below <= extent.firstSeq) return;

@@ -89,9 +89,12 @@ export class Shard {
   /** `#newest` at the last check that found it. */
   #found: RecordMark | undefined;
   #refoldTo: number | undefined;
-  /** Names the leader of the stream of facts since this owner or, until this one has begun, since the previous one took the shard. */
+  /**
+   * Names the leader that the stream of facts has had since this owner took the shard or, before this owner has begun, since the previous one took
+   * it.
+   */
   #leadership: string | undefined;
-  /** An earlier owner may have stored records that no mark names, and this one has not looked for their loss yet. */
+  /** An earlier owner may have stored records that no mark names, and this owner has not yet checked whether the log has lost them. */
   #isInDoubt: boolean;
   #leapTo: number | undefined;
   /** Records that no append will confirm, so they must be checked. */
@@ -150,7 +153,7 @@ export class Shard {
     const refoldTo = this.#refoldTo ?? 0;
     const isInDoubt = this.#isInDoubt || (this.#stop.signal.aborted && this.#hasUnansweredAppend);
     const unproven = new Set(this.#unproven);
-    // A check may have found that this one is lost, although the newest is not.
+    // A check may have found that this record is lost, although the newest one is not.
     if (this.#found !== undefined) unproven.add(this.#found);
     for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.add(stored);
     return {
@@ -362,7 +365,7 @@ export class Shard {
     this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
   }
 
-  /** With hundreds of idle shards the looks would cost more than all else that they do. */
+  /** With hundreds of idle shards the looks would cost more than everything else that the shards do. */
   #isLookDue(): boolean {
     const nowMs = this.#context.now();
     const isOld = this.#unproven.length === 0 && nowMs - this.#storedAtMs >= LOOK_OFTEN_MS;

@@ -24,8 +24,8 @@ import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
 /**
- * A leap when the clock is not ahead of the task, because the one of an earlier owner was: more events than a task gets in the seconds that a log
- * may lose.
+ * Leap of the generation if the task is ahead of this clock, because the clock of an earlier owner was. More events than a task gets in the seconds
+ * that a log may lose.
  */
 const LEAP_GENERATIONS_MIN = 1_000_000;
 /** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */

@@ -12,7 +12,7 @@ const DESCRIPTION_UNITS_MAX = 4_096;
  * part of it.
  */
 export const TOOLS_UNITS_MAX = 64 * 1024;
-/** UTF-16 units of a request that are compared with the agents. */
+/** UTF-16 units of a request that are compared with the descriptions of agents. */
 const REQUEST_UNITS_MAX = 16 * 1024;
 
 /**

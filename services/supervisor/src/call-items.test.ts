@@ -127,7 +127,7 @@ test('a supervisor that takes over does not queue the work of a call if its rela
 
 test('a lost item is queued again once, if the queue has room and the agent has written nothing', async () => {
   const turn = await new Turn().begun();
-  assert.equal(await turn.items.queueLost(CALL), true, 'a call that this supervisor has not come to');
+  assert.equal(await turn.items.queueLost(CALL), true, 'a call that this supervisor has not reached');
   turn.items.begin(working());
   await turn.stored(turn.inputs[0]!);
   const { request } = turn.log.work;

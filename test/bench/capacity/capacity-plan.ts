@@ -1,8 +1,9 @@
 import type { Size } from '../question.ts';
 
 /**
- * `streams`: of the runs that the lines are fitted to, near full load of two cores; `heldOut`: of the run that the lines are judged by. `tasks`:
- * tasks of one token, with and without a webhook. `viewers`: clients of running tasks of their own. `stored`: tasks that two logs hold.
+ * `streams`: numbers of streams of the runs to which the lines are fitted, near full load of two cores. `heldOut`: number of streams of the run by
+ * which the lines are judged. `tasks`: tasks of one token, with and without a webhook. `viewers`: clients of running tasks of their own. `stored`:
+ * tasks that two logs hold.
  */
 export type CapacityPlan = {
   streams: number[];

@@ -6,7 +6,7 @@ import { costOf, errorOf, fitLine } from './fit.ts';
 const isNear = (found: number, wanted: number) =>
   assert.ok(Math.abs(found - wanted) <= 1e-6 * Math.max(1, wanted), `${found}, ${wanted}`);
 
-test('a line that made the points is found again, and has no error', () => {
+test('the line that generated the points is found, without an error', () => {
   const positive = fc.double({ min: 0.01, max: 100, noNaN: true });
   fc.assert(
     fc.property(positive, positive, (fixed, each) => {
@@ -19,7 +19,7 @@ test('a line that made the points is found again, and has no error', () => {
   );
 });
 
-test('costs never become negative, also of a load that is not among the points', () => {
+test('costs are never negative, not even for a load that is not among the points', () => {
   const cost = fc.double({ min: 0.001, max: 1000, noNaN: true });
   fc.assert(
     fc.property(cost, cost, cost, (one, two, three) => {
@@ -29,7 +29,7 @@ test('costs never become negative, also of a load that is not among the points',
   );
 });
 
-test('points of one load do not make a line', () => {
+test('points of a single load do not determine a line', () => {
   assert.throws(() => fitLine([{ load: 1, cost: 1 }]), RangeError);
   assert.throws(
     () =>

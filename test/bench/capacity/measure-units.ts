@@ -29,7 +29,7 @@ export async function taskCost(tasks: number): Promise<UnitCost> {
   return perUnit(cpu, tasks);
 }
 
-/** A notification: tasks with a webhook, less the same tasks without one. */
+/** Cost of a notification: tasks with a webhook, minus the same tasks without one. */
 export async function webhookCost(tasks: number): Promise<UnitCost> {
   await using stack = new AsyncDisposableStack();
   const webhook = stack.use(await startWebhook());

@@ -13,7 +13,7 @@ let asked: SentTask[] = [];
 let watching: SseConnection[] = [];
 let sightings: { stampMs: number[]; atMs: number[]; seq: number[] } = { stampMs: [], atMs: [], seq: [] };
 
-/** `agent`: the agent that a cluster calls. `wire`: A2A 1.0 by default. `webhook`: of the task, only in A2A 1.0. */
+/** `agent`: the agent that a cluster calls. `wire`: A2A 1.0 by default. `webhook`: the webhook of the task, only in A2A 1.0. */
 type Question = {
   url: string;
   text: string;

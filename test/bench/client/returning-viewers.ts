@@ -1,7 +1,7 @@
 import { monotonicMs } from '../measure/clock.ts';
 import { SseConnection } from './sse-connection.ts';
 
-/** A client of a browser waits up to this before it comes back, and as long again after each try that fails. */
+/** A browser waits at most this long before it reconnects, and again after each try that fails. */
 const RETRY_MS_MAX = 500;
 
 type Viewer = { url: string; taskId: string; cursor: string; events: number; isOpen: boolean; openedAtMs: number };

@@ -26,7 +26,7 @@ const COARSE_LIMIT = 1.35;
 const bench = benchCoalescer();
 const rowsOf = (rule: string) => bench.rows.filter(row => row.rule === rule);
 
-test(`within ${STRUCTURE_RATIO_MAX} of the offline optimum if arrivals have structure, at every event cost (${bench.streams})`, () => {
+test(`the cost is within ${STRUCTURE_RATIO_MAX} of the offline optimum if arrivals have structure, at every event cost (${bench.streams})`, () => {
   const missed = (rule: string, limit: number) =>
     rowsOf(rule).filter(row => row.bestOnlineRatio === undefined && !(row.costRatio <= limit));
   assert.deepEqual(missed(OURS, STRUCTURE_RATIO_MAX), []);
@@ -37,7 +37,7 @@ test(`within ${STRUCTURE_RATIO_MAX} of the offline optimum if arrivals have stru
   );
 });
 
-test(`within ${ONLINE_LIMIT} of the best online rule if arrivals have no structure, at every event cost`, () => {
+test(`the cost is within ${ONLINE_LIMIT} of the best online rule if arrivals have no structure, at every event cost`, () => {
   const patternless = [...rowsOf(OURS), ...rowsOf(OURS_COARSE)].filter(row => row.bestOnlineRatio !== undefined);
   assert.deepEqual(
     patternless.filter(row => !(row.bestOnlineRatio! <= ONLINE_LIMIT)),
@@ -167,7 +167,7 @@ test('an adversary that sees each decision stays under the same bound', () => {
   }
 });
 
-test('the rule adapts to a source that changes its pace: 100 tokens a second apart, then 5000 in 50 ms', () => {
+test('the rule adapts to a source that changes its pace: 100 tokens at intervals of one second, then 5000 in 50 ms', () => {
   let at = 0;
   const times = Array.from({ length: 5100 }, (_, index) => (at += index < 100 ? 1000 : 0.01));
   const flood = simulateCoalescer(times, 120, HOLD_MS_MAX).events.length - 100;

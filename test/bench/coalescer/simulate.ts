@@ -63,7 +63,7 @@ export function simulateRule(times: readonly number[], rule: Rule): Outcome {
     dueMs = rule.dueMs({ tokens: held.length, firstMs: held[0]!, nowMs, delayMs, sentMs });
     if (dueMs <= nowMs) send(nowMs);
   }
-  // Without a timer the end of the stream sends the rest.
+  // Without a timer the rest is sent at the end of the stream.
   if (held.length > 0) send(rule.timerless ? times.at(-1)! : dueMs);
   return outcome;
 }

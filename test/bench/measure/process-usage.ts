@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** User and system time of a process so far, seconds; in steps of a tick (10 ms). Undefined without /proc (not Linux), or for an ended process. */
+/** User and system time of a process so far, in seconds; in steps of a tick (10 ms). Undefined without /proc (not Linux), or for an ended process. */
 export function cpuSecondsOf(pid: number): number | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
   // The program name may contain spaces and brackets, so fields are counted after the last bracket.

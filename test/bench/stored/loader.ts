@@ -10,7 +10,7 @@ import { populationTask } from './stored-population.ts';
 
 /** Fills a log with copies of an ended task, and their index entries and lists. */
 
-/** Tasks between two that are acknowledged. nats-server drops messages of a stream of which it has 10,000 waiting. */
+/** Tasks between two that are acknowledged. nats-server drops the messages of a stream that has 10,000 waiting. */
 const ACK_EVERY_TASKS = 128;
 const ACKS_IN_FLIGHT_MAX = 4;
 /** Rows that a relay adds to a list at once: those that become one page. */

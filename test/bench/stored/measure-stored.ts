@@ -10,7 +10,7 @@ import { CONTEXT_TASKS, callerTask, callerTasks } from './stored-population.ts';
 
 /** The operations of users and operators on a cluster that stores many tasks. */
 
-/** `firstSeq`: log sequence of the first record of its oldest task, `records`: of each. */
+/** `firstSeq`: log sequence of the first record of its oldest task. `records`: number of records of each task. */
 export type Population = { total: number; untilMs: number; firstSeq: number; records: number };
 export type Times = { p50: number; p99: number; max: number };
 
@@ -19,7 +19,7 @@ const PAGE = 50;
 const SETTLED_MS = 2_000;
 const TAKEOVER_QUESTIONS = 16;
 
-/** The lists of the caller, each asked `times` times: of a process that has been asked before. */
+/** Asks a process that has answered before for each list of the caller, `times` times. */
 export async function measureLists(
   url: string,
   caller: Caller,

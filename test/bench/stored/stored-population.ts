@@ -2,7 +2,7 @@ import type { TaskState } from '@hopline/a2a';
 import { contextIdOf } from '@hopline/events';
 import type { Copy } from './copied-task.ts';
 
-/** Tasks of the caller whose lists are measured, however many others are stored; a log of fewer tasks has only its tasks. */
+/** Tasks of the caller whose lists are measured, however many others are stored. A log of fewer tasks has only tasks of this caller. */
 export const CALLER_TASKS = 1_000;
 /** Tasks of each context of the caller. */
 export const CONTEXT_TASKS = 10;
@@ -11,7 +11,7 @@ const FAILED_EVERY = 10;
 /** Ends of tasks lie this far apart: a million in six days, within the default retention. */
 const APART_MS = 500;
 
-/** The subject of a caller, of the same length for all, so that all records have the same size. */
+/** The subject of a caller. All subjects have the same length, so that all records have the same size. */
 const callerName = (n: number): string => `caller-${`${n}`.padStart(6, '0')}`;
 /** Its tasks are copied. */
 export const COPIED_CALLER = callerName(0);

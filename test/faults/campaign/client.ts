@@ -189,7 +189,7 @@ export class CampaignClient implements VerifiedTask {
     if (isAcknowledged) this.cancelAcknowledgedAt = monotonicMs();
   }
 
-  /** Begins another task from the point that the viewer has reached after so many frames, or from the end. */
+  /** Begins another task from the point that the viewer has reached after that many frames, or from the end. */
   async #forkTask(viewer: TimedViewer): Promise<void> {
     const { fork } = this.plan;
     if (fork === undefined) return;

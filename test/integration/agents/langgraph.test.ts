@@ -116,7 +116,7 @@ test("a node that copies its model's text does not repeat it [S2-2]", async () =
   assert.equal(end.standing, 'repeats');
 });
 
-test('the outbox takes precedence over the last AI message, which takes precedence over tokens; its message joins the history [S1-12 S1-16]', async () => {
+test('the outbox takes precedence over the last AI message, and that over tokens; the message of the outbox joins the history [S1-12 S1-16]', async () => {
   const { end } = await play(graphs.outbox);
   assert.deepEqual(end.message, { messageId: 'out-1', role: 'ROLE_AGENT', parts: [{ text: 'the outbox' }] });
   assert.deepEqual(end.history, [end.message]);

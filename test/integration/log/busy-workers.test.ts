@@ -42,7 +42,7 @@ async function open(t: TestContext) {
     direct: nats.url,
     jsm,
     consumer: () => jsm.consumers.info(WORK_STREAM, CONSUMER),
-    /** Whether a worker waits for the next item of every queue that is open, of which there must be so many. */
+    /** Whether a worker waits for the next item of every open queue. There must be this many of them. */
     isWaiting: async (queues: number) => {
       const all = await consumers();
       return all.length === queues && all.every(({ num_waiting }) => num_waiting > 0);

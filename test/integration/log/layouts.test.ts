@@ -20,7 +20,7 @@ import { startedLog } from './started-log.ts';
 /** A layout begins after this time, so that a test need not wait for minutes. */
 const TIMES = { pollMs: 20, aheadMs: 5_000 };
 const WANTED = [{ shards: 8, groups: 2 }];
-/** The layouts behind the first one are added by a log with this option. */
+/** A log with this option adds the layouts after the first one. */
 const ADDS = { addsLayouts: { wanted: WANTED, isAdder: () => true } };
 
 async function append(log: Log, taskId: string, generation: number, expected = 0): Promise<number> {
@@ -54,7 +54,7 @@ test('running processes take a new layout, new tasks are in its streams, and ope
   assert.deepEqual(ingress.layouts.list, relay.layouts.list);
   assert.deepEqual([relay.shards, relay.layouts.groups], [12, 3]);
   await begun(relay);
-  // A task that was open when the layout began goes on in its stream, for readers that were there before and after.
+  // A task that was open when the layout began continues in its stream, for earlier and for later readers.
   await append(relay, before, 2, firstSeq);
   assert.equal((await inputs.next()).value?.taskId, before);
   for await (const { record } of followed) {

@@ -17,7 +17,7 @@ const CHECK_MS = 250;
 const SETTLED_MS_MAX = 60_000;
 
 for (const count of NODES) {
-  test(`leaders are spread within one over ${count} nodes, again after a node was killed, and no record is lost`, {
+  test(`the leaders of ${count} nodes become even to within one, also after a node was killed, and no record is lost`, {
     timeout: 180_000,
   }, async t => {
     const nodes = Array.from({ length: count }, (_, index) => `n${index + 1}`);
@@ -43,7 +43,7 @@ for (const count of NODES) {
       const { cluster: of } = await jsm.streams.info(stream);
       return of?.replicas?.every(({ current, offline }) => current && !offline) ? of.leader : undefined;
     };
-    /** Whether all replicas are current and no node leads two of the streams more than another one. */
+    /** Whether all replicas are current, and no node leads two streams more than another. */
     const isSpread = async (streams: readonly string[]) => {
       const leaders = await Promise.all(streams.map(stream => leaderOf(stream).catch(() => undefined)));
       if (leaders.includes(undefined)) return false;

@@ -10,7 +10,7 @@ const ROLE = 'agent.busy';
 const OWNER: Owner = { tenant: 'first' };
 const TIMEOUT = { timeout: 60_000 };
 
-test('an item knows about how many wait before it, until a worker has it', TIMEOUT, async t => {
+test('the number of items that wait before one is known, roughly, until a worker has it', TIMEOUT, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'requester' });
@@ -44,7 +44,7 @@ test('an item knows about how many wait before it, until a worker has it', TIMEO
   await until(async () => (await ahead('t-0')) === undefined && (await ahead('t-1')) === 0);
 });
 
-test('a login of the version before, which may not ask, asks once and gets no place', TIMEOUT, async t => {
+test('a login of the previous version, which lacks the permission, asks once and gets no place', TIMEOUT, async t => {
   const users = serverUsers(['busy']);
   const granted = authorization(new Map(users.map(user => [user, { text: user }])));
   const config = granted.replaceAll(/"\$JS\.API\.(STREAM\.MSG\.GET\.A2A_WORK|CONSUMER\.INFO\.A2A_WORK\.\*)"/g, '"unused"');

@@ -100,7 +100,7 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     const found = await Promise.all([0, 1, 2, 3].map(shard => log.leases.get(`shard.${shard}`)));
     return found.map(entry => entry?.value.owner);
   };
-  // A shard that fails in the meantime finds no lease.
+  // A shard that fails before the leases are written again finds none.
   await leases.restart(3);
   await until(async () => (await owners()).every(owner => owner === 'a'), 'every lease is written again');
   await until(() => running.size === 4, 'every shard runs');

@@ -42,7 +42,7 @@ export type RemoteAgentOptions = {
   recoverable?: boolean;
   /** Statuses of a task that tasks/get returns, by the task's first message; default all. */
   keeps?: (text: string) => KeptStatuses;
-  /** How it uses the webhook that a message configures, by default it ignores the webhook. */
+  /** How it uses the webhook that a message configures. By default it ignores the webhook. */
   pushes?: Pushes;
   /** Responds to a blocking send at once. */
   neverWaits?: boolean;

@@ -97,7 +97,7 @@ test('a task in a list is placed by its status, because a list leaves artifacts 
   assert.deepEqual(placesOf(listed(working(''))).places, [{ from: 2, to: 4 }]);
 });
 
-test('a task that never was as a response shows it is reported, unless the log may have lost facts', () => {
+test('a response that shows its task as it never was is reported, unless the log may have lost facts', () => {
   for (const task of [working('two'), working('one ', ['m1', 'm2']), { ...working(''), id: 'u' }]) {
     assert.deepEqual(placesOf(read(task)), { places: [], rules: ['a response shows the task as the log had it'] });
     assert.deepEqual(placesOf(read(task), true), { places: [], rules: [] });

@@ -93,7 +93,7 @@ test('a history without violations passes', () => {
   assert.deepEqual(rulesOf(history), []);
 });
 
-test('of two requests at one time either one may show more', () => {
+test('either of two concurrent requests may show more', () => {
   assert.deepEqual(rulesOf([BEGUN, read({ begunAt: 20, endedAt: 30 }, 7), read({ begunAt: 29, endedAt: 40 }, 2)]), []);
 });
 
@@ -139,7 +139,7 @@ test('each page of a list is judged by its own time', () => {
   assert.deepEqual(rulesOf([BEGUN, seen, paged(40)]), ['a generation never steps back for one client']);
 });
 
-test('a task that is not found after its send was acknowledged is found', () => {
+test('the verifier reports a task that is missing after its send was acknowledged', () => {
   assert.deepEqual(rulesOf([BEGUN, missed({ begunAt: 11, endedAt: 12 })]), ['a read after an acknowledged send finds the task']);
   assert.deepEqual(rulesOf([BEGUN, missed({ begunAt: 9, endedAt: 12 })]), []);
 });

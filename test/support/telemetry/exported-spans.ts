@@ -51,7 +51,7 @@ export class ExportedSpans {
   }
 }
 
-/** Numbers of a segment that add up to those of its hop. */
+/** Numbers of segments, which add up to those of the hop. */
 const SUMS = ['hopline.bytes_in', 'hopline.bytes_out', 'hopline.chunks', 'hopline.delivered', 'hopline.tool_calls'];
 
 /** The span of a hop. If the hop has several segments, it is the last one, with the counts and links of the earlier ones. */

@@ -24,7 +24,7 @@ const contentOf = (fact: Fact) => ('event' in fact ? new VisibleEntry(fact, 1).c
 const add = (view: HeldView, ...facts: Fact[]) => view.add({ facts, aggregate: {} } as unknown as FactRecord, contentOf);
 const heldText = (view: HeldView) => view.view?.task.artifacts?.[0]?.parts[0]?.text;
 
-/** Bytes of a view with the facts. */
+/** Bytes of a view that has folded the facts. */
 function bytesOf(...facts: Fact[]): number {
   const budget = new ByteBudget(1_000_000);
   add(new HeldView(budget, 1_000_000), created, ...facts);

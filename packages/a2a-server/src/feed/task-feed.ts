@@ -21,7 +21,7 @@ export type TaskChange = Exclude<Fact, ArtifactUpdated>;
 
 /** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
 export type FeedListener = {
-  /** For each fact that changes more than an artifact: those of a stream are many, and the ring has them. */
+  /** Called for each fact that changes more than an artifact. Facts of artifacts are many, and the ring has them. */
   onChange?(fact: TaskChange): void;
   /** After the facts of a record. */
   onRecord?(): void;
@@ -268,7 +268,7 @@ export class TaskFeed {
     }
   }
 
-  /** The log has lost records that are folded here, and what follows from the inputs instead has not been folded yet. */
+  /** The log has lost records that are folded here, and the facts that replace them have not been folded yet. */
   get #isRefolding(): boolean {
     return !this.#closing.signal.aborted && (this.#lostGeneration !== undefined || this.#reader.signal.aborted);
   }

@@ -18,10 +18,10 @@ const PAGE_CHARS_MAX = 4 * 1024 * 1024;
 const FIRST_ID = '-';
 
 /**
- * ListTasks: newest status first. The lists of the caller have what a page shows of ended tasks. Open tasks are read from the log, and so are ended
- * ones whose row has not all that the request asks for: artifacts, a longer history than the row has room for, or a row of an earlier version. A task
- * whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or
- * absent: with a filter it is known only if every task of the caller was read.
+ * ListTasks: newest status first. The lists of the caller hold what a page shows of ended tasks. Open tasks are read from the log, and so are ended
+ * tasks whose row lacks something that the request asks for: artifacts, a longer history than the row has room for, or a row of an earlier version. A
+ * task whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or absent: with a
+ * filter it is known only if every task of the caller was read.
  */
 export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = decodeListTasks(context.params);
@@ -102,7 +102,7 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
-/** Whether the row of a task has all that the request asks for. Without `historyLength` that is the newest messages that a row has room for. */
+/** Whether the row of a task has all that the request asks for. Without `historyLength` it asks for the newest messages that a row has room for. */
 function isShown(
   task: IndexedTask,
   { historyLength, includeArtifacts }: ListTasksRequest,

@@ -42,7 +42,7 @@ test('an open or ended task counts until its newest record has left the log', ()
   assert.deepEqual(left, [111, 11, 11, 1, 1, 0]);
 });
 
-test('many ended tasks take little memory, and bytes are released late by at most two group shares', () => {
+test('many ended tasks take little memory, and at most the bytes of two groups are released late', () => {
   const tasks = GROUPS_MAX * 50;
   const counted = new BytesByTenant();
   for (let seq = 1; seq <= tasks; seq += 1) counted.set(`${seq}`, entry(ANNA, { bytes: 10, seq }));

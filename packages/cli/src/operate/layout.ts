@@ -59,7 +59,7 @@ export function lineOf({ begins, shards, groups }: { begins: number; shards: num
   return `${shards} ${shards === 1 ? 'shard' : 'shards'} in ${groups} stream ${groups === 1 ? 'group' : 'groups'} from ${from} on`;
 }
 
-/** An impossible layout is refused before the log is asked, and whether or not it can be. */
+/** An impossible layout is refused before the log is asked, even if the log cannot be reached. */
 function requirePossible({ shards, groups }: { shards: number; groups: number }): void {
   try {
     Layouts.one(shards, groups);

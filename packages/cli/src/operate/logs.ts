@@ -13,7 +13,7 @@ import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
 const LINES_DEFAULT = 100;
 const LINES_MAX = 100_000;
 const FOLLOW_POLL_MS = 250;
-/** Bytes read of one log at a time. Only the end of a longer log is read, which has its newest lines. */
+/** Bytes read of one log at a time. Only the end of a longer log is read, because it has the newest lines. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
 export const logs = command({

@@ -50,7 +50,7 @@ export type MemoryLog = Log & {
 };
 
 export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
-/** Shards of a log in memory, of whose tests many name a shard. */
+/** Shards of a log in memory. Many tests name one of them. */
 const MEMORY_SHARDS = 16;
 const ACK_WAIT_MS = 5_000;
 

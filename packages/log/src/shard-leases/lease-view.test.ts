@@ -62,7 +62,7 @@ test('a member is silent from its late heartbeat to the end of its lease, and de
   assert.deepEqual(keysOf(40, 2 * LEASE_MS + 1), [], 'dead by its lease');
 });
 
-test('the view is current when it was read and shows a heartbeat of this process within a lease', () => {
+test('the view is current if it has been read and shows a heartbeat of this process within a lease', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   assert.equal(view.isCurrent(0), false, 'no own heartbeat');

@@ -23,8 +23,8 @@ export const LEASE_RENEWAL_MS = 60 * 60_000;
 /** Heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time again. */
 const RENEWAL_HEARTBEATS = 3;
 /**
- * Leases with changed progress that a process writes a second, on average. A process with more shards writes each less often: the inputs that later
- * owners read again are as many for all shards together. 256 busy shards would cost a relay and nats-server 3 % of a core.
+ * Leases with changed progress that a process writes per second, on average. A process with more shards writes each lease less often, so that later
+ * owners read as many inputs again over all its shards. 256 busy shards would cost a relay and nats-server 3 % of a core.
  */
 export const RENEWALS_PER_SECOND_MAX = 100;
 
@@ -158,7 +158,7 @@ export class ShardLeases {
     const progress = (await stopShard(shard)) ?? tenure.progress;
     const isCurrent = () => this.#held.get(shard) === tenure && !this.#stop.signal.aborted;
     const lease = await this.#leaseOf(shard, isCurrent);
-    // The shard was released in the meantime, or it was also taken again and is already running.
+    // The shard was released in the meantime, and may have been taken and started again since.
     if (!isCurrent()) return;
     if (lease?.owner === instance) startShard(shard, progress, 'restarted');
     else this.#held.delete(shard);
