@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '../kit/until.ts';
 import { commandProgram, nodeOptionsOf, programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
+import { CpuMeter } from './cpu-meter.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
@@ -104,12 +105,12 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   assert.match(output, /✔ one/);
   assert.match(output, /failing tests:[\s\S]*✖ two/, 'the failures are printed again at the end');
   for (const name of ['a', 'b'])
-    assert.match(output, new RegExp(`^ +\\d+\\.\\d s  ${name}\\.test\\.mjs`, 'm'), 'the time of a file');
+    assert.match(output, new RegExp(`^ +\\d+\\.\\d s .*  ${name}\\.test\\.mjs`, 'm'), 'the time of a file');
   assert.match(output, /test at packages\/p\/d\.test\.mjs:\d+:\d+\n✖ six/, 'a failure names its file');
   const pids = [...output.matchAll(/pid (\d+)/g)].map(([, pid]) => pid);
   assert.equal(pids.length, 2);
   assert.equal(pids[0], pids[1], 'the files of a package run in one process');
-  assert.match(output, /^ +\d+\.\d s {2}packages\/p \(2 files\)/m);
+  assert.match(output, /^ +\d+\.\d s .* {2}packages\/p \(2 files\)/m);
   assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
 });
 
@@ -208,9 +209,28 @@ test('services and commands run from the bundle that a run has made, and an agen
 test('the slowest files are listed first, up to the number that is asked for', () => {
   const times = new FileTimes();
   times.add('test/a.test.ts', 1_234);
-  times.add('test/b.test.ts', 61_000);
-  times.add('test/c.test.ts', 20);
-  assert.deepEqual(times.slowest(2), ['   61.0 s  test/b.test.ts', '    1.2 s  test/a.test.ts']);
+  times.add('test/b.test.ts', 61_000, 8_020);
+  times.add('test/c.test.ts', 20, 980);
+  assert.deepEqual(times.slowest(2), ['   61.0 s      8.0 s of CPU  test/b.test.ts', '    1.2 s  test/a.test.ts']);
+  assert.equal(times.totalCpuMs(), 9_000);
+});
+
+test('the CPU time of a test process includes the programs that it waited for', {
+  skip: !existsSync('/proc/self/stat') && 'not Linux',
+}, async t => {
+  const busy = `const start = process.cpuUsage(); while (process.cpuUsage(start).user < 500_000);`;
+  const root = folderWith(t, {
+    'busy.mjs': busy,
+    'a.mjs': `import { execFileSync } from 'node:child_process';
+        if ('TEST_CPU_FILE' in process.env) throw new Error('programs would inherit it');
+        execFileSync(process.execPath, [import.meta.dirname + '/busy.mjs']);`,
+  });
+  const meter = new CpuMeter();
+  const { env, execArgv } = meter.runOptions;
+  execFileSync(process.execPath, [...execArgv, join(root, 'a.mjs')], { env });
+  const ms = meter.read();
+  assert.ok(ms !== undefined && ms >= 500, `${ms} ms`);
+  assert.equal(meter.read(), undefined, 'a process that ended without a report');
 });
 
 test('options are --quick and --coverage; --quick selects its tests itself', () => {

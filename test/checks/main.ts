@@ -45,7 +45,10 @@ async function runChecks(): Promise<Totals> {
   const totals = [checked, ...(await runTests(found, run, coverage))];
   await report.end();
   const slowest = times.slowest(SLOWEST_SHOWN);
-  if (slowest.length > 1) console.log(['The slowest files:', ...slowest].join('\n'));
+  if (slowest.length > 1) {
+    console.log(['The slowest files:', ...slowest].join('\n'));
+    console.log(`${(times.totalCpuMs() / 1000).toFixed(0)} s of CPU in all files`);
+  }
   if (coverage !== undefined) console.log(coverage.summary());
   return totals.reduce(add);
 }

@@ -1,6 +1,7 @@
 import { relative, resolve as resolvePath } from 'node:path';
 import { run } from 'node:test';
 import { Coverage } from './coverage.ts';
+import { CpuMeter } from './cpu-meter.ts';
 import type { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
 import type { ProcessorSlots } from './processor-slots.ts';
@@ -80,8 +81,10 @@ function runFiles(
   print: (event: TestEvent) => unknown,
 ): Promise<Totals> {
   if (files.length === 0) return Promise.resolve(NOTHING);
-  const collect = collectsCoverage ? { coverage: true, ...Coverage.globs } : {};
-  const stream = run({ files, concurrency: atOnce, timeout: fileMsMax, signal, ...collect });
+  // One run with coverage has all files, and a meter measures one process.
+  const meter = collectsCoverage ? undefined : new CpuMeter();
+  const options = collectsCoverage ? { coverage: true, ...Coverage.globs } : meter?.runOptions;
+  const stream = run({ files, concurrency: atOnce, timeout: fileMsMax, signal, ...options });
   return new Promise((resolve, reject) => {
     let totals: Totals = { ...NOTHING, failed: 1 };
     stream.on('test:summary', ({ file, counts }) => {
@@ -92,7 +95,7 @@ function runFiles(
     });
     stream.on('test:complete', ({ name, file, details }) => {
       // The process of a file is a test, too, with the path as its name.
-      if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms);
+      if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms, meter?.read());
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
     // Leaves out the totals of a single run and the table of coverage, because this program prints sums.
