@@ -21,7 +21,8 @@ export type StreamHost = {
 };
 
 /** The state of a stream as a server knows it that leads it, or that believes to lead it. */
-export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number };
+/** `silentSinceMs`: when its followers answered last; absent: they still do. */
+export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number; readonly silentSinceMs?: number };
 
 /** nats-server stores the length of headers in 16 bits. */
 const HEADER_BYTES_MAX = 0xffff;
@@ -61,9 +62,9 @@ export class Stream implements LeaderView {
     return this.#followers;
   }
 
-  /** The state as the leader knows it now. It does not change any more. */
+  /** The state as the leader knows it when its followers fall silent. It does not change any more. */
   view(): LeaderView {
-    return { store: this.store.copy(), leaderSinceMs: this.leaderSinceMs };
+    return { store: this.store.copy(), leaderSinceMs: this.leaderSinceMs, silentSinceMs: this.#host.clock.nowMs() };
   }
 
   changeLeader(): void {

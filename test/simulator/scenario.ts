@@ -360,11 +360,12 @@ class FaultMaker {
     return { at: this.at, kind: 'lose facts', group, forMs: this.#random.between(200, 5_000) };
   }
 
-  /** A deposed leader learns within seconds that others do not follow it. */
+  /** Followers elect another leader 4 to 9 s after the last message of the old one, which learns of it within 20 s. */
   deposed(): Fault {
-    // docs/reliability.md has the reason why ingress processes are spared.
-    const slot = this.#random.pick(this.#slots.filter(name => !name.startsWith('ingress')));
-    return { at: this.at, kind: 'deposed leader', slot, forMs: this.#random.between(500, 10_000) };
+    const slot = this.#random.pick(this.#slots);
+    const electionMs = this.#random.between(4_000, 9_000);
+    const forMs = electionMs + this.#random.between(500, 10_000);
+    return { at: this.at, kind: 'deposed leader', slot, electionMs, forMs };
   }
 
   broken(): Fault {

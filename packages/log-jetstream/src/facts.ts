@@ -40,7 +40,7 @@ import type { Connection } from './connection.ts';
 import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
-import { readExtent, readExtents } from './retention.ts';
+import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
 import { TaskSubjects } from './task-subjects.ts';
@@ -222,9 +222,12 @@ export class JetStreamFacts implements FactLog {
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
-    const get = () => this.#connection.jsm.streams.getMessage(stream, { seq });
-    const stored = await retry(this.#connection, 'a record of the log', get);
-    return stored === null ? seq > (await readExtent(this.#connection, stream)).lastSeq : !isSame(stored);
+    const { jsm, leaders } = this.#connection;
+    const get = async () => {
+      const stored = await jsm.streams.getMessage(stream, { seq });
+      return stored === null ? seq > (await jsm.streams.info(stream)).state.last_seq : !isSame(stored);
+    };
+    return retry(this.#connection, 'a record of the log', () => leaders.read(stream, get));
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
@@ -267,7 +270,7 @@ export class JetStreamFacts implements FactLog {
       }
     }
     const get = () => this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject });
-    return retry(this.#connection, 'the newest record of a task', get);
+    return retry(this.#connection, 'the newest record of a task', () => this.#connection.leaders.read(stream, get));
   }
 
   #next(stream: string, subject: string, from: number): Promise<StoredMsg | null> {
