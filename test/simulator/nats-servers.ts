@@ -9,6 +9,7 @@ import { NatsDouble } from '../nats-double/nats-double.ts';
 import type { LeaderView, PurgeRequest, Stream } from '../nats-double/stream.ts';
 import { connectVirtually, listen, type Path, type Port, pathOf } from '../nats-double/virtual-network.ts';
 import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
+import type { Coverage } from './coverage.ts';
 import type { Link } from './link.ts';
 import type { LogPart, LogServers, ProcessLog } from './log-servers.ts';
 import type { Random } from './random.ts';
@@ -28,7 +29,7 @@ const EVERY_PROCESS = '*';
 const LAYOUT_TIMES = { pollMs: 500, aheadMs: 3_000 };
 const PARTS_OF_BUCKETS = ['leases', 'tasks', 'agents', 'messageIds', 'contexts', 'pushProgress'] as const;
 
-type NatsServersDeps = { clock: VirtualClock; random: Random; trace: Trace; situations: Situations };
+type NatsServersDeps = { clock: VirtualClock; random: Random; trace: Trace; situations: Situations; coverage: Coverage };
 
 /** The log of production, log-jetstream and nats.js, over a double of nats-server in virtual time. */
 export class NatsServers implements LogServers {
@@ -42,13 +43,15 @@ export class NatsServers implements LogServers {
   readonly #ports: Port[] = [];
   readonly #random: Random;
   readonly #situations: Situations;
+  readonly #coverage: Coverage;
   readonly #links: Link[] = [];
   /** Processes that reach only leaders without followers: until another one is elected every process, then one. */
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
   #liveToLose = 0;
   #staleReads = 0;
 
-  constructor(settings: ClusterSettings, { clock, random, trace, situations }: NatsServersDeps) {
+  constructor(settings: ClusterSettings, { clock, random, trace, situations, coverage }: NatsServersDeps) {
+    this.#coverage = coverage;
     this.#settings = settings;
     this.#situations = situations;
     this.timersAtRestMax = TIMERS_AT_REST_MAX * Object.values(settings.topology).reduce((sum, count) => sum + count, 0);
@@ -254,6 +257,7 @@ export class NatsServers implements LogServers {
       onEvent: event => {
         this.#trace.add(name, 'log', ...Object.values(event).map(String));
         this.#situations.onLogEvent(event);
+        this.#coverage.onLogEvent(event);
       },
       ...(follow && { follow }),
       shards: first?.shards ?? shards,
