@@ -137,9 +137,11 @@ export class Consumer {
     this.#pump();
   }
 
+  /** nats-server notifies only the consumers with a matching filter: one that has another filter since the delivery waits for the acknowledgement. */
   onRemoved(message: StoredMessage): void {
+    if (!this.#isFor(message)) return;
     const { seq } = message;
-    if (seq >= this.#sseq && this.#isFor(message)) this.#npc -= 1;
+    if (seq >= this.#sseq) this.#npc -= 1;
     if (this.#pending.has(seq)) this.#acknowledge(seq);
     else this.#rdc.delete(seq);
   }

@@ -4,7 +4,7 @@ import type { HeaderBlock } from './headers.ts';
 import { type ApiOptions, JsonApi, type Views } from './json-api.ts';
 import type { LeaderView, Stream, StreamHost } from './stream.ts';
 import { Subscriptions } from './subscriptions.ts';
-import { goTime } from './times.ts';
+import { goTime, NANOS_PER_MS } from './times.ts';
 
 export type NatsDoubleOptions = {
   clock: Clock;
@@ -142,7 +142,8 @@ export class NatsDouble implements StreamHost {
   #clusterOf(stream: Stream, view: LeaderView): Record<string, unknown> {
     const leader = `${this.#name}-1`;
     if (this.#nodes === 1) return { leader: this.#name };
-    const replicas = stream.followers.map((_, index) => ({ name: `${this.#name}-${index + 2}`, current: true, active: 0 }));
+    const active = view.silentSinceMs === undefined ? 0 : (this.clock.nowMs() - view.silentSinceMs) * NANOS_PER_MS;
+    const replicas = stream.followers.map((_, index) => ({ name: `${this.#name}-${index + 2}`, current: true, active }));
     return { name: CLUSTER, leader, leader_since: goTime(view.leaderSinceMs), replicas };
   }
 

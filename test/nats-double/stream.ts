@@ -20,8 +20,11 @@ export type StreamHost = {
   onStoredAgain(): void;
 };
 
-/** The state of a stream as known by a server that leads it, or believes that it does. */
-export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number };
+/**
+ * The state of a stream as known by a server that leads it, or believes that it does. `silentSinceMs`: when its followers answered last; absent: they
+ * still do.
+ */
+export type LeaderView = { readonly store: MessageStore; readonly leaderSinceMs: number; readonly silentSinceMs?: number };
 
 /** nats-server stores the length of headers in 16 bits. */
 const HEADER_BYTES_MAX = 0xffff;
@@ -61,9 +64,9 @@ export class Stream implements LeaderView {
     return this.#followers;
   }
 
-  /** The state as the leader knows it now. It does not change any more. */
+  /** The state as the leader knows it when its followers fall silent. It does not change any more. */
   view(): LeaderView {
-    return { store: this.store.copy(), leaderSinceMs: this.leaderSinceMs };
+    return { store: this.store.copy(), leaderSinceMs: this.leaderSinceMs, silentSinceMs: this.#host.clock.nowMs() };
   }
 
   changeLeader(): void {

@@ -1,4 +1,4 @@
-const NANOS_PER_MS = 1_000_000;
+export const NANOS_PER_MS = 1_000_000;
 /** The zero time of Go, for which the JetStream API has no null. */
 const ZERO_TIME = '0001-01-01T00:00:00Z';
 

@@ -12,8 +12,10 @@ import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { scriptedAgent } from '../support/agents/scripted-agent.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { ClusterSettings } from './cluster-settings.ts';
+import type { Coverage } from './coverage.ts';
 import { Link } from './link.ts';
 import type { LogServers, ProcessLog } from './log-servers.ts';
+import { observedLog } from './observed-log.ts';
 import type { Random } from './random.ts';
 import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
@@ -53,6 +55,7 @@ export type ClusterDeps = {
   receiver: WebhookReceiver;
   servers: LogServers;
   situations: Situations;
+  coverage: Coverage;
   onCrash: (process: string, error: unknown) => void;
 };
 
@@ -192,7 +195,7 @@ export class Cluster {
   async #startService(incarnation: Incarnation): Promise<void> {
     const { clock } = this.#deps;
     const { process, slot } = incarnation;
-    const log = await incarnation.log.open();
+    const log = observedLog(await incarnation.log.open(), this.#deps.coverage);
     incarnation.close = () => log.close();
     const common = { log, logger, metrics: this.#metrics() };
     const { limits = {}, leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;

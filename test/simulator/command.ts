@@ -1,3 +1,4 @@
+import { CoverageCounts } from './coverage.ts';
 import { MUTATIONS } from './mutations.ts';
 import { type LogKind, NATS_THEME_NAMES, type Scenario, scenarioOf, THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
@@ -39,12 +40,14 @@ export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: Seed
   let failed = 0;
   let virtualMs = 0;
   const situations = new SituationCounts(log === 'nats');
+  const coverage = new CoverageCounts(log === 'nats');
   const startedAt = process.cpuUsage();
   for (let seed = from; seed < from + seeds; seed++) {
     const scenario = scenarioOf(seed, theme, log);
     const run = await simulate(scenario);
     virtualMs += run.endedAt;
     situations.add(run.situations);
+    coverage.add(run.coverage);
     if (run.violations.length === 0) continue;
     failed += 1;
     printRun(scenario, run);
@@ -57,6 +60,8 @@ export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: Seed
   print(`${seeds} seeds, ${failed} failed, ${(virtualMs / 60_000).toFixed(0)} virtual minutes, ${cpuS} s of CPU`);
   print('seeds that met each situation:');
   for (const line of situations.lines()) print(line);
+  print('seeds that met each transition:');
+  for (const line of coverage.lines()) print(line);
   // One theme cannot meet every situation.
   const missing = theme === undefined ? situations.missing() : [];
   for (const situation of missing) print(`no seed met: ${situation}`);

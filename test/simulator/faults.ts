@@ -60,9 +60,10 @@ export type Fault = { at: number } & (
   | /** All servers are started again. */ { kind: 'restart servers' }
   | /** The servers forget the ids of what they have stored. */ { kind: 'forget ids' }
   | /** The servers forget how often they have delivered what is not acknowledged. */ { kind: 'forget deliveries' }
-  | /** Another server leads every stream, and the old leaders still answer this process. */ {
+  | /** The leaders of all streams lose their followers, which elect others after `electionMs`. The old ones still answer this process. */ {
       kind: 'deposed leader';
       slot: string;
+      electionMs: number;
       forMs: number;
     }
   | /** The process does not learn that its connection has ended. */ { kind: 'half open'; slot: string }
@@ -225,7 +226,7 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
       link.lagMs = fault.lagMs;
       break;
     case 'deposed leader':
-      natsOf(cluster).depose(fault.slot, fault.forMs);
+      natsOf(cluster).depose(fault.slot, fault.electionMs, fault.forMs);
       break;
     case 'half open':
       log.forget?.();

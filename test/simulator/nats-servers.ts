@@ -9,6 +9,7 @@ import { NatsDouble } from '../nats-double/nats-double.ts';
 import type { LeaderView, PurgeRequest, Stream } from '../nats-double/stream.ts';
 import { connectVirtually, listen, type Path, type Port, pathOf } from '../nats-double/virtual-network.ts';
 import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
+import type { Coverage } from './coverage.ts';
 import type { Link } from './link.ts';
 import type { LogPart, LogServers, ProcessLog } from './log-servers.ts';
 import type { Random } from './random.ts';
@@ -23,9 +24,12 @@ const READER = 'reader';
 const TIMERS_AT_REST_MAX = 25;
 /** How far a replica is behind the leader without a fault. */
 const LAG_MS_MAX = 5;
+const EVERY_PROCESS = '*';
 /** Far shorter than in production, so that a layout begins within the run. */
 const LAYOUT_TIMES = { pollMs: 500, aheadMs: 3_000 };
 const PARTS_OF_BUCKETS = ['leases', 'tasks', 'agents', 'messageIds', 'contexts', 'pushProgress'] as const;
+
+type NatsServersDeps = { clock: VirtualClock; random: Random; trace: Trace; situations: Situations; coverage: Coverage };
 
 /** The log of production, log-jetstream and nats.js, over a double of nats-server in virtual time. */
 export class NatsServers implements LogServers {
@@ -39,15 +43,15 @@ export class NatsServers implements LogServers {
   readonly #ports: Port[] = [];
   readonly #random: Random;
   readonly #situations: Situations;
+  readonly #coverage: Coverage;
   readonly #links: Link[] = [];
+  /** Processes that reach only leaders without followers: until another one is elected every process, then one. */
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
   #liveToLose = 0;
   #staleReads = 0;
 
-  constructor(
-    settings: ClusterSettings,
-    { clock, random, trace, situations }: { clock: VirtualClock; random: Random; trace: Trace; situations: Situations },
-  ) {
+  constructor(settings: ClusterSettings, { clock, random, trace, situations, coverage }: NatsServersDeps) {
+    this.#coverage = coverage;
     this.#settings = settings;
     this.#situations = situations;
     this.timersAtRestMax = TIMERS_AT_REST_MAX * Object.values(settings.topology).reduce((sum, count) => sum + count, 0);
@@ -167,14 +171,16 @@ export class NatsServers implements LogServers {
   }
 
   /** Streams with one replica have no other server that could lead them. */
-  depose(slot: string, forMs: number): void {
+  depose(slot: string, electionMs: number, forMs: number): void {
     if ((this.#settings.replicas ?? 1) === 1) return;
     const streams = [...this.#double.streams];
-    this.#deposed.set(slot, {
-      views: new Map(streams.map(([name, stream]) => [name, stream.view()])),
-      until: this.#clock.nowMs + forMs,
+    const views = new Map(streams.map(([name, stream]) => [name, stream.view()]));
+    const { nowMs } = this.#clock;
+    this.#deposed.set(slot, { views, until: nowMs + forMs });
+    this.#deposed.set(EVERY_PROCESS, { views, until: nowMs + electionMs });
+    this.#clock.after(electionMs, () => {
+      for (const [, stream] of streams) stream.changeLeader();
     });
-    for (const [, stream] of streams) stream.changeLeader();
   }
 
   close(): void {
@@ -218,8 +224,10 @@ export class NatsServers implements LogServers {
       const place = this.#placeOf(stream);
       if (place === undefined) return pass();
       const isWrite = !subject.startsWith('$JS.');
-      const deposed = this.#deposed.get(slot);
-      if (deposed !== undefined && deposed.until > this.#clock.nowMs) {
+      const deposed = [slot, EVERY_PROCESS]
+        .map(one => this.#deposed.get(one))
+        .find(found => found !== undefined && found.until > this.#clock.nowMs);
+      if (deposed !== undefined) {
         // A leader without followers stores nothing and creates no consumer, but answers reads.
         if (!/^\$JS\.API\.(STREAM\.(INFO|MSG\.GET)|DIRECT\.GET)\./.test(subject)) return;
         this.#situations.add('a deposed leader answers a read');
@@ -249,6 +257,7 @@ export class NatsServers implements LogServers {
       onEvent: event => {
         this.#trace.add(name, 'log', ...Object.values(event).map(String));
         this.#situations.onLogEvent(event);
+        this.#coverage.onLogEvent(event);
       },
       ...(follow && { follow }),
       shards: first?.shards ?? shards,

@@ -5,6 +5,7 @@ import type { Violation } from '../support/task-promises.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { Client, type TaskPlan } from './client.ts';
 import { Cluster } from './cluster.ts';
+import { Coverage } from './coverage.ts';
 import { endOfFaults, schedule } from './faults.ts';
 import { MemoryServers } from './memory-servers.ts';
 import { NatsServers } from './nats-servers.ts';
@@ -34,6 +35,8 @@ export type Run = {
   endedAt: number;
   events: number;
   situations: ReadonlySet<Situation>;
+  /** Transitions that the run has met. */
+  coverage: ReadonlySet<string>;
 };
 
 export type SimulateOptions = {
@@ -49,6 +52,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   const trace = new Trace(clock, keepsLines);
   const crashes: Violation[] = [];
   const situations = new Situations();
+  const coverage = new Coverage();
   const runs = new AgentRuns(clock, situations);
   const receiver = new WebhookReceiver(clock, random, trace);
   const onCrash = (process: string, error: unknown) => {
@@ -60,8 +64,18 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   process.on('unhandledRejection', onUnhandled);
   clock.onThrow = (from, error) => cluster.crashed(from, error);
   const Servers = scenario.log === 'nats' ? NatsServers : MemoryServers;
-  const servers = new Servers(scenario.settings, { clock, random, trace, situations });
-  const cluster = new Cluster(scenario.settings, { clock, random, trace, runs, receiver, servers, situations, onCrash });
+  const servers = new Servers(scenario.settings, { clock, random, trace, situations, coverage });
+  const cluster = new Cluster(scenario.settings, {
+    clock,
+    random,
+    trace,
+    runs,
+    receiver,
+    servers,
+    situations,
+    coverage,
+    onCrash,
+  });
   try {
     const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster, situations }));
     void servers.open();
@@ -83,7 +97,8 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     await clock.run(() => hasEnded, untilMs);
     const endedAt = clock.nowMs;
     if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
-    const evidence = { scenario, cluster, clients, runs, receiver, hasEnded, endedAt, pendingTimers: clock.pendingTimers };
+    const { pendingTimers } = clock;
+    const evidence = { scenario, cluster, clients, runs, receiver, coverage, hasEnded, endedAt, pendingTimers };
     cluster.suspend();
     const judged = verify(evidence).then(async violations => {
       await onEnd?.(cluster, clients);
@@ -97,6 +112,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
       endedAt,
       events: clock.events,
       situations: situations.met,
+      coverage: coverage.met,
     };
   } finally {
     cluster.close();

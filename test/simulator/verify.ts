@@ -16,6 +16,7 @@ import {
 import type { AgentRuns } from './agent-runs.ts';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
+import type { Coverage } from './coverage.ts';
 import { type Fault, timesOf } from './faults.ts';
 import type { Scenario } from './scenario.ts';
 import { EPOCH_MS } from './virtual-clock.ts';
@@ -27,6 +28,7 @@ export type RunEvidence = {
   clients: readonly Client[];
   runs: AgentRuns;
   receiver: WebhookReceiver;
+  coverage: Coverage;
   /** Whether every client, task, work item and webhook ended in time. */
   hasEnded: boolean;
   /** Milliseconds of the run. */
@@ -48,7 +50,9 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   for (const client of evidence.clients) {
     try {
       const history = client.taskId === undefined ? undefined : await historyOf(evidence.cluster.log.facts, client.taskId);
-      if (history !== undefined) histories.set(client, history);
+      if (history === undefined) continue;
+      histories.set(client, history);
+      evidence.coverage.addTask(history.facts);
     } catch (error) {
       report('the log of a task can be read from its start', `${client.plan.name}: ${String(error)}`);
     }

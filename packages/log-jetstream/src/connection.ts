@@ -11,6 +11,7 @@ import {
 } from '@nats-io/nats-core';
 import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
+import { Leaders } from './leaders.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { inboxOf, type LogUser } from './users.ts';
@@ -59,6 +60,7 @@ export class Connection {
   names: LogNames;
   /** Replicas of each stream: with more than one, a direct get may be answered by a replica that lags. */
   readonly replicas: number;
+  readonly leaders: Leaders;
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -81,6 +83,8 @@ export class Connection {
     this.#inboxPrefix = inboxPrefixOf(options);
     this.#userName = knownUser(servers, credentials) ?? name;
     this.closed = this.#closing.signal;
+    this.leaders = new Leaders(jsm, this.replicas);
+    this.onDisconnect(() => this.leaders.disconnected());
     void this.#watch();
     void nc.closed().then(() => this.#closing.abort());
   }

@@ -69,8 +69,11 @@ export class DirectGets {
     if (subjects.length === 0) return [];
     const connection = this.#connection;
     const reading = `reading ${stream}`;
-    const seqOf = (subject: string) => async () =>
-      (await connection.jsm.streams.getMessage(stream, { last_by_subj: subject }))?.seq ?? 0;
+    const seqOf = (subject: string) => () =>
+      connection.leaders.read(
+        stream,
+        async () => (await connection.jsm.streams.getMessage(stream, { last_by_subj: subject }))?.seq ?? 0,
+      );
     // MSG.GET is answered by the leader.
     const leader = connection.replicas > 1 ? retry(connection, reading, seqOf(all)) : 0;
     const [leaderSeq, first] = await Promise.all([leader, retry(connection, reading, () => this.#read(stream, subjects))]);
@@ -106,7 +109,8 @@ export class DirectGets {
         this.#denied.add(stream);
       }
     }
-    return retry(connection, `reading ${stream}`, () => connection.jsm.streams.getMessage(stream, query));
+    const get = () => connection.jsm.streams.getMessage(stream, query);
+    return retry(connection, `reading ${stream}`, () => connection.leaders.read(stream, get));
   }
 
   /**

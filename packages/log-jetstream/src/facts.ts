@@ -39,7 +39,7 @@ import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts'
 import { type HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
-import { readExtent, readExtents } from './retention.ts';
+import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
 import { TaskSubjects } from './task-subjects.ts';
@@ -216,9 +216,12 @@ export class JetStreamFacts implements FactLog {
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
-    const get = () => this.#connection.jsm.streams.getMessage(stream, { seq });
-    const stored = await retry(this.#connection, 'a record of the log', get);
-    return stored === null ? seq > (await readExtent(this.#connection, stream)).lastSeq : !isSame(stored);
+    const { jsm, leaders } = this.#connection;
+    const get = async () => {
+      const stored = await jsm.streams.getMessage(stream, { seq });
+      return stored === null ? seq > (await jsm.streams.info(stream)).state.last_seq : !isSame(stored);
+    };
+    return retry(this.#connection, 'a record of the log', () => leaders.read(stream, get));
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {

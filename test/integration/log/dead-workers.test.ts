@@ -115,7 +115,7 @@ test('the items of the only worker go to the worker that starts after its death'
 test('a worker whose path is frozen loses its items to its sibling, and does not touch them afterwards', {
   timeout: 60_000,
 }, async t => {
-  const { nats, openWorker, claimed, request } = await open(t);
+  const { nats, nc, openWorker, claimed, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
   const frozen = await openWorker({ servers: proxy.url, ackWaitMs: SILENT_MS });
@@ -129,7 +129,15 @@ test('a worker whose path is frozen loses its items to its sibling, and does not
   // It is a new worker, without the items that it has lost.
   await claimed(ITEMS, 2);
   const before = attempts([frozen, sibling]).length;
+  const returned: string[] = [];
+  // The fifth token of an acknowledgement's subject counts the deliveries.
+  nc.subscribe('$JS.ACK.*.*.1.>', { callback: (_error, msg) => void returned.push(`${msg.subject} ${msg.string()}`) });
+  await nc.flush();
   for (const { work } of frozen.jobs.slice(0, ITEMS / 2)) frozen.end(work.taskId, new Error('failed'));
+  // Its answer follows what the worker has sent.
+  await frozen.log.work.hasItem(ROLE, 't-0');
+  await nc.flush();
+  assert.deepEqual(returned, [], 'the worker returns items that its sibling runs');
   await frozen.log.close();
   await claimed(ITEMS, 1);
   await pause(SILENT_MS);
@@ -217,6 +225,32 @@ test('an entry is taken again if the worker that took it has died as well', { ti
   assert.equal(next.jobs.length, 0, 'the taker has some time');
   await until(() => next.jobs.length === 1);
   await next.stop();
+});
+
+test('a worker that is back before its sibling does not take the items of the sibling', { timeout: 60_000 }, async t => {
+  const { nats, openLog, openWorker, claimed, request } = await open(t);
+  const proxies = [await startNatsProxy(nats.port), await startNatsProxy(nats.port)] as const;
+  t.after(() => Promise.all(proxies.map(proxy => proxy.close())));
+  const late = await openWorker({ servers: proxies[1].url });
+  const requester = await openLog();
+  await request(requester);
+  await claimed(ITEMS);
+  const early = await openWorker({ servers: proxies[0].url });
+  await claimed(ITEMS, 2);
+  for (const proxy of proxies) proxy.cut();
+  let gone = 0;
+  proxies[0].lose = ({ header }) => {
+    if (header.startsWith('NATS/1.0 503')) gone += 1;
+    return false;
+  };
+  proxies[0].mend();
+  // The interval between two questions to a missing sibling is 250 ms, and without the reconnect four answers decide.
+  await until(() => gone >= 12 || early.jobs.length > 0);
+  assert.equal(early.jobs.length, 0, 'the items of the sibling are taken');
+  proxies[1].mend();
+  await claimed(ITEMS, 2);
+  assert.deepEqual(new Set(attempts([late])), new Set([1]));
+  await Promise.all([early, late].map(({ stop }) => stop()));
 });
 
 test('a worker keeps its items over a restart of nats-server', { timeout: 60_000 }, async t => {

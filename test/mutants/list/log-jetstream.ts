@@ -99,7 +99,19 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       },
     ],
     tests: [],
-    withServer: ['test/integration/log/quiet-followers.test.ts'],
+    withServer: ['test/nats-double/quiet-follower.test.ts', 'test/integration/log/quiet-followers.test.ts'],
+  },
+  {
+    name: 'the answer of a deposed leader is believed',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/leaders.ts',
+        from: 'if (!this.#leads(stream)) throw deposed(stream);',
+        to: 'void deposed;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/nats-double/deposed-leader.test.ts'],
   },
   {
     name: 'a direct get with a lost message counts as whole',

@@ -1,0 +1,71 @@
+import type { ClusterInfo, JetStreamManager } from '@nats-io/jetstream';
+
+/** The followers of a leader that was silent for less than this have elected no other one: nats-server waits for 4 to 9 s. */
+const ELECTION_MS_MIN = 4_000;
+const NANOS_PER_MS = 1_000_000;
+
+/**
+ * Reads from the leaders of replicated streams. A server that was deposed answers reads from its own state until it notices, up to 20 s later, that
+ * the others do not follow it. So an answer counts only while the followers of the server that calls itself the leader have answered it so recently that
+ * they can have elected no other one.
+ */
+export class Leaders {
+  readonly #jsm: JetStreamManager;
+  readonly #replicas: number;
+  /** For each stream, until when its leader leads, in milliseconds of this process. */
+  readonly #leadsUntil = new Map<string, number>();
+  readonly #asking = new Map<string, Promise<void>>();
+
+  /** `replicas`: of each stream. A leader without other replicas is never deposed. */
+  constructor(jsm: JetStreamManager, replicas: number) {
+    this.#jsm = jsm;
+    this.#replicas = replicas;
+  }
+
+  /** The connection has ended, so another server may answer from now on. */
+  disconnected(): void {
+    this.#leadsUntil.clear();
+  }
+
+  /** Rejects with an error that `retry` repeats if the answer may be that of a deposed leader. */
+  async read<T>(stream: string, get: () => Promise<T>): Promise<T> {
+    if (this.#replicas === 1) return get();
+    // Sent first, so that a server that answers the read as the leader has also answered this.
+    const asked = this.#leads(stream) ? undefined : this.#ask(stream);
+    const [answer] = await Promise.all([get(), asked]);
+    if (!this.#leads(stream)) throw deposed(stream);
+    return answer;
+  }
+
+  #leads(stream: string): boolean {
+    return performance.now() < (this.#leadsUntil.get(stream) ?? 0);
+  }
+
+  /** Reads of a stream at the same time share one request. */
+  #ask(stream: string): Promise<void> {
+    const asking = this.#asking.get(stream);
+    if (asking !== undefined) return asking;
+    const askedAt = performance.now();
+    const asked = this.#jsm.streams
+      .info(stream)
+      .then(({ cluster }) => {
+        this.#leadsUntil.set(stream, askedAt + ELECTION_MS_MIN - silentMsOf(cluster));
+      })
+      .finally(() => this.#asking.delete(stream));
+    this.#asking.set(stream, asked);
+    return asked;
+  }
+}
+
+/** How long ago enough followers for a majority have answered a leader, in milliseconds. */
+function silentMsOf(cluster: ClusterInfo | undefined): number {
+  const { replicas = [] } = cluster ?? {};
+  const silentMs = replicas.map(({ current, active }) => (current ? active / NANOS_PER_MS : Number.POSITIVE_INFINITY));
+  const needed = Math.floor((replicas.length + 1) / 2);
+  return needed === 0 ? 0 : silentMs.sort((a, b) => a - b)[needed - 1]!;
+}
+
+function deposed(stream: string): Error {
+  const reason = `the leader of ${stream} may have been deposed: a majority of its replicas has not answered it lately`;
+  return Object.assign(new Error(reason), { name: 'TimeoutError' });
+}
