@@ -11,7 +11,7 @@ const REQUIRE =
   "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
 
 const DISPATCH = `const [role, ...args] = process.argv.slice(2);
-const roles = ${JSON.stringify([...ROLES, 'nats-metrics'])};
+const roles = ${JSON.stringify([...ROLES, 'nats-metrics', 'code'])};
 if (roles.includes(role)) {
   process.argv = [...process.argv.slice(0, 2), ...args];
   await import('./' + role + '.mjs');
@@ -20,6 +20,9 @@ if (roles.includes(role)) {
 
 /** A module agent may import `@hopline/agent` from any folder, and must get the copy that the sub-agent uses. */
 const AGENT_KIT = { name: '@hopline/agent', type: 'module', exports: { '.': './agent.mjs', './test-kit': './test-kit.mjs' } };
+
+/** The sub-agent resolves the program of its hosts as in a checkout. */
+const AGENT_CODE = { name: '@hopline/agent-code', type: 'module', exports: { './host': './host.mjs' } };
 
 /**
  * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
@@ -34,6 +37,8 @@ export async function bundle(root: string, folder: string): Promise<void> {
       ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
       'nats-metrics': join(root, 'infra', 'observe', 'serve-nats-metrics.ts'),
       cli: join(root, 'packages', 'cli', 'src', 'main.ts'),
+      code: join(root, 'packages', 'agent-code', 'src', 'listener', 'main.ts'),
+      'code-host': join(root, 'packages', 'agent-code', 'src', 'main.ts'),
       agent: join(kit, 'index.ts'),
       'agent-test-kit': join(kit, 'test-kit.ts'),
       'demo/files-server': join(root, 'infra/local/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js'),
@@ -56,14 +61,20 @@ export async function bundle(root: string, folder: string): Promise<void> {
   });
   writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: 'hopline', version, type: 'module' })}\n`);
-  const kitFolder = join(folder, 'node_modules', '@hopline', 'agent');
-  mkdirSync(kitFolder, { recursive: true });
-  writeFileSync(join(kitFolder, 'package.json'), `${JSON.stringify(AGENT_KIT)}\n`);
-  writeFileSync(join(kitFolder, 'agent.mjs'), "export * from '../../../agent.mjs';\n");
-  writeFileSync(join(kitFolder, 'test-kit.mjs'), "export * from '../../../agent-test-kit.mjs';\n");
+  writePackage(folder, AGENT_KIT, { 'agent.mjs': 'agent.mjs', 'test-kit.mjs': 'agent-test-kit.mjs' });
+  writePackage(folder, AGENT_CODE, { 'host.mjs': 'code-host.mjs' });
   cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
   cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
   const packages = bundledPackages(root, Object.keys(result.metafile.inputs));
   writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages), null, 2)}\n`);
   writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+}
+
+/** A package below `folder` whose files export what bundles of `folder` do. */
+function writePackage(folder: string, manifest: { name: string }, files: Readonly<Record<string, string>>): void {
+  const target = join(folder, 'node_modules', manifest.name);
+  mkdirSync(target, { recursive: true });
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest)}\n`);
+  for (const [file, bundled] of Object.entries(files))
+    writeFileSync(join(target, file), `export * from '../../../${bundled}';\n`);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A folder of earlier sources that no run can still use. */
@@ -19,6 +19,8 @@ export async function bundleServices(root: string): Promise<string> {
     if (Date.now() - statSync(folder).mtimeMs > UNUSED_MS_MIN) rmSync(folder, { recursive: true, force: true });
   }
   const made = mkdtempSync(join(cache, 'made-'));
+  // Code of agents may run as another user.
+  chmodSync(made, 0o755);
   await bundle(root, made);
   const hash = createHash('sha256');
   for (const name of readdirSync(made).sort())

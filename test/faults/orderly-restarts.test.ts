@@ -53,7 +53,7 @@ before(async () => {
       replica,
     ],
     // With a shorter wait, a process that a loaded machine does not run would count as dead.
-    env: { HOPLINE_ACK_WAIT_MS: '5000', HOPLINE_DRAIN_TURNS_MS: '0' },
+    env: { HOPLINE_ACK_WAIT_MS: '5000', HOPLINE_DRAIN_TURNS_MS: '0', HOPLINE_CODE_USER: 'same' },
   });
   nc = await connect({ servers: cluster.nats.url });
   jsm = await jetstreamManager(nc);

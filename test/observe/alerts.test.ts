@@ -83,6 +83,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
           HOPLINE_ACK_WAIT_MS: '1500',
           // On a busy machine the dying agent restarts so slowly that the supervisor would abandon it.
           HOPLINE_AGENT_GONE_MS: '600000',
+          HOPLINE_CODE_USER: 'same',
           // A collector that refuses connections, so that spans are lost from the beginning.
           OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
         },

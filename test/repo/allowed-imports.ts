@@ -9,7 +9,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   // The broker, the A2A server, and the interface of agents.
   ['a2a-grpc', 'a2a-http', 'a2a-server', 'agent', 'log-jetstream'],
   // Adapters, and programs for people.
-  ['agent-a2a', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
+  ['agent-a2a', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
 ];
 
 /**
@@ -74,6 +74,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
   ],
   'agent-a2a': ['a2a', 'agent', 'agent-card', 'events', 'outbound-http', 'profiles'],
+  'agent-code': ['a2a', 'agent', 'agent-langgraph', 'agent-mcp', 'telemetry'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
   'agent-model': ['a2a', 'agent', 'agent-mcp', 'chat-model'],
@@ -118,6 +119,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent',
     'agent-a2a',
     'agent-card',
+    'agent-code',
     'agent-langgraph',
     'agent-mcp',
     'agent-model',

@@ -1,18 +1,17 @@
 import { RemoteRunCancels, type Turn } from '@hopline/agent';
 import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, McpError, type RequestId, type Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
+import { ChildTransport, type ServerCommand } from './child-transport.ts';
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
 import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
-  /** A child process with stdio transport. It inherits only HOME, LOGNAME, PATH, SHELL, TERM and USER, and gets `env`. */
-  | { command: string; args?: readonly string[]; env?: Readonly<Record<string, string>>; cwd?: string }
+  | ServerCommand
   /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
 
@@ -142,15 +141,7 @@ function transportTo(server: McpServer): Transport {
       fetch: tracedFetch(boundedFetch(FETCH)),
     }) as Transport;
   }
-  return new StdioClientTransport({
-    command: server.command,
-    args: [...(server.args ?? [])],
-    ...(server.env && { env: { ...server.env } }),
-    ...(server.cwd !== undefined && { cwd: server.cwd }),
-    // Standard error may contain content, so it is not logged.
-    stderr: 'ignore',
-    maxBufferSize: RESPONSE_BYTES_MAX,
-  });
+  return new ChildTransport(server);
 }
 
 function remoteCall(server: McpServer, transport: Transport, request: RequestId): RemoteCall | undefined {

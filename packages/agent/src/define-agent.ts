@@ -122,7 +122,7 @@ function skillOf(skill: unknown, index: number): AgentSkill {
 }
 
 /** A yielded value as an event; a string is text. Throws AgentMisuse for any other value that is not an event. */
-function checkEvent(yielded: unknown): AgentEvent {
+export function checkEvent(yielded: unknown): AgentEvent {
   if (typeof yielded === 'string') return { type: 'text', text: yielded };
   if (typeof yielded !== 'object' || yielded === null || !('type' in yielded) || !EVENT_TYPES.has(yielded.type)) {
     throw new AgentMisuse(

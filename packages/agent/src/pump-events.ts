@@ -2,6 +2,7 @@ import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import type { InputWriter } from '@hopline/log';
 import { ATTR, errorWord, type Hop, LINE, type Logger } from '@hopline/telemetry';
 import type { Agent, AgentEvent, EndEvent, Turn } from './agent.ts';
+import { AgentLost } from './attempt-failed.ts';
 import { BoundExceeded, EVENTS_AT_ONCE_MAX, STOP_MS_MAX } from './limits.ts';
 import { DONE, endOf, failed, failureOf, placeOf, type TurnEnd } from './turn-end.ts';
 import type { TurnInputs } from './turn-inputs.ts';
@@ -19,7 +20,7 @@ export type PumpDeps = {
 
 type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
 
-/** Writes the agent's events as inputs and returns how the turn ended. Rejects only when the writer has failed. */
+/** Writes the agent's events as inputs and returns how the turn ended. Rejects when the writer has failed, and with AgentLost. */
 export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const { agent } = deps;
@@ -33,7 +34,9 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
       try {
         next = await events.next();
       } catch (error) {
-        return turn.signal.aborted ? DONE : onThrow(deps, error);
+        if (turn.signal.aborted) return DONE;
+        if (error instanceof AgentLost) throw error;
+        return onThrow(deps, error);
       }
       if (next.done === true) return DONE;
       const batch = isBatch(next.value) ? next.value : [next.value];
@@ -52,6 +55,7 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
       await nextLoopTurn();
     }
   } catch (error) {
+    if (error instanceof AgentLost) throw error;
     return await toInvalidEventFailure(deps, error, writer);
   } finally {
     await events.return();

@@ -5,6 +5,7 @@ import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Supe
 import { ROOT_AGENT } from '@hopline/task';
 import { type Hop, type HopMetrics, takenWork } from '@hopline/telemetry';
 import type { Turn } from './agent.ts';
+import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
@@ -14,18 +15,6 @@ import { failed, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 import { TurnMetrics } from './turn-metrics.ts';
-
-/** The attempt did not end the turn; another one may. */
-export class AttemptFailed extends Error {
-  override readonly name = 'AttemptFailed';
-  /** The cause as a closed word, for spans. */
-  readonly word: string;
-
-  constructor(reason: string, word: string) {
-    super(reason);
-    this.word = word;
-  }
-}
 
 /** Objects that the attempts of all turns share. */
 export type AttemptDeps = PumpDeps & {

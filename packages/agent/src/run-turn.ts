@@ -4,10 +4,11 @@ import { foldedOrdinal, type TaskAggregate } from '@hopline/events';
 import { type Job, NO_LONGER_NEEDED, newestOfTurn, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
+import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
 import { readRemoteRuns } from './remote-runs-of-turn.ts';
-import { AGENT_FAILED, type AttemptDeps, AttemptFailed, runAttempt } from './run-attempt.ts';
+import { AGENT_FAILED, type AttemptDeps, runAttempt } from './run-attempt.ts';
 import { overBecause, watchTask } from './task-watch.ts';
 import type { TurnOutcome } from './turn-end.ts';
 

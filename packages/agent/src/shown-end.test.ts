@@ -5,7 +5,7 @@ import { type Job, LogUnavailable, Requeued, Superseded } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
-import { AttemptFailed } from './run-attempt.ts';
+import { AttemptFailed } from './attempt-failed.ts';
 import { runTurn } from './run-turn.ts';
 import { serveAgent } from './serve-agent.ts';
 import { END_SHOWN_MS_MAX, requireShownEnd } from './shown-end.ts';

@@ -1,7 +1,7 @@
 import { foldedOrdinal } from '@hopline/events';
 import { type Job, type Log, Requeued, Superseded, sleepUnlessAborted } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { AttemptFailed } from './run-attempt.ts';
+import { AttemptFailed } from './attempt-failed.ts';
 import { overBecause } from './task-watch.ts';
 
 /**

@@ -49,6 +49,20 @@ const settings = defineServiceConfig({
     max: 255,
     doc: "File descriptor, open at start, for the message and stack of errors that the agent throws: its author's terminal, never a log, because they may contain content. `hopline agent` and the local launcher set it. Default: they are not written.",
   },
+  HOPLINE_CODE_SOCKET: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 100,
+    doc: 'Unix socket at which the container of the code listens (role `code` of the image), which then has the variables that the entry names. The chart sets it. Default: the code runs in child processes.',
+  },
+  HOPLINE_CODE_USER: {
+    type: 'string',
+    default: 'auto',
+    min: 4,
+    max: 32,
+    doc: 'User of the processes in which the code of the agent runs: `UID:GID`; `same` for that of the sub-agent, whose login the code can then read; `auto`: a user for each agent where the sub-agent runs as root and that user can read the code, else `same`, which is logged.',
+  },
   HOPLINE_PUBLIC_URL: {
     type: 'url',
     optional: true,

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { playTurn } from '@hopline/agent/test-kit';
 import { parseAgentEntry } from './agent-entry.ts';
+import { sharedUser } from './code-processes.test-kit.ts';
 import { createAgent } from './create-agent.ts';
 
 const make = (entry: object, folder = '/nowhere') =>
@@ -17,6 +18,7 @@ const make = (entry: object, folder = '/nowhere') =>
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'default-key' },
     webhooks: () => ({ open: () => undefined }),
     secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
+    code: sharedUser(),
   });
 
 test('a recording is read relative to the agents file; a missing one rejects', async t => {
@@ -91,7 +93,7 @@ test('an unset variable that the code of an agent needs is reported at start', a
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, 'a.mjs'), 'export default { name: "a", description: "a", async *run() {} };');
   const entry = { name: 'a', adapter: 'module', path: './a.mjs' };
-  await make({ ...entry, env: ['MODEL_KEY'] }, folder);
+  await (await make({ ...entry, env: ['MODEL_KEY'] }, folder)).close();
   await assert.rejects(make({ ...entry, env: ['MODEL_KEY', 'NOT_SET'] }, folder), {
     message: 'the variable that env.1 names is not set',
   });
@@ -119,5 +121,6 @@ test('an instance of a class is an agent, even with a description in its entry',
     assert.equal(agent.description, description);
     assert.deepEqual(await agent.skills(), []);
     assert.match((await playTurn(agent, 'x')).text, /^-?\d$/);
+    await agent.close();
   }
 });

@@ -1,12 +1,13 @@
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import type { Agent } from '@hopline/agent';
 import type { Skipped, Webhooks } from '@hopline/agent-a2a';
+import { type Code, programOf } from '@hopline/agent-code';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
 import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
-import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
+import type { CodeProcesses } from './code-processes.ts';
 
 /** Address and key for `model` entries without their own. */
 type ModelDefaults = { baseUrl: string; apiKey: string | undefined };
@@ -20,6 +21,8 @@ export type CreateAgentOptions = {
   webhooks: (url: string) => Webhooks;
   /** Reads an environment variable named by an entry: credentials are not part of the agents file. */
   secret: (variable: string) => string | undefined;
+  /** Runs what an entry names as code apart from this process. */
+  code: CodeProcesses;
 };
 
 /**
@@ -39,23 +42,26 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       });
     }
     case 'langgraph': {
+      if (options.url === undefined) return await codeAgent(graphCode(options), { name: entry.name, env: options.env }, context);
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
-      requireVariables(options.env, context);
-      return await createLangGraphAgent({ ...(await langGraphOptions(options, folder)), onSkipped });
+      return await createLangGraphAgent({ ...serverOptions(options, options.url), onSkipped });
     }
     case 'mcp': {
+      if (options.command !== undefined && context.code.isElsewhere) {
+        const { command, args, env, description, ...limits } = options;
+        const server = { command, ...(args && { args }), ...(env && { env }), ...(description !== undefined && { description }) };
+        return await codeAgent({ ...limits, ...server }, { name: entry.name, env: [] }, context);
+      }
       const { createMcpAgent } = await import('@hopline/agent-mcp');
-      return createMcpAgent(mcpOptions(options, folder));
+      return createMcpAgent(mcpOptions(options, entry.name, context));
     }
     case 'model': {
       const { createModelAgent } = await import('@hopline/agent-model');
-      return createModelAgent(modelOptions(options, context));
+      return createModelAgent(modelOptions(options, entry.name, context));
     }
     case 'module': {
-      const { adapter: _adapter, description, env, ...rest } = options;
-      requireVariables(env, context);
-      const agent = await loadModuleAgent({ ...rest, folder });
-      return description === undefined ? agent : described(agent, description);
+      const { description, env, ...code } = options;
+      return await codeAgent(code, { name: entry.name, description, env }, context);
     }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
@@ -65,19 +71,21 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
   }
 }
 
-/** Adds the description without copying the agent: it may be an instance of a class, whose methods a copy would lack. */
-function described(agent: Agent, description: string): Agent {
-  const runBatches = agent.runBatches?.bind(agent);
-  return {
-    ...(agent.name !== undefined && { name: agent.name }),
-    ...(agent.reportsWork && { reportsWork: agent.reportsWork }),
-    ...(agent.repeatsText && { repeatsText: agent.repeatsText }),
+type CodeEntry = { name: string | undefined; description?: string | undefined; env: readonly string[] | undefined };
+
+/** An agent whose code runs in a process of its own, without the login of this one (ADR 151). */
+async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry, context: CreateAgentOptions): Promise<Agent> {
+  const { createCodeAgent } = await import('@hopline/agent-code');
+  if (!context.code.isElsewhere) requireVariables(env, context);
+  const { folder, onSkipped } = context;
+  const file = code.adapter === 'module' ? code.path : code.adapter === 'langgraph' ? code.module : '';
+  return await createCodeAgent({
+    ...context.code.host({ name: name ?? file, file: resolve(folder, file), env }),
+    code,
+    folder,
     description,
-    skills: () => agent.skills(),
-    run: turn => agent.run(turn),
-    ...(runBatches && { runBatches }),
-    close: () => agent.close(),
-  };
+    onSkipped: () => onSkipped('custom payload'),
+  });
 }
 
 /** Throws if a variable that the agent's code needs is not set. Otherwise its code would fail later, with its own message. */
@@ -89,52 +97,49 @@ function requireVariables(env: readonly string[] = [], { secret }: CreateAgentOp
 /** The fields that configure the agent itself. */
 type AgentFields<E> = Omit<E, 'name' | 'skills' | 'default' | 'retries' | 'forwardText'>;
 
-async function langGraphOptions(entry: AgentFields<LangGraphEntry>, folder: string): Promise<LangGraphOptions> {
-  const {
-    module: path = '',
-    export: name = 'default',
-    checkpointer,
-    url,
-    assistant = '',
-    headers,
-    description,
-    silenceMsMax,
-    totalMsMax,
-  } = entry;
-  const limits = { ...(silenceMsMax !== undefined && { silenceMsMax }), ...(totalMsMax !== undefined && { totalMsMax }) };
-  const options = { ...(description !== undefined && { description }), limits };
-  if (url !== undefined) return { ...options, url, assistant, ...(headers && { headers }) };
-  const graph = await loadExport({ path, name, folder });
-  const saver = checkpointer === undefined ? undefined : await loadExport({ path, name: checkpointer, folder });
-  // Uses the classes of the graph's own copy of LangChain, because a reducer may not convert messages of another class.
-  const { HumanMessage } = (await importAs('@langchain/core/messages', { path, folder })) ?? {};
-  const { Command } = (await importAs('@langchain/langgraph', { path, folder })) ?? {};
-  const graphOptions = {
-    ...(saver !== undefined && { checkpointer: saver }),
-    ...(HumanMessage !== undefined && { HumanMessage }),
-    ...(Command !== undefined && { Command }),
+function graphCode({ module = '', export: exported, checkpointer, ...rest }: AgentFields<LangGraphEntry>): Code {
+  const { description, silenceMsMax, totalMsMax } = rest;
+  return {
+    adapter: 'langgraph',
+    module,
+    ...(exported !== undefined && { export: exported }),
+    ...(checkpointer !== undefined && { checkpointer }),
+    ...(description !== undefined && { description }),
+    ...(silenceMsMax !== undefined && { silenceMsMax }),
+    ...(totalMsMax !== undefined && { totalMsMax }),
   };
-  return { ...options, graph, ...graphOptions } as LangGraphOptions;
 }
 
-function mcpOptions(entry: AgentFields<McpEntry>, folder: string): McpOptions {
+function serverOptions(entry: AgentFields<LangGraphEntry>, url: string): LangGraphOptions {
+  const { assistant = '', headers, description, silenceMsMax, totalMsMax } = entry;
+  const limits = { ...(silenceMsMax !== undefined && { silenceMsMax }), ...(totalMsMax !== undefined && { totalMsMax }) };
+  return { ...(description !== undefined && { description }), limits, url, assistant, ...(headers && { headers }) };
+}
+
+function mcpOptions(entry: AgentFields<McpEntry>, name: string | undefined, context: CreateAgentOptions): McpOptions {
   const { description, connectMsMax, silenceMsMax, totalMsMax } = entry;
   const limits = {
     ...(connectMsMax !== undefined && { connectMsMax }),
     ...(silenceMsMax !== undefined && { silenceMsMax }),
     ...(totalMsMax !== undefined && { totalMsMax }),
   };
-  return { ...mcpServer(entry, folder), ...(description !== undefined && { description }), limits };
+  return { ...mcpServer(entry, name, context), ...(description !== undefined && { description }), limits };
 }
 
-function mcpServer({ command, args, env, url, headers }: ServerEntry, folder: string): McpServer {
+function mcpServer({ command, args = [], env, url, headers }: ServerEntry, name = '', context: CreateAgentOptions): McpServer {
   if (url !== undefined) return { url, ...(headers && { headers }) };
-  return { command: program(command ?? '', folder), ...(args && { args }), ...(env && { env }), cwd: folder };
+  const { folder } = context;
+  const started = programOf(command ?? '', folder);
+  const user = context.code.userOf({
+    name,
+    paths: [folder, context.code.onPath(started), ...args.map(arg => resolve(folder, arg))],
+  });
+  return { command: started, args, cwd: folder, ...(env && { env }), ...(user && { user }) };
 }
 
 type ServerEntry = Pick<McpEntry, 'command' | 'args' | 'env' | 'url' | 'headers'>;
 
-function modelOptions(entry: AgentFields<ModelEntry>, context: CreateAgentOptions): ModelAgentOptions {
+function modelOptions(entry: AgentFields<ModelEntry>, name: string | undefined, context: CreateAgentOptions): ModelAgentOptions {
   const {
     adapter: _adapter,
     apiKeyEnv,
@@ -157,7 +162,7 @@ function modelOptions(entry: AgentFields<ModelEntry>, context: CreateAgentOption
     baseUrl: entry.baseUrl ?? context.model.baseUrl,
     apiKey,
     limits,
-    mcp: mcp.map(server => mcpServer(server, context.folder)),
+    mcp: mcp.map(server => mcpServer(server, name, context)),
     ...(toolResultCharsMax !== undefined && { toolResultUnitsMax: toolResultCharsMax }),
   };
 }
@@ -165,10 +170,4 @@ function modelOptions(entry: AgentFields<ModelEntry>, context: CreateAgentOption
 /** The default key is only for the default address, because no other server may receive it. */
 function defaultKey({ baseUrl }: Pick<ModelEntry, 'baseUrl'>, model: ModelDefaults): string | undefined {
   return baseUrl === undefined || baseUrl === model.baseUrl ? model.apiKey : undefined;
-}
-
-/** `node` is the Node that runs Hopline: the one on PATH may be older or missing. */
-function program(command: string, folder: string): string {
-  if (command === 'node') return process.execPath;
-  return /^\.{1,2}[\\/]/.test(command) ? join(folder, command) : command;
 }

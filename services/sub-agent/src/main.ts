@@ -1,12 +1,14 @@
 import { resolve } from 'node:path';
 import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
+import { isAgentName } from '@hopline/events';
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { coalesceSettingsOf, TextPace } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
 import { snakeWord, startAgentAtZero } from '@hopline/telemetry';
 import { parseAgentEntry } from './agent-entry.ts';
 import { authorTerminal } from './author-terminal.ts';
+import { CodeProcesses } from './code-processes.ts';
 import { subAgentConfig } from './config.ts';
 import { createAgent } from './create-agent.ts';
 import { createSubAgent } from './sub-agent.ts';
@@ -22,16 +24,30 @@ await runService({
     const { metrics } = telemetry;
     const entry = parseAgentEntry(settings.HOPLINE_AGENT);
     const webhooks = new TurnWebhooks(settings.HOPLINE_PUBLIC_URL);
+    const named = { name: entry.name };
+    const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
+    const showError = errorsFd === undefined ? undefined : authorTerminal(errorsFd, named);
     const { agent, name, auth, tls } = await fromSettings(async () => {
       const agent = await createAgent(entry, {
         folder: resolve(settings.HOPLINE_AGENTS_DIR),
         model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
         secret: variable => process.env[variable],
         webhooks: url => webhooks.forAgent(url),
+        code: new CodeProcesses({
+          user: settings.HOPLINE_CODE_USER,
+          socket: settings.HOPLINE_CODE_SOCKET,
+          environment: process.env,
+          nodeOptions: process.execArgv,
+          stdout: process.stdout,
+          stderr: process.stderr,
+          logger,
+          showAuthor: showError ?? (() => {}),
+        }),
         onSkipped: what => metrics.agentEventsSkipped.add(1, { agent: entry.name, reason: snakeWord(what) }),
       });
       const { name = agent.name } = entry;
       if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
+      if (!isAgentName(name)) throw new Error('the name of the agent must be 1 to 32 of a-z, 0-9 and - (not first)');
       return {
         agent,
         name,
@@ -39,9 +55,9 @@ await runService({
         tls: await tlsFromSettings(settings, { logger }),
       };
     });
+    named.name = name;
     startAgentAtZero(metrics, 'sub-agent', name);
     const { skills = [], default: isDefault, retries, forwardText } = entry;
-    const errorsFd = settings.HOPLINE_AGENT_ERRORS_FD;
     const log = await openFromSettings(settings, { user: `agent.${name}`, name: instance, logger, metrics });
     const subAgent = createSubAgent({
       log,
@@ -55,7 +71,7 @@ await runService({
       drainMs: settings.HOPLINE_DRAIN_TURNS_MS,
       pace: new TextPace(coalesceSettingsOf(settings)),
       limits: quotaLimits(settings),
-      showError: errorsFd === undefined ? undefined : authorTerminal(errorsFd, name),
+      showError,
       version,
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       webhooks,

@@ -239,11 +239,11 @@ export class CampaignCluster implements AsyncDisposable {
   #agents(): ({ name: string; adapter: string } & Record<string, unknown>)[] {
     const skills = [{ id: 'reader', name: 'reader', description: 'reader', tags: ['reader'] }];
     const reader = { name: 'reader', adapter: 'a2a', url: this.remoteAgent.url, skills };
-    const two = [{ name: 'writer', adapter: 'module', path: `${AGENTS}/writer.ts` }, reader];
+    const two = [{ name: 'writer', adapter: 'module', path: `${AGENTS}/writer.ts`, env: [RUNS_FOLDER] }, reader];
     if (this.#models === undefined) return two;
     return [
       ...two,
-      { name: 'graph', adapter: 'langgraph', module: `${AGENTS}/graph.ts`, export: 'graph' },
+      { name: 'graph', adapter: 'langgraph', module: `${AGENTS}/graph.ts`, export: 'graph', env: [RUNS_FOLDER] },
       { name: 'thinker', adapter: 'model', model: 'stand-in', baseUrl: this.#models.url },
     ];
   }

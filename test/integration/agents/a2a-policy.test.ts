@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseAgentEntry } from '../../../services/sub-agent/src/agent-entry.ts';
+import { sharedUser } from '../../../services/sub-agent/src/code-processes.test-kit.ts';
 import { createAgent } from '../../../services/sub-agent/src/create-agent.ts';
 import { answer, type RemoteAgentOptions, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { eventsOf, textOf } from '../../support/agents/turn.ts';
@@ -32,6 +33,7 @@ async function agentOf(t: TestContext, entry: object, folder = '/nowhere') {
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: undefined },
     webhooks: () => ({ open: () => undefined }),
     secret: variable => VARIABLES[variable],
+    code: sharedUser(),
   });
   t.after(() => agent.close());
   return agent;

@@ -18,7 +18,14 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'langgraph-death-'));
   cluster = await Cluster.start({
     agents: [
-      { name: 'graph', adapter: 'langgraph', module: 'graphs/durable.ts', export: 'slow', checkpointer: 'saver' },
+      {
+        name: 'graph',
+        adapter: 'langgraph',
+        module: 'graphs/durable.ts',
+        export: 'slow',
+        checkpointer: 'saver',
+        env: ['THREADS_FILE'],
+      },
       { name: 'routed', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' },
     ],
     agentsFolder: fileURLToPath(new URL('../../support/agents', import.meta.url)),

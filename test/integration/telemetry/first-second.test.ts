@@ -18,7 +18,12 @@ before(async () => {
   cluster = await Cluster.start({
     agents: [{ name: 'deadly', adapter: 'module', path }],
     // On a busy machine a restart takes so long that the supervisor would abandon the agent.
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, HOPLINE_ACK_WAIT_MS: '1000', HOPLINE_AGENT_GONE_MS: '600000' },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      HOPLINE_ACK_WAIT_MS: '1000',
+      HOPLINE_AGENT_GONE_MS: '600000',
+      HOPLINE_CODE_USER: 'same',
+    },
   });
 });
 

@@ -1,14 +1,14 @@
 import { defineAgent } from '@hopline/agent';
 
-/** Streams its attempt number, then kills its own process: no attempt completes. */
+/** Streams its attempt number, then kills its sub-agent, so that no attempt completes. Needs HOPLINE_CODE_USER=same. */
 export default defineAgent({
   name: 'deadly',
-  description: 'Ends the process that runs it.',
+  description: 'Kills the process that called it.',
   async *run({ attempt }) {
     yield `attempt ${attempt} `;
     // Leaves time to append the token to the log.
     await new Promise(resolve => setTimeout(resolve, 300));
-    process.kill(process.pid, 'SIGKILL');
+    process.kill(process.ppid, 'SIGKILL');
     await new Promise(() => {});
   },
 });

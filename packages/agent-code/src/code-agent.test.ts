@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { type Duplex, duplexPair } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { type Agent, type AgentDefinition, AgentLost, AgentMisuse, defineAgent, failed, notice, type Turn } from '@hopline/agent';
+import { createLogger } from '@hopline/telemetry';
+import { createCodeAgent } from './code-agent.ts';
+import { CodeHost } from './code-host.ts';
+import { HOST_SILENCE_MS_MAX, type HostLink, PING_MS } from './code-session.ts';
+import { frameOf } from './frames.ts';
+import { WINDOW_BYTES } from './protocol.ts';
+
+const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
+
+type Host = { link: HostLink; end: (code: number) => void; isKilled: () => boolean };
+
+/** A host without a process: its code runs in the test, and the pipe is one of the test. */
+function hostOf(serve: (channel: Duplex, exit: (code: number) => void) => void): Host {
+  const [channel, other] = duplexPair();
+  const { promise: ended, resolve } = Promise.withResolvers<string>();
+  let killed = false;
+  const end = (code: number) => {
+    other.destroy();
+    resolve(`exit code ${code}`);
+  };
+  serve(other, end);
+  const kill = () => {
+    killed = true;
+    end(137);
+  };
+  return { link: { channel, ended, kill }, end, isKilled: () => killed };
+}
+
+const honest = (agent: Agent) => hostOf((channel, exit) => void new CodeHost({ channel, exit, load: async () => agent }));
+
+const LOADED = { k: 'loaded', description: 'd' };
+
+/** A host that answers the load, and a turn with the given bytes. */
+const hostile = (answer: (channel: Duplex, id: number) => void) =>
+  hostOf(channel => {
+    channel.on('error', () => {});
+    channel.on('data', (chunk: Buffer) => {
+      const text = chunk.toString('utf8');
+      if (text.includes('"k":"load"')) channel.write(frameOf(JSON.stringify(LOADED)));
+      const turn = /"k":"turn","id":(\d+)/.exec(text);
+      if (turn !== null) answer(channel, Number(turn[1]));
+    });
+  });
+
+async function agentOf(t: TestContext, hosts: Host[], shown: unknown[] = []): Promise<Agent> {
+  const left = [...hosts];
+  const agent = await createCodeAgent({
+    code: { adapter: 'module', path: 'a.ts' },
+    folder: '/',
+    name: 'a',
+    logger: quiet,
+    showAuthor: error => shown.push(error),
+    onSkipped: () => {},
+    start: () => (left.shift() ?? assert.fail('no host is left')).link,
+  });
+  t.after(() => agent.close());
+  return agent;
+}
+
+const defined = (run: AgentDefinition['run']) => defineAgent({ name: 'a', description: 'd', skills: ['one'], run });
+
+function turnOf(more: Partial<Turn> = {}): Turn {
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'Ada' }] };
+  const signal = new AbortController().signal;
+  return { taskId: 't', contextId: 'c', message, metadata: {}, history: [], attempt: 1, trace: {}, signal, ...more };
+}
+
+async function eventsOf(agent: Agent, turn = turnOf()): Promise<unknown[]> {
+  const events: unknown[] = [];
+  for await (const event of agent.run(turn)) events.push(event);
+  return events;
+}
+
+test('a turn passes through the pipe: message, events in order, name, skills', async t => {
+  const host = honest(
+    defined(async function* (turn) {
+      yield `Hello ${turn.text}`;
+      yield notice('now');
+      yield '!';
+      yield failed('that is all');
+    }),
+  );
+  const agent = await agentOf(t, [host]);
+  assert.equal(agent.name, 'a');
+  assert.deepEqual(
+    (await agent.skills()).map(({ id }) => id),
+    ['one'],
+  );
+  const events = (await eventsOf(agent)) as { type: string; text?: string }[];
+  assert.deepEqual(
+    events.map(({ type, text }) => text ?? type),
+    ['Hello Ada', 'progress', '!', 'failed'],
+  );
+});
+
+test('events of one turn of the event loop arrive as one batch', async t => {
+  const tokens = Array.from({ length: 500 }, (_, n) => `${n} `);
+  const host = honest(
+    defined(async function* () {
+      yield* tokens;
+    }),
+  );
+  const agent = await agentOf(t, [host]);
+  const batches: number[] = [];
+  for await (const events of agent.runBatches!(turnOf())) batches.push(events.length);
+  assert.deepEqual(batches, [500]);
+});
+
+test('code that yields faster than its events are taken waits', async t => {
+  const token = 'x'.repeat(1_000);
+  let yielded = 0;
+  const host = honest(
+    defined(async function* () {
+      for (; yielded < 10_000; yielded += 1) yield token;
+    }),
+  );
+  const agent = await agentOf(t, [host]);
+  const events = agent.runBatches!(turnOf())[Symbol.asyncIterator]();
+  let taken = ((await events.next()).value as unknown[]).length;
+  for (let n = 0; n < 50; n += 1) await new Promise(resolve => setImmediate(resolve));
+  assert.ok(yielded * token.length < WINDOW_BYTES * 2, `${yielded} tokens are under way`);
+  for (let step = await events.next(); step.done !== true; step = await events.next()) taken += step.value.length;
+  assert.equal(taken, 10_000);
+});
+
+test('an abort reaches the code with its reason, and ends the turn when the code has stopped', async t => {
+  const stop = new AbortController();
+  const seen: unknown[] = [];
+  const host = honest(
+    defined(async function* ({ signal }) {
+      yield 'begun';
+      try {
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))));
+      } finally {
+        seen.push(signal.reason);
+      }
+    }),
+  );
+  const agent = await agentOf(t, [host]);
+  for await (const events of agent.runBatches!(turnOf({ signal: stop.signal }))) {
+    assert.equal(events.length, 1);
+    stop.abort('ended');
+  }
+  assert.deepEqual(seen, ['ended']);
+});
+
+test('what the code throws keeps its class; its text is for the author; a broken rule of the kit names the rule', async t => {
+  const agent = await agentOf(t, [
+    honest(
+      defined(async function* ({ text }) {
+        yield 'a';
+        if (text === 'rule') yield 5 as unknown as string;
+        throw new RangeError('a secret');
+      }),
+    ),
+  ]);
+  await assert.rejects(eventsOf(agent), { name: 'RangeError', stack: /code-agent\.test\.ts/ });
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'rule' }] };
+  await assert.rejects(
+    eventsOf(agent, turnOf({ message })),
+    (error: Error) => error instanceof AgentMisuse && /a number/.test(error.message),
+  );
+});
+
+test('turn.log and errors for the author reach the sub-agent', async t => {
+  const lines: string[] = [];
+  const shown: unknown[] = [];
+  const write = (_: TemplateStringsArray) => void lines.push(_.join(''));
+  const log = { debug: write, info: write, warn: write, error: write };
+  const agent = await agentOf(t, [
+    honest({
+      description: 'd',
+      skills: async () => [],
+      close: async () => {},
+      run: async function* (turn) {
+        turn.log!.info`took ${3} rows`;
+        turn.showError?.(new Error('for the author'));
+        turn.remoteRunBegan?.({ run: 1 });
+        yield { type: 'done' };
+      },
+    }),
+  ]);
+  const runs: unknown[] = [];
+  await eventsOf(agent, turnOf({ log, showError: error => shown.push(error), remoteRunBegan: run => runs.push(run) }));
+  assert.deepEqual([lines, shown.length, runs], [['took 3 rows'], 1, [{ run: 1 }]]);
+});
+
+test('a host that ends loses its turns as attempts, and the next one serves', async t => {
+  const dying: Host = honest(
+    defined(async function* () {
+      yield 'last words';
+      await new Promise(resolve => setImmediate(resolve));
+      dying.end(1);
+      await new Promise(() => {});
+    }),
+  );
+  const agent = await agentOf(t, [
+    dying,
+    honest(
+      defined(async function* () {
+        yield 'again';
+      }),
+    ),
+  ]);
+  const events: unknown[] = [];
+  await assert.rejects(
+    async () => {
+      for await (const event of agent.run(turnOf())) events.push(event);
+    },
+    (error: unknown) => error instanceof AgentLost && error.word === 'code_ended',
+  );
+  assert.deepEqual(events, [{ type: 'text', text: 'last words' }]);
+  assert.deepEqual(await eventsOf(agent), [{ type: 'text', text: 'again' }]);
+});
+
+test('a host that breaks the protocol is killed, and loses its turns', async t => {
+  const frame = (value: unknown) => frameOf(JSON.stringify(value));
+  const attacks: [string, (channel: Duplex, id: number) => void][] = [
+    ['bytes that are not a frame', channel => channel.write(Buffer.alloc(64, 0xff))],
+    ['no JSON', channel => channel.write(frameOf('{"k":'))],
+    ['an unknown kind', channel => channel.write(frame({ k: 'login' }))],
+    ['events of another turn', (channel, id) => channel.write(frame({ k: 'events', id: id + 1, events: [] }))],
+    ['an answer to no question', (channel, id) => channel.write(frame({ k: 'answer', id }))],
+    [
+      'more than the window',
+      (channel, id) => {
+        for (let n = 0; n < 3; n += 1) channel.write(frame({ k: 'events', id, events: ['x'.repeat(WINDOW_BYTES)] }));
+      },
+    ],
+  ];
+  for (const [what, attack] of attacks) {
+    const host = hostile(attack);
+    const agent = await agentOf(t, [
+      host,
+      honest(
+        defined(async function* () {
+          yield 'well';
+        }),
+      ),
+    ]);
+    // Nothing takes the events, as while the log is slow.
+    const events = agent.runBatches!(turnOf())[Symbol.asyncIterator]();
+    const lost = (error: unknown) => error instanceof AgentLost && error.word === 'code_violation';
+    await assert.rejects(async () => {
+      for (let step = await events.next(); step.done !== true; step = await events.next())
+        await new Promise(resolve => setTimeout(resolve, 10));
+    }, lost);
+    assert.ok(host.isKilled(), what);
+    assert.deepEqual(await eventsOf(agent), [{ type: 'text', text: 'well' }], what);
+  }
+});
+
+test('a malformed event fails only its turn', async t => {
+  const host = hostile((channel, id) => {
+    channel.write(frameOf(JSON.stringify({ k: 'events', id, events: [{ type: 'text', text: 5 }] })));
+    channel.write(frameOf(JSON.stringify({ k: 'over', id })));
+  });
+  const agent = await agentOf(t, [host]);
+  await assert.rejects(eventsOf(agent), AgentMisuse);
+  assert.ok(!host.isKilled());
+});
+
+test('a host whose event loop does not run is killed', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const host = hostile(() => {});
+  const agent = await agentOf(t, [host, honest(defined(async function* () {}))]);
+  const lost = assert.rejects(eventsOf(agent), (error: unknown) => error instanceof AgentLost && error.word === 'code_silent');
+  await new Promise(resolve => setImmediate(resolve));
+  t.mock.timers.tick(HOST_SILENCE_MS_MAX);
+  assert.ok(!host.isKilled());
+  t.mock.timers.tick(PING_MS);
+  await lost;
+  assert.ok(host.isKilled());
+});

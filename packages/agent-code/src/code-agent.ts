@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Agent, type AgentEvent, AgentLost, eventsOf, type Turn } from '@hopline/agent';
+import { CodeSession, type HostLink, type Loaded, type SessionListeners } from './code-session.ts';
+import type { Code } from './protocol.ts';
+
+export type CodeAgentOptions = SessionListeners & {
+  code: Code;
+  /** Base of relative paths in `code`. */
+  folder: string;
+  /** Replaces the description of the code. */
+  description?: string | undefined;
+  /** Starts a host, or connects to one. */
+  start: () => HostLink | Promise<HostLink>;
+};
+
+/** Wait before a host starts again: doubled from the first to the second value, of which jitter removes up to half. */
+const RESTART_MS_MIN = 200;
+const RESTART_MS_MAX = 5_000;
+/** A host that ran so long counts as healthy: the wait begins at its minimum again. */
+const HEALTHY_MS = 30_000;
+/** A turn waits so long for a host that is starting. Then it counts as an attempt. */
+const START_MS_MAX = 30_000;
+const CLOSE_MS_MAX = 5_000;
+
+/**
+ * The agent of code that runs in a process of its own (ADR 151). Rejects with one sentence if the code exports no agent. A host that ends is
+ * started again; the turns that it ran are AgentLost.
+ */
+export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent> {
+  const hosts = new Hosts(options);
+  const { name, description, reportsWork, repeatsText, cancels } = await hosts.open();
+  const runBatches = (turn: Turn) => batchesOf(hosts, turn);
+  return {
+    ...(name !== undefined && { name }),
+    description: options.description ?? description,
+    ...(reportsWork && { reportsWork }),
+    ...(repeatsText && { repeatsText }),
+    skills: async () => await (await hosts.session()).skills(),
+    run: turn => eventsOf(runBatches(turn)),
+    runBatches,
+    ...(cancels && { cancelRemoteRun: async (run, trace) => await (await hosts.session()).cancelRemoteRun(run, trace) }),
+    close: () => hosts.close(),
+  };
+}
+
+async function* batchesOf(hosts: Hosts, turn: Turn): AsyncGenerator<readonly AgentEvent[]> {
+  const session = await hosts.session();
+  if (turn.signal.aborted) return;
+  const { turn: running, abort } = session.begin(turn, turn);
+  const onAbort = () => abort(turn.signal.reason);
+  turn.signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    for (;;) {
+      const events = await running.next();
+      if (events === undefined) return;
+      if (events.length > 0) yield events;
+    }
+  } finally {
+    turn.signal.removeEventListener('abort', onAbort);
+    if (!running.isOver) {
+      abort(turn.signal.reason);
+      // The caller waits for it only as long as an agent may take to stop.
+      await running.stopped;
+    }
+  }
+}
+
+/** One host after the other. */
+class Hosts {
+  readonly #options: CodeAgentOptions;
+  readonly #closed = new AbortController();
+  #session: Promise<CodeSession> | undefined;
+  #waitMs = 0;
+
+  constructor(options: CodeAgentOptions) {
+    this.#options = options;
+  }
+
+  /** Starts the first host. */
+  async open(): Promise<Loaded> {
+    const { session, loaded } = await this.#start();
+    this.#session = Promise.resolve(session);
+    return loaded;
+  }
+
+  /** The host that runs, or starts. Rejects with AgentLost if none starts in time. */
+  async session(): Promise<CodeSession> {
+    const starting = this.#session as Promise<CodeSession>;
+    const timeout = new AbortController();
+    const late = sleep(START_MS_MAX, undefined, { signal: timeout.signal, ref: false }).then(() => {
+      throw new AgentLost("the process of the agent's code does not start", 'code_unavailable');
+    });
+    try {
+      return await Promise.race([starting, late]);
+    } finally {
+      timeout.abort();
+      late.catch(() => {});
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    const session = await this.#session?.catch(() => undefined);
+    await session?.close(CLOSE_MS_MAX);
+  }
+
+  async #start(): Promise<{ session: CodeSession; loaded: Loaded }> {
+    const { start, code, folder } = this.#options;
+    const session = new CodeSession(await start(), this.#options);
+    const startedMs = performance.now();
+    try {
+      const loaded = await session.load(code, folder);
+      void session.ended.then(fault => this.#ended(fault, performance.now() - startedMs));
+      return { session, loaded };
+    } catch (error) {
+      void session.close(0);
+      throw error;
+    }
+  }
+
+  #ended(fault: AgentLost, livedMs: number): void {
+    if (this.#closed.signal.aborted) return;
+    const waitMs = this.#nextWait(livedMs);
+    const { logger, name } = this.#options;
+    logger.warn({ agent: name, reason: fault.word, delay_ms: Math.round(waitMs) }, `${fault.message}; it starts again`);
+    this.#session = this.#startAgain(waitMs);
+    this.#session.catch(() => {});
+  }
+
+  /** Resolves with the next host that has loaded the code, however many starts it takes. Rejects when the agent closes. */
+  async #startAgain(firstWaitMs: number): Promise<CodeSession> {
+    let waitMs = firstWaitMs;
+    for (;;) {
+      await sleep(waitMs, undefined, { signal: this.#closed.signal });
+      try {
+        return (await this.#start()).session;
+      } catch (err) {
+        waitMs = this.#nextWait(0);
+        const { logger, name } = this.#options;
+        logger.warn({ agent: name, err, delay_ms: Math.round(waitMs) }, "the process of the agent's code did not start");
+      }
+    }
+  }
+
+  #nextWait(livedMs: number): number {
+    const isFirst = this.#waitMs === 0 || livedMs >= HEALTHY_MS;
+    this.#waitMs = isFirst ? RESTART_MS_MIN : Math.min(this.#waitMs * 2, RESTART_MS_MAX);
+    return this.#waitMs * (0.5 + Math.random() / 2);
+  }
+}

@@ -1,0 +1,27 @@
+import { tmpdir } from 'node:os';
+import type { CodeUser } from './code-user.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Variables that every program may need: where programs and temporary files are, language, time zone, and the user's name and folder. */
+const SYSTEM = ['PATH', 'TMPDIR', 'HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER', 'LANG', 'LANGUAGE', 'TZ'];
+const LOCALE = 'LC_';
+/**
+ * Variables of Node that neither hold a credential nor load a file as code. NODE_OPTIONS, NODE_DEBUG and NODE_TLS_REJECT_UNAUTHORIZED are not among
+ * them, nor are those of proxies, whose values may hold a password: an entry that needs one names it.
+ */
+const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COMPILE_CACHE', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+/** Variables that name the user of the sub-agent, which another user has no use for. */
+const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
+
+/** What the code of an agent gets of the sub-agent's environment. `named`: the variables that its entry names. */
+export function codeEnvironment(own: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
+  const found: Record<string, string> = {};
+  const names = [...SYSTEM, ...NODE, ...Object.keys(own).filter(name => name.startsWith(LOCALE)), ...named];
+  for (const name of names) {
+    const value = own[name];
+    if (value !== undefined && (user === undefined || !OF_USER.includes(name) || named.includes(name))) found[name] = value;
+  }
+  if (user !== undefined) found.HOME ??= own.TMPDIR ?? tmpdir();
+  return found;
+}

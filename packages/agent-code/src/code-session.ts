@@ -1,0 +1,262 @@
+import type { Duplex } from 'node:stream';
+import { inspect } from 'node:util';
+import { AgentLost, type AgentSkill, type Turn } from '@hopline/agent';
+import type { Logger } from '@hopline/telemetry';
+import { FRAME_BYTES_MAX, FrameReader, frameOf, ProtocolFault } from './frames.ts';
+import { HostedTurn } from './hosted-turn.ts';
+import { type Code, type FromHost, readFromHost, type Thrown, type ToHost } from './protocol.ts';
+import { fromThrown } from './thrown.ts';
+
+/** The process of a host, and the pipe to it. */
+export type HostLink = {
+  channel: Duplex;
+  /** Resolves with how the process ended. */
+  ended: Promise<string>;
+  /** Kills the process and what it started. */
+  kill(): void;
+};
+
+export type SessionListeners = {
+  logger: Logger;
+  /** Name of the agent in log lines. */
+  name: string;
+  /** Shows text of the code to its author only. */
+  showAuthor: (error: unknown) => void;
+  onSkipped: () => void;
+};
+
+export type Loaded = Extract<FromHost, { k: 'loaded' }>;
+
+/** How often a host is asked whether its event loop runs. */
+export const PING_MS = 5_000;
+/** A host that does not answer for so long is killed: code that never waits blocks all its turns. */
+export const HOST_SILENCE_MS_MAX = 30_000;
+/** The pipe of a process that has ended is read for so long. */
+const LAST_BYTES_MS_MAX = 1_000;
+/** Lines of `turn.log` and texts for the author that a host may send per second. */
+export const LINES_PER_S_MAX = 1_000;
+
+/** One living host: its turns and its answers, until it ends or breaks the protocol. */
+export class CodeSession {
+  readonly #link: HostLink;
+  readonly #listeners: SessionListeners;
+  readonly #reader = new FrameReader(FRAME_BYTES_MAX);
+  readonly #turns = new Map<number, HostedTurn>();
+  readonly #turnData = new Map<number, Turn>();
+  readonly #answers = new Map<number, { resolve: (value: unknown) => void; reject: (error: unknown) => void }>();
+  readonly #loaded = Promise.withResolvers<Loaded>();
+  readonly #ended = Promise.withResolvers<AgentLost>();
+  #fault: AgentLost | undefined;
+  #nextId = 1;
+  #silentMs = 0;
+  #linesLeft = LINES_PER_S_MAX;
+  #linesLost = 0;
+  readonly #timers: NodeJS.Timeout[];
+
+  constructor(link: HostLink, listeners: SessionListeners) {
+    this.#link = link;
+    this.#listeners = listeners;
+    this.#loaded.promise.catch(() => {});
+    const { channel } = link;
+    channel.on('data', (chunk: Buffer) => this.#read(chunk));
+    for (const event of ['end', 'close', 'error'] as const) channel.on(event, () => this.#hostEnded());
+    void link.ended.then(() => setTimeout(() => this.#hostEnded(), LAST_BYTES_MS_MAX).unref());
+    this.#timers = [setInterval(() => this.#ping(), PING_MS).unref(), setInterval(() => this.#renewLines(), 1_000).unref()];
+  }
+
+  /** Resolves with why the host ended. */
+  get ended(): Promise<AgentLost> {
+    return this.#ended.promise;
+  }
+
+  /** Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends. */
+  async load(code: Code, folder: string): Promise<Loaded> {
+    this.#send({ k: 'load', code, folder });
+    return await this.#loaded.promise;
+  }
+
+  begin(
+    { signal: _signal, log: _log, showError: _show, toolTrace: _trace, remoteRunBegan: _began, ...turn }: Turn,
+    whole: Turn,
+  ): {
+    turn: HostedTurn;
+    abort: (reason: unknown) => void;
+  } {
+    const id = this.#nextId++;
+    const hosted = new HostedTurn(bytes => this.#send({ k: 'taken', id, bytes }));
+    if (this.#fault !== undefined) hosted.lost(this.#fault);
+    else {
+      this.#turns.set(id, hosted);
+      this.#turnData.set(id, whole);
+      this.#send({ k: 'turn', id, turn });
+    }
+    const abort = (reason: unknown) => {
+      hosted.abort();
+      if (!hosted.isOver) this.#send({ k: 'abort', id, ...(typeof reason === 'string' && { reason }) });
+    };
+    return { turn: hosted, abort };
+  }
+
+  async skills(): Promise<AgentSkill[]> {
+    return (await this.#ask(id => ({ k: 'skills', id }))) as AgentSkill[];
+  }
+
+  async cancelRemoteRun(run: unknown, trace: Turn['trace']): Promise<void> {
+    await this.#ask(id => ({ k: 'cancel', id, run, trace }));
+  }
+
+  /** Lets the agent close, and kills the host after `ms`. */
+  async close(ms: number): Promise<void> {
+    this.#send({ k: 'close' });
+    const timer = setTimeout(() => this.#lose('was closed', 'code_closed'), ms);
+    await this.#ended.promise;
+    clearTimeout(timer);
+    await this.#link.ended;
+  }
+
+  async #ask(question: (id: number) => ToHost): Promise<unknown> {
+    if (this.#fault !== undefined) throw this.#fault;
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#answers.set(id, { resolve, reject });
+    this.#send(question(id));
+    return await promise;
+  }
+
+  #send(frame: ToHost): void {
+    if (this.#fault === undefined) this.#link.channel.write(frameOf(JSON.stringify(frame)));
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#fault !== undefined) return;
+    try {
+      for (const document of this.#reader.read(chunk)) this.#take(readFromHost(document), document.length);
+    } catch (error) {
+      if (!(error instanceof ProtocolFault)) throw error;
+      this.#lose(`broke the protocol: ${error.message}`, 'code_violation');
+    }
+  }
+
+  #take(frame: FromHost, bytes: number): void {
+    this.#silentMs = 0;
+    switch (frame.k) {
+      case 'events':
+        this.#turn(frame.id).arrived(frame.events, bytes);
+        break;
+      case 'over':
+        this.#turn(frame.id).over(frame.error);
+        this.#turns.delete(frame.id);
+        this.#turnData.delete(frame.id);
+        break;
+      case 'loaded':
+        this.#loaded.resolve(frame);
+        break;
+      case 'refused':
+        this.#loaded.reject(refusalOf(frame.error, frame.cause));
+        break;
+      case 'answer':
+        this.#answer(frame);
+        break;
+      case 'run':
+        this.#turnData.get(frame.id)?.remoteRunBegan?.(frame.run);
+        break;
+      case 'log':
+      case 'shown':
+      case 'crashed':
+      case 'skipped':
+        this.#line(frame);
+        break;
+      case 'pong':
+        break;
+    }
+  }
+
+  #turn(id: number): HostedTurn {
+    const turn = this.#turns.get(id);
+    if (turn === undefined) throw new ProtocolFault('a frame names a turn that does not run');
+    return turn;
+  }
+
+  #answer({ id, value, error }: Extract<FromHost, { k: 'answer' }>): void {
+    const waiting = this.#answers.get(id);
+    if (waiting === undefined) throw new ProtocolFault('a frame answers no question');
+    this.#answers.delete(id);
+    if (error === undefined) waiting.resolve(value);
+    else waiting.reject(fromThrown(error));
+  }
+
+  #line(frame: Extract<FromHost, { k: 'log' | 'shown' | 'crashed' | 'skipped' }>): void {
+    if (this.#linesLeft === 0) {
+      this.#linesLost += 1;
+      return;
+    }
+    this.#linesLeft -= 1;
+    const { name, logger, showAuthor, onSkipped } = this.#listeners;
+    if (frame.k === 'skipped') onSkipped();
+    else if (frame.k === 'crashed') showAuthor(authorText(frame.text));
+    else if (frame.k === 'shown') (this.#turnData.get(frame.id)?.showError ?? showAuthor)(authorText(frame.text));
+    else {
+      // The code may log after its turn has ended.
+      const log = this.#turnData.get(frame.id)?.log;
+      if (log === undefined) logger[frame.level]({ agent: name }, frame.line);
+      else log[frame.level](asTemplate(frame.line));
+    }
+  }
+
+  #renewLines(): void {
+    if (this.#linesLost > 0) {
+      const { logger, name } = this.#listeners;
+      logger.warn({ agent: name, count: this.#linesLost }, 'lines of the agent were dropped: too many in one second');
+    }
+    this.#linesLost = 0;
+    this.#linesLeft = LINES_PER_S_MAX;
+  }
+
+  #ping(): void {
+    // An idle host need not answer.
+    if (this.#turns.size === 0 && this.#answers.size === 0) {
+      this.#silentMs = 0;
+      return;
+    }
+    if (this.#silentMs >= HOST_SILENCE_MS_MAX) {
+      this.#lose(`did not answer for ${HOST_SILENCE_MS_MAX / 1_000} s`, 'code_silent');
+      return;
+    }
+    this.#silentMs += PING_MS;
+    this.#send({ k: 'ping' });
+  }
+
+  #hostEnded(): void {
+    this.#lose('ended', 'code_ended');
+  }
+
+  #lose(how: string, word: string): void {
+    if (this.#fault !== undefined) return;
+    const fault = new AgentLost(`the process of the agent's code ${how}`, word);
+    this.#fault = fault;
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#link.kill();
+    this.#link.channel.destroy();
+    for (const turn of this.#turns.values()) turn.lost(fault);
+    for (const { reject } of this.#answers.values()) reject(fault);
+    this.#turns.clear();
+    this.#turnData.clear();
+    this.#answers.clear();
+    this.#loaded.reject(fault);
+    this.#ended.resolve(fault);
+  }
+}
+
+/** Text that the host has made of an error, printed as it is. */
+function authorText(text: string): Error {
+  return Object.assign(new Error('an error of the agent'), { [inspect.custom]: () => text });
+}
+
+function refusalOf({ message }: Thrown, cause: Thrown | undefined): Error {
+  return new Error(message, cause && { cause: fromThrown(cause) });
+}
+
+/** `turn.log` takes only template literals; the host has made the line of one. */
+function asTemplate(line: string): TemplateStringsArray {
+  return Object.freeze(Object.assign([line], { raw: Object.freeze([line]) }));
+}

@@ -1,0 +1,34 @@
+import { rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { type HostProcess, type HostProcessOptions, spawnHost } from './host-process.ts';
+
+export type HostListener = {
+  /** Takes no further sub-agent, and resolves when the host has ended. */
+  close(): Promise<void>;
+};
+
+/** Starts a host for each sub-agent that connects to the socket at `path`, and kills the one before: an agent has one sub-agent. */
+export async function serveHosts(path: string, options: HostProcessOptions): Promise<HostListener> {
+  // A container that starts again finds the socket of its predecessor.
+  rmSync(path, { force: true });
+  let host: HostProcess | undefined;
+  const server = createServer({ pauseOnConnect: true }, (socket: Socket) => {
+    host?.kill();
+    const started = spawnHost(options, socket);
+    host = started;
+    // The child has its own copy.
+    socket.destroy();
+    void started.ended.then(() => {
+      if (host === started) host = undefined;
+    });
+  });
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(path, resolve);
+  await listening;
+  return {
+    close: async () => {
+      server.close();
+      await host?.ended;
+    },
+  };
+}

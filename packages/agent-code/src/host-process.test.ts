@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import type { Agent } from '@hopline/agent';
+import { playTurn } from '@hopline/agent/test-kit';
+import { createLogger } from '@hopline/telemetry';
+import { createCodeAgent } from './code-agent.ts';
+import type { HostLink } from './code-session.ts';
+import { connectHost } from './connect-host.ts';
+import { serveHosts } from './host-listener.ts';
+import { type HostProcessOptions, startHostProcess } from './host-process.ts';
+
+const MODULE = `
+import { defineAgent, notice } from '@hopline/agent';
+export default defineAgent({
+  name: 'greeter', description: 'Greets', skills: ['greet'],
+  async *run(turn) {
+    console.log('printed line');
+    yield notice('thinking');
+    for (const word of ['Hello', ', ', turn.text]) yield word;
+    turn.log.info\`greeted \${1}\`;
+    yield ' ' + process.pid;
+  },
+});`;
+
+async function folderOf(t: TestContext, text = MODULE): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'code-host-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'agent.ts'), text);
+  return folder;
+}
+
+function hostOptions(): HostProcessOptions & { printed: () => string } {
+  const stdout = new PassThrough();
+  let printed = '';
+  stdout.setEncoding('utf8').on('data', text => (printed += text));
+  const env = { PATH: '/usr/bin:/bin' };
+  return {
+    env,
+    nodeOptions: ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON'],
+    stdout,
+    stderr: process.stderr,
+    printed: () => printed,
+  };
+}
+
+async function agentOf(t: TestContext, folder: string, start: () => HostLink | Promise<HostLink>): Promise<Agent> {
+  const agent = await createCodeAgent({
+    code: { adapter: 'module', path: './agent.ts' },
+    folder,
+    name: 'greeter',
+    logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
+    showAuthor: () => {},
+    onSkipped: () => {},
+    start,
+  });
+  t.after(() => agent.close());
+  return agent;
+}
+
+const pidIn = (text: string) => Number(/(\d+)$/.exec(text)?.[1]);
+
+test('a module runs in a process of its own, and what it prints arrives by lines', async t => {
+  const options = hostOptions();
+  const agent = await agentOf(t, await folderOf(t), () => startHostProcess(options));
+  const { text, notices, log, end } = await playTurn(agent, 'Ada');
+  assert.match(text, /^Hello, Ada \d+$/);
+  assert.notEqual(pidIn(text), process.pid);
+  assert.deepEqual([notices, log, end.state], [['thinking'], ['greeted 1'], 'TASK_STATE_COMPLETED']);
+  assert.equal(options.printed(), 'printed line\n');
+});
+
+test('the process ends when the agent closes, and with it what it has started', async t => {
+  const agent = await agentOf(t, await folderOf(t), () => startHostProcess(hostOptions()));
+  const pid = pidIn((await playTurn(agent, 'Ada')).text);
+  await agent.close();
+  assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+});
+
+test('a module that cannot be loaded is one sentence, with the cause for its author', async t => {
+  const folder = await folderOf(t, 'import "not-installed-anywhere";');
+  await assert.rejects(
+    agentOf(t, folder, () => startHostProcess(hostOptions())),
+    (error: Error) =>
+      error.message === './agent.ts cannot be loaded' && /not-installed-anywhere/.test(String((error.cause as Error).stack)),
+  );
+});
+
+test('a sub-agent in another container reaches its host by a socket, and another one after it', async t => {
+  const folder = await folderOf(t);
+  const path = join(folder, 'socket');
+  const listener = await serveHosts(path, hostOptions());
+  const pids = [];
+  for (let starts = 0; starts < 2; starts += 1) {
+    const agent = await agentOf(t, folder, () => connectHost(path));
+    pids.push(pidIn((await playTurn(agent, 'Ada')).text));
+    await agent.close();
+  }
+  assert.equal(new Set([process.pid, ...pids]).size, 3);
+  await listener.close();
+});

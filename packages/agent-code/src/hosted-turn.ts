@@ -1,0 +1,90 @@
+import type { AgentEvent, AgentLost } from '@hopline/agent';
+import { ProtocolFault } from './frames.ts';
+import { type Thrown, WINDOW_BYTES } from './protocol.ts';
+import { readEvent } from './read-event.ts';
+import { fromThrown } from './thrown.ts';
+
+/** Taken bytes that are reported together. */
+const REPORTED_BYTES = WINDOW_BYTES / 4;
+
+type Batch = { events: readonly unknown[]; bytes: number };
+
+/** A turn that runs in a host, as the sub-agent sees it: what has arrived and was not taken yet. */
+export class HostedTurn {
+  readonly #queue: Batch[] = [];
+  readonly #report: (bytes: number) => void;
+  #waitingBytes = 0;
+  #unreportedBytes = 0;
+  #isAborted = false;
+  #isOver = false;
+  #error: Error | undefined;
+  #wake = () => {};
+  readonly #stopped = Promise.withResolvers<void>();
+
+  /** `report`: sends the host the number of bytes that were taken. */
+  constructor(report: (bytes: number) => void) {
+    this.#report = report;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Resolves when the code has stopped, or when its host has ended. */
+  get stopped(): Promise<void> {
+    return this.#stopped.promise;
+  }
+
+  /** Events have arrived. Throws ProtocolFault if the host did not wait for the log. */
+  arrived(events: readonly unknown[], bytes: number): void {
+    if (this.#isAborted) return;
+    if (this.#waitingBytes + this.#unreportedBytes >= WINDOW_BYTES) throw new ProtocolFault('a turn sent more than its window');
+    this.#waitingBytes += bytes;
+    this.#queue.push({ events, bytes });
+    this.#wake();
+  }
+
+  /** The code has stopped. */
+  over(error: Thrown | undefined): void {
+    this.#end(error && fromThrown(error));
+  }
+
+  /** The host has ended. */
+  lost(fault: AgentLost): void {
+    if (!this.#isOver) this.#end(fault);
+  }
+
+  /** The sub-agent needs no more events. */
+  abort(): void {
+    this.#isAborted = true;
+    this.#queue.length = 0;
+    this.#wake();
+  }
+
+  /** The events that arrived together; undefined at the end. Rejects with what the code threw, or with AgentLost. */
+  async next(): Promise<readonly AgentEvent[] | undefined> {
+    while (this.#queue.length === 0) {
+      if (this.#isAborted) return undefined;
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#isOver) return undefined;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await promise;
+    }
+    const { events, bytes } = this.#queue.shift() as Batch;
+    this.#waitingBytes -= bytes;
+    this.#unreportedBytes += bytes;
+    if (this.#unreportedBytes >= REPORTED_BYTES && !this.#isOver) {
+      this.#report(this.#unreportedBytes);
+      this.#unreportedBytes = 0;
+    }
+    return events.map(readEvent);
+  }
+
+  #end(error: Error | undefined): void {
+    this.#isOver = true;
+    this.#error = error;
+    this.#wake();
+    this.#stopped.resolve();
+  }
+}

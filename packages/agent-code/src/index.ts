@@ -1,0 +1,10 @@
+export type { CodeAgentOptions } from './code-agent.ts';
+export { createCodeAgent } from './code-agent.ts';
+export { codeEnvironment } from './code-environment.ts';
+export type { CodeUser, CodeUserChoice } from './code-user.ts';
+export { chooseCodeUser } from './code-user.ts';
+export { connectHost } from './connect-host.ts';
+export type { HostProcessOptions } from './host-process.ts';
+export { HOST, startHostProcess } from './host-process.ts';
+export { programOf } from './program-of.ts';
+export type { Code } from './protocol.ts';

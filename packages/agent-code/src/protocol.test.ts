@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AgentMisuse } from '@hopline/agent';
+import fc from 'fast-check';
+import { ProtocolFault } from './frames.ts';
+import { boundedThrown, FRAME_EVENTS_MAX, LOG_LINE_CHARS_MAX, readFromHost } from './protocol.ts';
+import { readEvent } from './read-event.ts';
+import { fromThrown, toThrown } from './thrown.ts';
+
+const read = (value: unknown) => readFromHost(Buffer.from(JSON.stringify(value)));
+const KINDS = ['loaded', 'refused', 'events', 'over', 'log', 'shown', 'run', 'answer', 'skipped', 'crashed', 'pong'];
+
+test('any bytes are a frame of the protocol, or a ProtocolFault', () => {
+  const frame = fc.record({
+    k: fc.oneof(fc.constantFrom(...KINDS), fc.anything()),
+    id: fc.oneof(fc.nat(3), fc.anything()),
+    events: fc.oneof(fc.array(fc.anything()), fc.anything()),
+    error: fc.oneof(
+      fc.record({ name: fc.anything(), message: fc.anything(), stack: fc.string(), text: fc.string() }),
+      fc.anything(),
+    ),
+    line: fc.anything(),
+    level: fc.oneof(fc.constantFrom('info', 'toString'), fc.anything()),
+    text: fc.anything(),
+    name: fc.anything(),
+    description: fc.anything(),
+  });
+  const documents = fc.oneof(
+    fc.uint8Array().map(bytes => Buffer.from(bytes)),
+    frame.map(value => Buffer.from(stringify(value))),
+  );
+  fc.assert(
+    fc.property(documents, document => {
+      try {
+        assert.ok(KINDS.includes(readFromHost(document).k));
+      } catch (error) {
+        assert.ok(error instanceof ProtocolFault, String(error));
+      }
+    }),
+  );
+});
+
+test('any value is an event, or an AgentMisuse that quotes nothing of it', () => {
+  const types = [
+    'text',
+    'text-end',
+    'step',
+    'snapshot',
+    'tool',
+    'progress',
+    'artifact',
+    'auth-required',
+    'interrupted',
+    'done',
+    'failed',
+  ];
+  const event = fc.record(
+    {
+      type: fc.constantFrom(...types),
+      text: fc.anything(),
+      id: fc.anything(),
+      stream: fc.anything(),
+      step: fc.anything(),
+      reason: fc.anything(),
+      message: fc.oneof(
+        fc.record({ messageId: fc.anything(), parts: fc.oneof(fc.array(fc.anything()), fc.anything()) }),
+        fc.anything(),
+      ),
+      artifact: fc.anything(),
+    },
+    { requiredKeys: ['type'] },
+  );
+  fc.assert(
+    fc.property(fc.oneof(event, fc.anything()), value => {
+      try {
+        const found = readEvent(value);
+        if (found.type === 'text') assert.equal(typeof found.text, 'string');
+      } catch (error) {
+        assert.ok(error instanceof AgentMisuse, String(error));
+      }
+    }),
+  );
+});
+
+test('lists and texts of a frame are bounded', () => {
+  assert.equal(read({ k: 'events', id: 1, events: Array(FRAME_EVENTS_MAX).fill('') }).k, 'events');
+  const tooMany: unknown[] = [
+    { k: 'events', id: 1, events: Array(FRAME_EVENTS_MAX + 1).fill('') },
+    { k: 'log', id: 1, level: 'info', line: 'x'.repeat(LOG_LINE_CHARS_MAX + 1) },
+    { k: 'log', id: 1, level: 'fatal', line: '' },
+    { k: 'events', id: 1.5, events: [] },
+    { k: 'crashed', text: 'x'.repeat(9_000) },
+    { k: '__proto__' },
+    null,
+    [],
+  ];
+  for (const frame of tooMany) assert.throws(() => read(frame), ProtocolFault, JSON.stringify(frame)?.slice(0, 40));
+});
+
+test('an error keeps its class, its place and its text for the author', () => {
+  const thrown = new RangeError('secret', { cause: new Error('deeper') });
+  const again = fromThrown(boundedThrown(toThrown(thrown)));
+  assert.equal(again.name, 'RangeError');
+  assert.equal(again.stack, thrown.stack);
+  assert.ok(fromThrown(toThrown(new AgentMisuse('a rule'))) instanceof AgentMisuse);
+  assert.equal(fromThrown(toThrown('text')).name, 'string');
+  const inspected = toThrown(thrown).text;
+  assert.match(inspected, /secret[\s\S]*deeper/);
+});
+
+function stringify(value: unknown): string {
+  try {
+    return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? String(member) : member)) ?? 'null';
+  } catch {
+    return 'null';
+  }
+}

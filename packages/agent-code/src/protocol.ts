@@ -1,0 +1,158 @@
+import { isObject } from '@hopline/a2a';
+import type { Turn } from '@hopline/agent';
+import { isParsable, ProtocolFault } from './frames.ts';
+
+/**
+ * The messages between a sub-agent and the host of its code. packages/agent-code/README.md describes an exchange. The sub-agent checks every
+ * member that the host sends; the host believes the sub-agent.
+ */
+
+/** The code that a host loads: the entry of an agents file, without what only the sub-agent needs. */
+export type Code =
+  | { adapter: 'module'; path: string; export?: string }
+  | {
+      adapter: 'langgraph';
+      module: string;
+      export?: string;
+      checkpointer?: string;
+      description?: string;
+      silenceMsMax?: number;
+      totalMsMax?: number;
+    }
+  /** Only in a container of the code: elsewhere the server is a child of the sub-agent. */
+  | {
+      adapter: 'mcp';
+      command: string;
+      args?: readonly string[];
+      env?: Readonly<Record<string, string>>;
+      description?: string;
+      connectMsMax?: number;
+      silenceMsMax?: number;
+      totalMsMax?: number;
+    };
+
+/** A turn without its functions and its signal, which do not fit into JSON. */
+export type TurnData = Omit<Turn, 'signal' | 'log' | 'showError' | 'toolTrace' | 'remoteRunBegan'>;
+
+export type ToHost =
+  | { k: 'load'; code: Code; folder: string }
+  | { k: 'turn'; id: number; turn: TurnData }
+  /** The turn is over for the sub-agent, which waits only for the code to stop. */
+  | { k: 'abort'; id: number; reason?: string }
+  /** The sub-agent has taken so many bytes of events of the turn. */
+  | { k: 'taken'; id: number; bytes: number }
+  | { k: 'skills'; id: number }
+  | { k: 'cancel'; id: number; run: unknown; trace: Turn['trace'] }
+  | { k: 'ping' }
+  /** No turn runs: the host closes the agent and ends. */
+  | { k: 'close' };
+
+/** An error of the code. `text`: with stack and causes, for its author only. */
+export type Thrown = { name: string; message: string; stack: string; text: string; misuse?: true; code?: string };
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+export type FromHost =
+  | { k: 'loaded'; name?: string; description: string; reportsWork: boolean; repeatsText: boolean; cancels: boolean }
+  | { k: 'refused'; error: Thrown; cause?: Thrown }
+  /** A string is a token of the answer. */
+  | { k: 'events'; id: number; events: readonly unknown[] }
+  | { k: 'over'; id: number; error?: Thrown }
+  | { k: 'log'; id: number; level: (typeof LOG_LEVELS)[number]; line: string }
+  | { k: 'shown'; id: number; text: string }
+  | { k: 'run'; id: number; run: unknown }
+  | { k: 'answer'; id: number; value?: unknown; error?: Thrown }
+  | { k: 'skipped' }
+  /** The code ended its process with an error that nothing caught. */
+  | { k: 'crashed'; text: string }
+  | { k: 'pong' };
+
+/**
+ * Bytes of events of one turn that may be on their way or wait for the log. The host stops reading the code at this bound, and sends at most one
+ * frame above it.
+ */
+export const WINDOW_BYTES = 1024 * 1024;
+/** Events of one frame. The host writes a frame after half as many. */
+export const FRAME_EVENTS_MAX = 2_048;
+/** Characters of a line of `turn.log`. */
+export const LOG_LINE_CHARS_MAX = 1_024;
+/** Characters of an error for the author. */
+export const AUTHOR_TEXT_CHARS_MAX = 8 * 1024;
+/** Characters of a message that becomes the reason of a failed turn. */
+const MESSAGE_CHARS_MAX = 1_024;
+
+/** Reads what a host sent. Throws ProtocolFault for everything that no host of Hopline sends. */
+export function readFromHost(document: Buffer): FromHost {
+  if (!isParsable(document)) throw new ProtocolFault('a frame has too many values');
+  let value: unknown;
+  try {
+    value = JSON.parse(document.toString('utf8'));
+  } catch {
+    throw new ProtocolFault('a frame is not JSON');
+  }
+  const read = isObject(value) ? READERS.get(value.k) : undefined;
+  const frame = read?.(value as Members);
+  if (frame === undefined) throw new ProtocolFault('a frame has an unknown kind or a member of a wrong type');
+  return frame;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const READERS: ReadonlyMap<unknown, (frame: Members) => FromHost | undefined> = new Map(
+  Object.entries<(frame: Members) => FromHost | undefined>({
+    loaded: ({ name, description, reportsWork, repeatsText, cancels }) => {
+      const isNamed = name === undefined || isText(name, MESSAGE_CHARS_MAX);
+      if (!isNamed || typeof description !== 'string') return undefined;
+      const traits = { reportsWork: reportsWork === true, repeatsText: repeatsText === true, cancels: cancels === true };
+      return { k: 'loaded', ...(name !== undefined && { name }), description, ...traits };
+    },
+    refused: ({ error, cause }) => {
+      const [sentence, reason] = [thrownOf(error), thrownOf(cause)];
+      return sentence && { k: 'refused', error: sentence, ...(reason && { cause: reason }) };
+    },
+    events: ({ id, events }) =>
+      isId(id) && Array.isArray(events) && events.length <= FRAME_EVENTS_MAX ? { k: 'events', id, events } : undefined,
+    over: ({ id, error }) => (isId(id) ? withError({ k: 'over', id }, error) : undefined),
+    log: ({ id, level, line }) => {
+      const known = LOG_LEVELS.find(one => one === level);
+      return isId(id) && known !== undefined && isText(line, LOG_LINE_CHARS_MAX)
+        ? { k: 'log', id, level: known, line }
+        : undefined;
+    },
+    shown: ({ id, text }) => (isId(id) && isText(text, AUTHOR_TEXT_CHARS_MAX) ? { k: 'shown', id, text } : undefined),
+    run: ({ id, run }) => (isId(id) ? { k: 'run', id, run } : undefined),
+    answer: ({ id, value, error }) => (isId(id) ? withError({ k: 'answer', id, value }, error) : undefined),
+    skipped: () => ({ k: 'skipped' }),
+    crashed: ({ text }) => (isText(text, AUTHOR_TEXT_CHARS_MAX) ? { k: 'crashed', text } : undefined),
+    pong: () => ({ k: 'pong' }),
+  }),
+);
+
+function withError<F extends FromHost>(frame: F, error: unknown): FromHost | undefined {
+  if (error === undefined) return frame;
+  const thrown = thrownOf(error);
+  return thrown && ({ ...frame, error: thrown } as FromHost);
+}
+
+function thrownOf(value: unknown): Thrown | undefined {
+  if (!isObject(value)) return undefined;
+  const { name, message, stack, text, misuse, code } = value;
+  if (!isText(name, 128) || !isText(message, MESSAGE_CHARS_MAX)) return undefined;
+  if (!isText(stack, AUTHOR_TEXT_CHARS_MAX) || !isText(text, AUTHOR_TEXT_CHARS_MAX)) return undefined;
+  return { name, message, stack, text, ...(misuse === true && { misuse }), ...(isText(code, 64) && { code }) };
+}
+
+const isId = (value: unknown): value is number => Number.isSafeInteger(value);
+const isText = (value: unknown, charsMax: number): value is string => typeof value === 'string' && value.length <= charsMax;
+
+/** Cuts the texts of an error to what `readFromHost` accepts. */
+export function boundedThrown(error: Thrown): Thrown {
+  const { name, message, stack, text } = error;
+  return {
+    ...error,
+    name: name.slice(0, 128),
+    message: message.slice(0, MESSAGE_CHARS_MAX),
+    stack: stack.slice(0, AUTHOR_TEXT_CHARS_MAX),
+    text: text.slice(0, AUTHOR_TEXT_CHARS_MAX),
+  };
+}

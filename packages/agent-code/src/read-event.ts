@@ -1,0 +1,30 @@
+import { isObject } from '@hopline/a2a';
+import { type AgentEvent, AgentMisuse, checkEvent } from '@hopline/agent';
+
+/**
+ * One event of a frame. Throws AgentMisuse for one that no code of an agent may yield: the host has checked the events of an honest module, and a
+ * module may have taken over its host.
+ */
+export function readEvent(value: unknown): AgentEvent {
+  const event = checkEvent(value);
+  if (event.type === 'text') {
+    if (!isTextOrAbsent(event.id) || !isTextOrAbsent(event.stream)) throw misfit(event);
+  } else if (event.type === 'text-end') {
+    if (typeof event.stream !== 'string') throw misfit(event);
+  } else if (event.type === 'step') {
+    if (typeof event.step !== 'string') throw misfit(event);
+  } else if (event.type === 'failed') {
+    if (typeof event.reason !== 'string' || !isTextOrAbsent(event.cause)) throw misfit(event);
+  }
+  if ('message' in event && event.message !== undefined && !isMessage(event.message)) throw misfit(event);
+  if (event.type === 'artifact' && typeof event.artifact.artifactId !== 'string') throw misfit(event);
+  return event;
+}
+
+function isMessage(value: unknown): boolean {
+  return isObject(value) && typeof value.messageId === 'string' && Array.isArray(value.parts) && value.parts.every(isObject);
+}
+
+const isTextOrAbsent = (value: unknown) => value === undefined || typeof value === 'string';
+
+const misfit = ({ type }: AgentEvent) => new AgentMisuse(`run yielded an event ${type} with a member of a wrong type`);

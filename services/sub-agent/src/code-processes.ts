@@ -1,0 +1,89 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { Writable } from 'node:stream';
+import {
+  type CodeAgentOptions,
+  type CodeUser,
+  chooseCodeUser,
+  codeEnvironment,
+  connectHost,
+  HOST,
+  startHostProcess,
+} from '@hopline/agent-code';
+import type { Logger } from '@hopline/telemetry';
+
+export type CodeProcessesOptions = {
+  /** HOPLINE_CODE_USER. */
+  user: string;
+  /** HOPLINE_CODE_SOCKET. Absent: hosts are children of this process. */
+  socket: string | undefined;
+  /** The environment of this process, of which code gets a part. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Options of Node of this process. */
+  nodeOptions: readonly string[];
+  stdout: Writable;
+  stderr: Writable;
+  logger: Logger;
+  /** Shows text of the code to its author only. */
+  showAuthor: (error: unknown) => void;
+};
+
+/** An option that opens a port of a debugger, which only one process can have. */
+const DEBUGGER = /^--inspect/;
+
+/** Starts what an entry names as code, apart from this process, which holds the login. */
+export class CodeProcesses {
+  readonly #options: CodeProcessesOptions;
+
+  constructor(options: CodeProcessesOptions) {
+    this.#options = options;
+  }
+
+  /** Code runs in a container of its own, which has its environment. */
+  get isElsewhere(): boolean {
+    return this.#options.socket !== undefined;
+  }
+
+  /** How a module or a graph runs: a host of its own, and where its lines go. `env`: the variables that the entry names. */
+  host({
+    name,
+    file,
+    env,
+  }: {
+    name: string;
+    file: string;
+    env: readonly string[];
+  }): Pick<CodeAgentOptions, 'start' | 'name' | 'logger' | 'showAuthor'> {
+    const { environment, socket, stdout, stderr, logger, showAuthor } = this.#options;
+    if (socket !== undefined) return { start: () => connectHost(socket), name, logger, showAuthor };
+    const user = this.userOf({ name, paths: [process.execPath, HOST, file] });
+    const nodeOptions = this.#options.nodeOptions.filter(option => !DEBUGGER.test(option));
+    const host = { env: codeEnvironment(environment, env, user), user, nodeOptions, stdout, stderr };
+    return { start: () => startHostProcess(host), name, logger, showAuthor };
+  }
+
+  /** Where a command without a folder is found. */
+  onPath(command: string): string {
+    if (command.includes('/')) return command;
+    const folders = (this.#options.environment.PATH ?? '').split(delimiter);
+    return folders.map(folder => join(folder, command)).find(path => existsSync(path)) ?? command;
+  }
+
+  /** The user that code runs as; undefined: that of this process, which is logged. `paths`: what the code has to read. */
+  userOf({ name, paths }: { name: string; paths: readonly string[] }): CodeUser | undefined {
+    const choice = { setting: this.#options.user, name, paths, ownUid: process.getuid?.(), canStart };
+    const { user, shared } = chooseCodeUser(choice);
+    if (shared !== undefined)
+      this.#options.logger.info(
+        { agent: name, reason: shared },
+        'the code of this agent runs as the user of its sub-agent, and can read the login of NATS',
+      );
+    return user;
+  }
+}
+
+/** Tries to run Node as the user. */
+function canStart(user: CodeUser): boolean {
+  return spawnSync(process.execPath, ['--version'], { ...user, env: {}, stdio: 'ignore' }).status === 0;
+}
