@@ -74,7 +74,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a silent call queued again by the next relay': {
     themes: ['silent agents'],
-    foundBy: 118,
+    foundBy: 85,
     breaks: /^one attempt of an agent/,
     edits: [
       {
@@ -216,7 +216,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'the end of another stream group': {
     themes: ['groups'],
-    foundBy: 9,
+    foundBy: 47,
     breaks: /^everything ends|^a viewer|^an acknowledged|^a stored cancel|^a repeated notification|^notifications/,
     edits: [
       {
@@ -228,7 +228,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a late write of the index': {
     themes: ['late writes'],
-    foundBy: 32,
+    foundBy: 5,
     // Few runs fence a relay between its write of a fact and that of the index.
     seedsMax: 250,
     breaks: /^the index shows/,
@@ -242,7 +242,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a superseded attempt acknowledges the work item': {
     themes: ['frozen path and a death'],
-    foundBy: 10,
+    foundBy: 15,
     breaks: /^everything ends/,
     edits: ITEMS_DONE_WHEN_STORED,
   },

@@ -6,16 +6,21 @@ import { MUTATIONS } from './mutations.ts';
 import { scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { simulate } from './simulate.ts';
+import type { Situation } from './situations.ts';
 
 const DETERMINISM_SEEDS = 10;
 const SEEDS = 72;
 /** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
 const WIRE_SEED = 1;
+/** Seeds of a theme of the wire within which it causes its situation. */
+const SITUATION_SEEDS_MAX = 5;
 /** Number of seeds of its themes within which each past defect must be found. */
 const MUTATION_SEEDS_MAX = 60;
 
 /** The digest of each seed's first run. */
 const digests = new Map<number, string>();
+/** The situations that WIRE_SEED met, by theme. */
+const situationsOfSeed = new Map<string, ReadonlySet<Situation>>();
 
 test('every promise holds under the faults of each seed', async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -35,12 +40,31 @@ test('every promise holds over the wire, and a run repeats to the last byte', as
   const again = (theme: string) => `again: npm run simulate -- --log nats --seed ${WIRE_SEED} --theme "${theme}" --trace`;
   const runs = new Map<string, string>();
   for (const theme of WIRE_THEME_NAMES) {
-    const { violations, digest } = await simulate(scenarioOf(WIRE_SEED, theme, 'nats'));
+    const { violations, digest, situations } = await simulate(scenarioOf(WIRE_SEED, theme, 'nats'));
     assert.deepEqual(violations, [], again(theme));
     runs.set(theme, digest);
+    situationsOfSeed.set(theme, situations);
   }
   const [theme = ''] = WIRE_THEME_NAMES;
   assert.equal((await simulate(scenarioOf(WIRE_SEED, theme, 'nats'))).digest, runs.get(theme), again(theme));
+});
+
+test('a seed reports the situations that its faults cause', async () => {
+  const expected: [theme: string, Situation][] = [
+    ['leaders', 'a deposed leader answers a read'],
+    ['broken connections', 'a slow consumer is cut'],
+    ['forgetful servers', 'a message is stored again after its id was forgotten'],
+    ['rebuilt inputs', 'the stream of inputs is created again'],
+    ['none', 'a list has several pages'],
+  ];
+  for (const [theme, situation] of expected) {
+    const met = new Set(situationsOfSeed.get(theme));
+    for (let seed = situationsOfSeed.has(theme) ? WIRE_SEED + 1 : WIRE_SEED; seed <= SITUATION_SEEDS_MAX; seed++) {
+      if (met.has(situation)) break;
+      for (const one of (await simulate(scenarioOf(seed, theme, 'nats'))).situations) met.add(one);
+    }
+    assert.ok(met.has(situation), `${theme}: ${[...met].join(', ')}`);
+  }
 });
 
 for (const [name, { seedsMax = MUTATION_SEEDS_MAX }] of Object.entries(MUTATIONS)) {
