@@ -6,7 +6,7 @@ import { GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { ModelServer } from '../support/agents/model-server.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /** Text that a careless split or a careless encoder would break. */
@@ -58,6 +58,7 @@ for (const fastPaths of ['on', 'off'])
   }, async () => {
     await using cluster = await Cluster.start({
       nats,
+      shards: SHARDS,
       grpc: true,
       agents: [
         { name: 'remote', adapter: 'a2a', url: remote.url },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
 import { collect, textOf } from '../support/cluster/a2a-stream.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
 import { startNats } from '../support/nats/nats-server.ts';
 
 const TEXT = 'the same question';
@@ -24,7 +24,7 @@ test('two clusters share one account by a prefix: the same agents, the same text
       path,
       `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield '${name}: ' + turn.text; } };`,
     );
-    return Cluster.start({ nats, env, agents: [{ name: 'echo', adapter: 'module', path }] });
+    return Cluster.start({ nats, shards: SHARDS, env, agents: [{ name: 'echo', adapter: 'module', path }] });
   };
   await using plain = await start('plain', {});
   await using blue = await start('blue', { HOPLINE_PREFIX: 'blue' });

@@ -8,7 +8,7 @@ import { decodeSse, type Task } from '@hopline/a2a';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
-import { Cluster } from '../support/cluster/cluster.ts';
+import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /**
@@ -39,7 +39,7 @@ before(async () => {
     },
   });
   nats = await startNats({ dir: store });
-  cluster = await Cluster.start({ nats, agents: [{ name: 'writer', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.start({ nats, shards: SHARDS, agents: [{ name: 'writer', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {

@@ -37,12 +37,12 @@ export class SoakCluster implements AsyncDisposable {
     this.#balancer = parts.balancer;
   }
 
-  static async start(): Promise<SoakCluster> {
+  static async start(shards?: number): Promise<SoakCluster> {
     const monitor = await freePort();
     const nats = await startNats({ config: `http: "127.0.0.1:${monitor}"` });
     const program = { path: 'test/soak/agent.ts', readyPath: '/.well-known/agent-card.json' };
     const agent = new ServiceProcess({ service: 'agent', instance: 'agent', env: {}, program }, await freePort());
-    const env = { NATS_URL: nats.url, ...SETTINGS };
+    const env = { NATS_URL: nats.url, ...SETTINGS, ...(shards !== undefined && { HOPLINE_SHARDS: String(shards) }) };
     const ingressPorts = [await freePort(), await freePort()];
     const balancer = await startBalancer(ingressPorts.map(httpPort => ({ httpPort })));
     const replicas: ServiceProcess[] = [];

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SHARDS } from '../support/cluster/cluster.ts';
 import { pictureOf } from './picture.ts';
 import { changesOf } from './samples.ts';
 import { soak } from './soak.ts';
@@ -16,6 +17,7 @@ test('a short soak: no answer is incomplete while processes restart and agents c
     restartEveryMs: 1_000,
     visitEveryMs: 3_000,
     sampleEveryMs: 1_000,
+    shards: SHARDS,
     print: line => t.diagnostic(line),
   });
   assert.deepEqual(faults, []);

@@ -17,6 +17,8 @@ export type SoakOptions = {
   restartEveryMs: number;
   visitEveryMs: number;
   sampleEveryMs: number;
+  /** Shards of the log. Default: the number of the product. */
+  shards?: number;
   print: (line: string) => void;
   /** Called after each sample with the results so far. */
   onSample?: (result: SoakResult) => void;
@@ -38,7 +40,7 @@ const FAULTS_KEPT_MAX = 100;
 
 /** Keeps a cluster under an even load while its processes restart in turn and agents come and go. Rejects only if the cluster does not start. */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
-  await using cluster = await SoakCluster.start();
+  await using cluster = await SoakCluster.start(options.shards);
   const result: SoakResult = { samples: [], answers: 0, tokens: 0, replaced: 0, restarts: 0, visits: 0, faults: [] };
   const run = new Run(cluster, options, result);
   await run.run();
