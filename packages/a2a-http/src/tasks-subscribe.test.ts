@@ -100,14 +100,15 @@ test('unknown tasks, ended tasks without a cursor, and invalid cursors are refus
   );
   await Promise.all(refused);
   const taskId = await working(rig, ['a']);
-  for (const cursor of ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0']) {
+  const invalid = ['', 'x', '4', '-1.0', '4.1', '99.1', '1.1.1', '1e3.0'].map(async cursor => {
     const { error } = await call(rig, 'subscribe', { id: taskId }, { query: `?cursor=${cursor}` });
     assert.deepEqual(
       [error?.code, error?.message.includes('send the id of one of its events, or no cursor')],
       [-32602, true],
       cursor,
     );
-  }
+  });
+  await Promise.all(invalid);
   await rig.relay.end(taskId);
   const { error: ended } = await call(rig, 'subscribe', { id: taskId });
   assert.deepEqual(
