@@ -70,6 +70,12 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   };
 }
 
+/**
+ * Packages that depend on exact versions of each other. With a range, npm installs a newer patch beside the version that the others name: 11 copies
+ * of `@opentelemetry/resources` on 2026-11-28, when one package of the family had no release of that patch.
+ */
+const RELEASED_TOGETHER = /^@opentelemetry\/(?!api$)/;
+
 /** Versions that the workspace has installed. The lower bound is the version that the tests ran with. */
 function dependencies(root: string, names: readonly string[]): Record<string, string> {
   const folders = readWorkspaces(root).map(({ folder }) => join(root, folder));
@@ -78,7 +84,7 @@ function dependencies(root: string, names: readonly string[]): Record<string, st
       const folder = folders.find(candidate => existsSync(join(candidate, 'node_modules', name, 'package.json')));
       if (folder === undefined) throw new Error(`${name} is imported, but no package of the workspace depends on it`);
       const { version } = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8'));
-      return [name, `^${version}`];
+      return [name, RELEASED_TOGETHER.test(name) ? version : `^${version}`];
     }),
   );
 }

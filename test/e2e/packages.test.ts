@@ -145,6 +145,14 @@ test('a tarball contains code, declarations, README and license, but no tests', 
   }
 });
 
+test('npm installs one copy of each package of OpenTelemetry', t => {
+  if (!isInstalled(t)) return;
+  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const names = Object.keys(packages).flatMap(path => /@opentelemetry\/[^/]+$/.exec(path) ?? []);
+  assert.ok(names.includes('@opentelemetry/sdk-node'), names.join());
+  assert.deepEqual(names, [...new Set(names)]);
+});
+
 const PLAY = `
   import { defineAgent, notice } from '@hopline/agent';
   import { playTurn } from '@hopline/agent/test-kit';
