@@ -1,4 +1,4 @@
-import fastify, { type FastifyReply } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { limitProbeConnections } from './probe-connections.ts';
 import { mountProbes, type ProbeOptions } from './probes.ts';
 
@@ -21,6 +21,8 @@ export interface ProbeServer {
 export async function startProbeServer(
   options: ProbeOptions & { readonly host: string; readonly port: number },
 ): Promise<ProbeServer> {
+  // Loaded here, because a quarter of the modules of a program that only reads the settings of the log would be those of fastify.
+  const { default: fastify } = await import('fastify');
   const app = fastify({
     logger: false,
     // Scrapers keep their connections open, and a drain must not wait for them.
