@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { collect, textOf } from '../support/cluster/a2a-stream.ts';
+import { compileCache } from '../support/cluster/compile-cache.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../infra/local/launcher/main.ts', import.meta.url));
 const PRINTS_ENVIRONMENT = `
@@ -30,6 +31,7 @@ test("an agent's code sees the variables that its entry lists, and no secret of 
     env: {
       PATH: process.env.PATH,
       HOME: folder,
+      ...compileCache(),
       HOPLINE_HOME: join(folder, 'home'),
       HOPLINE_NATS_SERVER: process.env.HOPLINE_NATS_SERVER ?? 'nats-server',
       ...secrets,

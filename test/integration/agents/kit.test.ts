@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
 import { collect, type Frame, messageParams, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
+import { compileCache } from '../../support/cluster/compile-cache.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CLI = join(ROOT, 'packages/cli/src/main.ts');
@@ -38,7 +39,12 @@ async function pathWithHopline(folder: string): Promise<string> {
 /** Runs a command of the README in a folder, and collects stdout and stderr. */
 function runLine(line: string, cwd: string, env: Record<string, string | undefined>) {
   // Its own process group, so that the shell's child ends with it.
-  const child = spawn('/bin/sh', ['-c', `exec ${line}`], { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn('/bin/sh', ['-c', `exec ${line}`], {
+    cwd,
+    env: { ...compileCache(), ...env },
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   const shown = { out: '' };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (shown.out += text));
   return { child, shown };
