@@ -7,11 +7,12 @@ import { compare } from './comparison.ts';
 import { NatsDouble } from './nats-double.ts';
 import { connectVirtually, listen, pathOf } from './virtual-network.ts';
 
-/** Runs 201 to 203, and two with consumers whose filter changes while they wait for acknowledgements. */
+/** Runs 201 to 203, two with consumers whose filter changes while they wait for acknowledgements, and one with a purge of one message. */
 const RUNS = [
   { seed: 201, operations: 1_200 },
   { seed: 406, operations: 300 },
   { seed: 437, operations: 390 },
+  { seed: 478, operations: 190 },
 ];
 
 test('the double answers random operations as a real nats-server does', async t => {

@@ -146,6 +146,13 @@ export class Consumer {
     else this.#rdc.delete(seq);
   }
 
+  /** A purge has removed one message. */
+  onPurgedOne(seq: number, purged: string): void {
+    if (!matchesAny(filtersOf(this.config), purged)) return;
+    if (this.#pending.has(seq)) this.#acknowledge(seq);
+    else this.#rdc.delete(seq);
+  }
+
   /** Counts what is pending again, because several messages were removed at once. */
   recount(): void {
     this.#npc = this.#countPending();

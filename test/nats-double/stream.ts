@@ -241,6 +241,10 @@ export class Stream implements LeaderView {
       const seqs = [...store.matchingSeqs(filter || '>')].sort((a, b) => a - b);
       const removed = seq > 1 ? seqs.filter(one => one < seq) : keep > 0 ? seqs.slice(0, -keep) : seqs;
       for (const one of removed) store.remove(one);
+      const isWhole = ofAll && (keep === 0 || seq > 1);
+      // nats-server reports one removed message to the consumers that match the purge, several as a count (PurgeEx in filestore.go).
+      if (removed.length === 1 && !isWhole)
+        for (const consumer of [...this.consumers.values()]) consumer.onPurgedOne(removed[0]!, filter || '>');
       if (ofAll && seq > store.lastSeq + 1) store.skipTo(seq - 1);
     }
     const purged = before - store.count;
