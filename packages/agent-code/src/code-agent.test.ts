@@ -264,6 +264,24 @@ test('a malformed event fails only its turn', async t => {
   assert.ok(!host.isKilled());
 });
 
+test('a run that the log cannot store fails its turn; a turn that reports runs without end is ended', async t => {
+  const run = (channel: Duplex, id: number) => channel.write(frameOf(JSON.stringify({ k: 'run', id, run: 1 })));
+  const refusing = hostile((channel, id) => {
+    run(channel, id);
+    channel.write(frameOf(JSON.stringify({ k: 'over', id })));
+  });
+  const remoteRunBegan = () => {
+    throw new RangeError('too deep');
+  };
+  await assert.rejects(eventsOf(await agentOf(t, [refusing]), turnOf({ remoteRunBegan })), RangeError);
+  assert.ok(!refusing.isKilled());
+  const flooding = hostile((channel, id) => {
+    for (let n = 0; n < 2_000; n += 1) run(channel, id);
+  });
+  const agent = await agentOf(t, [flooding, honest(defined(async function* () {}))]);
+  await assert.rejects(eventsOf(agent), (error: unknown) => error instanceof AgentLost && error.word === 'code_violation');
+});
+
 test('a host whose event loop does not run is killed', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const host = hostile(() => {});

@@ -7,6 +7,7 @@ import { FrameReader, frameOf } from './frames.ts';
 import {
   AUTHOR_TEXT_CHARS_MAX,
   type Code,
+  DESCRIPTION_CHARS_MAX,
   type FromHost,
   type LOG_LEVELS,
   LOG_LINE_CHARS_MAX,
@@ -82,7 +83,8 @@ export class CodeHost {
     try {
       const agent = await this.#options.load(code, folder, () => this.#send({ k: 'skipped' }));
       this.#agent = agent;
-      const { name, description, reportsWork = false, repeatsText = false } = agent;
+      const { name, reportsWork = false, repeatsText = false } = agent;
+      const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
       const traits = { reportsWork, repeatsText, cancels: agent.cancelRemoteRun !== undefined };
       this.#send({ k: 'loaded', ...(name !== undefined && { name }), description, ...traits });
     } catch (error) {

@@ -158,7 +158,7 @@ export class CodeSession {
         this.#answer(frame);
         break;
       case 'run':
-        this.#turnData.get(frame.id)?.remoteRunBegan?.(frame.run);
+        this.#runBegan(frame.id, frame.run);
         break;
       case 'log':
       case 'shown':
@@ -175,6 +175,17 @@ export class CodeSession {
     const turn = this.#turns.get(id);
     if (turn === undefined) throw new ProtocolFault('a frame names a turn that does not run');
     return turn;
+  }
+
+  #runBegan(id: number, run: unknown): void {
+    const turn = this.#turns.get(id);
+    if (turn?.runBegan() !== true) return;
+    try {
+      this.#turnData.get(id)?.remoteRunBegan?.(run);
+    } catch (error) {
+      // The run fits into no record.
+      turn.fail(error);
+    }
   }
 
   #answer({ id, value, error }: Extract<FromHost, { k: 'answer' }>): void {

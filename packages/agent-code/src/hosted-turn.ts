@@ -7,6 +7,9 @@ import { fromThrown } from './thrown.ts';
 /** Taken bytes that are reported together. */
 const REPORTED_BYTES = WINDOW_BYTES / 4;
 
+/** Runs at servers that one turn may report: each is kept until the turn ends. */
+const RUNS_MAX = 1_024;
+
 type Batch = { events: readonly unknown[]; bytes: number };
 
 /** A turn that runs in a host, as the sub-agent sees it: what has arrived and was not taken yet. */
@@ -17,6 +20,7 @@ export class HostedTurn {
   #unreportedBytes = 0;
   #isAborted = false;
   #isOver = false;
+  #runs = 0;
   #error: Error | undefined;
   #wake = () => {};
   readonly #stopped = Promise.withResolvers<void>();
@@ -41,6 +45,19 @@ export class HostedTurn {
     if (this.#waitingBytes + this.#unreportedBytes >= WINDOW_BYTES) throw new ProtocolFault('a turn sent more than its window');
     this.#waitingBytes += bytes;
     this.#queue.push({ events, bytes });
+    this.#wake();
+  }
+
+  /** The code has begun a run at a server. Returns whether the turn still counts. Throws ProtocolFault for too many. */
+  runBegan(): boolean {
+    this.#runs += 1;
+    if (this.#runs > RUNS_MAX) throw new ProtocolFault(`a turn reported more than ${RUNS_MAX} runs`);
+    return !this.#isAborted;
+  }
+
+  /** The turn fails, whatever its code does. */
+  fail(error: unknown): void {
+    this.#error ??= error instanceof Error ? error : new Error('the turn failed', { cause: error });
     this.#wake();
   }
 
@@ -83,7 +100,7 @@ export class HostedTurn {
 
   #end(error: Error | undefined): void {
     this.#isOver = true;
-    this.#error = error;
+    this.#error ??= error;
     this.#wake();
     this.#stopped.resolve();
   }

@@ -66,6 +66,7 @@ function isBatch(value: AgentEvent | readonly AgentEvent[]): value is readonly A
   return Array.isArray(value);
 }
 
+/** Whether an event ends its turn. */
 export function isEnd(event: AgentEvent): event is EndEvent {
   return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
 }
