@@ -34,7 +34,7 @@ export const HOST_SILENCE_MS_MAX = 30_000;
 /** The pipe of a process that has ended is read for so long. */
 const LAST_BYTES_MS_MAX = 1_000;
 /** Lines of `turn.log` and texts for the author that a host may send per second. */
-export const LINES_PER_S_MAX = 1_000;
+const LINES_PER_S_MAX = 1_000;
 
 /** One living host: its turns and its answers, until it ends or breaks the protocol. */
 export class CodeSession {
