@@ -103,7 +103,16 @@ test('the bill of materials names every bundled package with version and license
   // actions/attest rejects a list without one.
   assert.match(serialNumber, /^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   const names = components.map(({ name }: { name: string }) => name);
-  for (const name of ['node', 'fastify', 'pino', '@nats-io/jetstream', '@opentelemetry/sdk-node', '@grpc/grpc-js', 'preact', 'uplot']) {
+  for (const name of [
+    'node',
+    'fastify',
+    'pino',
+    '@nats-io/jetstream',
+    '@opentelemetry/sdk-node',
+    '@grpc/grpc-js',
+    'preact',
+    'uplot',
+  ]) {
     assert.ok(names.includes(name), `${name} is missing`);
   }
   const unlicensed = components.filter(

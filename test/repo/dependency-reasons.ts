@@ -23,15 +23,22 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
   },
   {
     packages: ['undici'],
-    purpose: 'HTTP clients that need a connector of their own: webhooks to checked addresses, remote agents with TLS settings, the console',
+    purpose:
+      'HTTP clients that need a connector of their own: webhooks to checked addresses, remote agents with TLS settings, the console',
     notOwn: 'It is the client behind the `fetch` of Node, whose global one cannot check the address that it connects to',
     keptBy: 'the Node.js project (OpenJS Foundation)',
   },
   {
-    packages: ['@grpc/grpc-js', '@bufbuild/protobuf'],
-    purpose: 'The gRPC servers of A2A 1.0 and 0.3, and their messages',
-    notOwn: 'ADR 14: HTTP/2 framing and protobuf are large formats that attackers know; ADR 70 has the one hot path that is our own',
-    keptBy: 'the gRPC authors (CNCF), and Buf',
+    packages: ['@grpc/grpc-js'],
+    purpose: 'The gRPC servers of A2A 1.0 and 0.3',
+    notOwn: 'ADR 14: HTTP/2 framing and flow control are where a gRPC server of our own would be attacked',
+    keptBy: 'the gRPC authors (CNCF)',
+  },
+  {
+    packages: ['@bufbuild/protobuf'],
+    purpose: 'The messages of gRPC, and their JSON',
+    notOwn: 'ADR 14: a large format with its own JSON mapping; ADR 70 has the one hot path that is our own',
+    keptBy: 'Buf',
   },
   {
     packages: ['jose'],
@@ -46,10 +53,11 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
     keptBy: 'Samuel Erdtman',
   },
   {
-    packages: ['typebox', 'ajv'],
-    purpose: 'Schemas of requests, and the check of each request against them',
-    notOwn: 'One schema gives the type, the check and `/openapi.json`; ajv compiles it into code, which a request on the hot path needs',
-    keptBy: 'sinclairzx81, and the Ajv team',
+    packages: ['ajv'],
+    purpose: 'The check of each request against its schema',
+    notOwn:
+      'It compiles a schema into code, which a request on the hot path needs; one schema gives the type, the check and `/openapi.json`',
+    keptBy: 'the Ajv team',
   },
   {
     packages: ['eventsource-parser'],
