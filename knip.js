@@ -6,6 +6,7 @@ const FOR_OTHERS = [
   'infra/examples/**',
   // Documents that test/repo/write-reference.ts writes.
   'infra/nats/configuration.ts',
+  'infra/image/bundle.ts',
   'infra/local/demo/*.ts',
   // Written to JSON by test/repo/write-reference.ts.
   'infra/observe/dashboards/{dashboards,grafana-json}.ts',

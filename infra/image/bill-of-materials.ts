@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+
+const PINS = JSON.parse(readFileSync(new URL('../local/bootstrap/pins.json', import.meta.url), 'utf8'));
 
 /** An npm package whose code is in the bundle. */
 export type BundledPackage = { name: string; version: string; license: string; folder: string };
@@ -24,28 +27,66 @@ function readPackage(folder: string): BundledPackage {
   return { name, version, license: typeof license === 'string' ? license : 'NOASSERTION', folder };
 }
 
-/** CycloneDX 1.6, without a time or serial number, so that the same image has the same list. */
-export function sbom(version: string, packages: readonly BundledPackage[]): object {
-  const npm = packages.map(({ name, version: packageVersion, license }) => ({
-    type: 'library',
-    name,
-    version: packageVersion,
-    licenses: [license.includes(' ') ? { expression: license } : { license: { id: license } }],
-    purl: `pkg:npm/${name.replace('@', '%40')}@${packageVersion}`,
-  }));
+/** The checksum of each npm package in a pnpm lockfile, by name and version (`fastify@5.12.8`), as base64 of SHA-512. */
+export function lockedChecksums(lockfile: string): Map<string, string> {
+  const entries = lockfile.matchAll(/^ {2}'?([^\s':]+)'?:\n {4}resolution: \{integrity: sha512-([\w+/=]+)/gm);
+  return new Map([...entries].map(([, id, checksum]) => [id!, checksum!]));
+}
+
+/**
+ * CycloneDX 1.6. The serial number, which attestations require, depends only on the content, and no time is recorded: the same image has the
+ * same list. Throws for a package that the lockfile does not pin.
+ */
+export function sbom(version: string, packages: readonly BundledPackage[], checksums: ReadonlyMap<string, string>): object {
+  const npm = packages.map(({ name, version: packageVersion, license }) => {
+    const checksum = checksums.get(`${name}@${packageVersion}`);
+    if (checksum === undefined) throw new Error(`${name}@${packageVersion} is bundled, but pnpm-lock.yaml has no checksum of it`);
+    return {
+      type: 'library',
+      name,
+      version: packageVersion,
+      licenses: [licenseEntry(license)],
+      purl: `pkg:npm/${name.replace('@', '%40')}@${packageVersion}`,
+      externalReferences: [
+        {
+          type: 'distribution',
+          url: `https://registry.npmjs.org/${name}/-/${name.replace(/^.*\//, '')}-${packageVersion}.tgz`,
+          // The checksum of the tarball, which pnpm compares when it installs the package.
+          hashes: [{ alg: 'SHA-512', content: Buffer.from(checksum, 'base64').toString('hex') }],
+        },
+      ],
+    };
+  });
+  // The Node that builds the image may have another version.
   const node = {
     type: 'platform',
     name: 'node',
-    version: process.versions.node,
-    purl: `pkg:generic/node@${process.versions.node}`,
+    version: PINS.node.version,
+    purl: `pkg:generic/node@${PINS.node.version}`,
   };
+  const components = [node, ...npm];
   return {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
+    serialNumber: `urn:uuid:${contentUuid(JSON.stringify([version, components]))}`,
     version: 1,
     metadata: { component: { type: 'application', name: 'hopline', version } },
-    components: [node, ...npm],
+    components,
   };
+}
+
+/** A manifest may name an SPDX identifier, an SPDX expression, or a file. */
+function licenseEntry(license: string): object {
+  if (license.startsWith('SEE LICENSE')) return { license: { name: license } };
+  return license.includes(' ') ? { expression: license } : { license: { id: license } };
+}
+
+/** A UUID of version 8 (RFC 9562), whose bits are a hash of the text. */
+function contentUuid(text: string): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
 /** The license of Hopline, then the licenses of the bundled packages that ship one. */

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'esbuild';
-import { bundledPackages, licenseTexts, sbom } from './bill-of-materials.ts';
+import { type BuildOptions, build, type Metafile } from 'esbuild';
+import { bundledPackages, licenseTexts, lockedChecksums, sbom } from './bill-of-materials.ts';
 
 /** Arguments that start a service. Any other argument is a command of the CLI. */
 const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console'] as const;
@@ -24,14 +24,35 @@ const AGENT_KIT = { name: '@hopline/agent', type: 'module', exports: { '.': './a
 /** The sub-agent resolves the program of its hosts as in a checkout. */
 const AGENT_CODE = { name: '@hopline/agent-code', type: 'module', exports: { './host': './host.mjs' } };
 
+/** The modules whose code the image has, each with those that it imports, as paths relative to `root`: services, command line and page. */
+export async function imageModules(root: string): Promise<Map<string, readonly string[]>> {
+  const services = await build({ ...serviceBuild(root), outdir: join(root, 'unwritten'), metafile: true, write: false });
+  return modulesOf([services.metafile, await pageMetafile(root)]);
+}
+
 /**
  * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
  * same classes as the service that runs it. The same sources give the same bytes.
  */
 export async function bundle(root: string, folder: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const services = await build({ ...serviceBuild(root), outdir: folder, metafile: true });
+  writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: 'hopline', version, type: 'module' })}\n`);
+  writePackage(folder, AGENT_KIT, { 'agent.mjs': 'agent.mjs', 'test-kit.mjs': 'agent-test-kit.mjs' });
+  writePackage(folder, AGENT_CODE, { 'host.mjs': 'code-host.mjs' });
+  cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
+  cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
+  const modules = modulesOf([services.metafile, await pageMetafile(root)]);
+  const packages = bundledPackages(root, [...modules.keys()]);
+  const checksums = lockedChecksums(readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8'));
+  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages, checksums), null, 2)}\n`);
+  writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+}
+
+function serviceBuild(root: string): BuildOptions {
   const kit = join(root, 'packages', 'agent', 'src');
-  const result = await build({
+  return {
     absWorkingDir: root,
     entryPoints: {
       ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
@@ -43,7 +64,6 @@ export async function bundle(root: string, folder: string): Promise<void> {
       'agent-test-kit': join(kit, 'test-kit.ts'),
       'demo/files-server': join(root, 'infra/local/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js'),
     },
-    outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
     splitting: true,
@@ -56,18 +76,38 @@ export async function bundle(root: string, folder: string): Promise<void> {
     keepNames: true,
     banner: { js: REQUIRE },
     define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'warning',
+  };
+}
+
+/** Vite builds the page, and does not report which packages it took. esbuild follows the same imports, also those that Vite finds unused. */
+async function pageMetafile(root: string): Promise<Metafile> {
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: [join(root, 'services/console/app/main.tsx')],
+    outdir: join(root, 'unwritten'),
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    external: ['node:*'],
     metafile: true,
+    write: false,
     logLevel: 'warning',
   });
-  writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: 'hopline', version, type: 'module' })}\n`);
-  writePackage(folder, AGENT_KIT, { 'agent.mjs': 'agent.mjs', 'test-kit.mjs': 'agent-test-kit.mjs' });
-  writePackage(folder, AGENT_CODE, { 'host.mjs': 'code-host.mjs' });
-  cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
-  cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
-  const packages = bundledPackages(root, Object.keys(result.metafile.inputs));
-  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages), null, 2)}\n`);
-  writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+  return metafile;
+}
+
+function modulesOf(metafiles: readonly Metafile[]): Map<string, readonly string[]> {
+  const modules = new Map<string, readonly string[]>();
+  for (const { inputs } of metafiles) {
+    for (const [path, { imports }] of Object.entries(inputs)) {
+      const paths = imports.filter(one => one.external !== true).map(one => one.path);
+      modules.set(path, [...(modules.get(path) ?? []), ...paths]);
+    }
+  }
+  return modules;
 }
 
 /** A package below `folder` whose files export what bundles of `folder` do. */

@@ -38,7 +38,7 @@ test('compose: images match the chart or have a fixed tag, and ports are publish
   const pins = JSON.parse(readFileSync(`${ROOT}/infra/local/bootstrap/pins.json`, 'utf8'));
   assert.equal(pins.natsServer.image, `nats:${pins.natsServer.goVersion}`, 'npm start takes its image where the chart does');
   for (const [name, { image, ports = [] }] of Object.entries(services)) {
-    assert.match(image, /:(\$\{\w+:-)?v?\d+\.\d+\.\d+\}?$/, name);
+    assert.match(image, /:(\$\{\w+:-)?v?\d+\.\d+\.\d+\}?(@sha256:[0-9a-f]{64})?$/, name);
     if (image.startsWith('hopline:')) assert.ok(image.includes(`:-${version}}`), image);
     if (image.startsWith('nats:')) assert.ok(image.includes(`:-${pins.natsServer.goVersion}}`), image);
     for (const port of ports) assert.match(port, /^127\.0\.0\.1:/, name);

@@ -4,6 +4,7 @@ import { grafanaJson } from '../../infra/observe/dashboards/grafana-json.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { chartSchemaDocument } from './chart-schema-document.ts';
 import { cliDocument } from './cli-document.ts';
+import { dependenciesDocument } from './dependencies-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { serviceVariablesDocument, settingNamesDocument, settingsDocument } from './settings-document.ts';
@@ -15,6 +16,7 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/values.md': valuesDocument,
   'docs/reference/metrics.md': metricsDocument,
   'docs/reference/hops.md': hopsDocument,
+  'docs/reference/dependencies.md': dependenciesDocument,
   'docs/reference/cli.md': cliDocument,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
   'docs/reference/nats-permissions.md': permissionsDocument,

@@ -24,6 +24,7 @@ const ENTRY_POINTS = {
   simulate: 'test/simulator/main.ts',
   mutants: 'test/mutants/main.ts',
   faults: 'test/faults/campaign/main.ts',
+  fuzz: 'test/fuzz/main.ts',
   soak: 'test/soak/main.ts',
   tck: 'test/conformance/tck.ts',
   hopline: 'packages/cli/src/main.ts',
@@ -37,7 +38,7 @@ const HELP = {
 };
 
 /**
- * `<start|test|bench|capacity|simulate|mutants|faults|soak|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
+ * `<start|test|bench|capacity|simulate|mutants|faults|fuzz|soak|tck|hopline> [args]`: installs the tools that this checkout needs, then runs the command.
  * @param {string[]} argv
  */
 export async function main([verb, ...args]) {
@@ -56,7 +57,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run soak`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
+      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run fuzz`, `npm run soak`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));

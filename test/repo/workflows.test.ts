@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { projectFiles, read } from './source-files.ts';
+
+type Step = { uses?: string; run?: string; with?: Record<string, unknown> };
+type Job = { permissions?: Record<string, string>; environment?: string; 'timeout-minutes'?: number; steps: Step[] };
+type Workflow = { permissions?: unknown; jobs: Record<string, Job> };
+
+const paths = projectFiles().filter(file => /^\.github\/workflows\/.+\.ya?ml$/.test(file));
+const workflows = paths.map(path => ({ path, text: read(path), workflow: parse(read(path)) as Workflow }));
+const jobs = workflows.flatMap(({ path, workflow }) =>
+  Object.entries(workflow.jobs).map(([name, job]) => ({ name: `${path} ${name}`, job })),
+);
+
+/** A tag may move to other code; a commit cannot. */
+const PINNED_ACTION = /^\s*(?:- )?uses: [\w-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+const PINNED_IMAGE = /@sha256:[0-9a-f]{64}$/;
+/** Images whose digest was not verified when the others were pinned. SECURITY.md has the command that pins one. */
+const TAG_ONLY = ['nats:2.15.2', 'jaegertracing/jaeger:2.10.0', 'otel/opentelemetry-collector-contrib:0.135.0'];
+
+test('every action is pinned to a commit, with its version as a comment', () => {
+  const lines = workflows.flatMap(({ text }) => text.split('\n')).filter(line => /^\s*(?:- )?uses:/.test(line));
+  assert.ok(lines.length > 10);
+  for (const line of lines) assert.match(line, PINNED_ACTION);
+  for (const tag of ['- uses: actions/checkout@v5', '- uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1'])
+    assert.doesNotMatch(tag, PINNED_ACTION);
+});
+
+test('one action has one version in all workflows', () => {
+  const pins = new Map<string, string>();
+  for (const { uses } of jobs.flatMap(({ job }) => job.steps)) {
+    const [action, commit] = uses?.split('@') ?? [];
+    if (action !== undefined) assert.equal(commit, pins.get(action) ?? commit, action);
+    if (action !== undefined) pins.set(action, commit!);
+  }
+});
+
+test('a job has only the permissions that it names, and only a release may write', () => {
+  for (const { path, workflow } of workflows) assert.deepEqual(workflow.permissions, {}, path);
+  for (const { name, job } of jobs) {
+    assert.ok(job.permissions !== undefined && job['timeout-minutes'] !== undefined, name);
+    const written = Object.keys(job.permissions).filter(one => job.permissions![one] !== 'read');
+    if (!name.startsWith('.github/workflows/release.yml ')) assert.deepEqual(written, [], name);
+    else {
+      assert.deepEqual(written.toSorted(), ['attestations', 'id-token', 'packages'], name);
+      assert.equal(job.environment, 'release', name);
+    }
+  }
+});
+
+test('a checkout leaves no token behind, and no expression is pasted into a script', () => {
+  for (const { name, job } of jobs) {
+    for (const step of job.steps) {
+      if (step.uses?.startsWith('actions/checkout@')) assert.equal(step.with?.['persist-credentials'], false, name);
+      assert.ok(!step.run?.includes('${{'), `${name}: pass ${step.run} its values as environment variables`);
+    }
+  }
+});
+
+test('a release signs and attests what it pushed, by digest', () => {
+  const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
+  for (const [name, { steps }] of Object.entries(workflow.jobs)) {
+    const signs = steps.filter(({ run }) => run?.startsWith('cosign sign '));
+    assert.equal(signs.length, 1, name);
+    assert.match(signs[0]!.run!, /@\$DIGEST"$/, name);
+    const attested = steps.filter(({ uses }) => uses?.startsWith('actions/attest@')).map(step => step.with!);
+    assert.deepEqual(
+      attested.map(one => one['sbom-path']),
+      name === 'image' ? [undefined, 'sbom.cdx.json'] : [undefined],
+      name,
+    );
+    for (const one of attested) {
+      assert.match(String(one['subject-digest']), /^\$\{\{ steps\.\w+\.outputs\.digest \}\}$/, name);
+      assert.equal(one['push-to-registry'], true, name);
+    }
+  }
+});
+
+test('every image of the Dockerfile, of compose and of the workflows has a digest, or is listed as one without', () => {
+  const dockerfile = [...read('infra/docker/Dockerfile').matchAll(/^FROM (?:--\S+ )?(\S+)/gm)].map(([, image]) => image!);
+  const compose = [...read('infra/compose/compose.yaml').matchAll(/^\s+image: (\S+)/gm)].map(([, image]) => image!);
+  const inWorkflows = workflows.flatMap(({ text }) => [...text.matchAll(/image[:=] *(\S+[:@]\S+)/g)].map(([, image]) => image!));
+  const images = [...dockerfile, ...compose, ...inWorkflows]
+    .map(image => image.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1'))
+    // The image of this repository, and the empty base.
+    .filter(image => !image.startsWith('hopline:') && !image.startsWith('$'));
+  assert.deepEqual(new Set(images.filter(image => !PINNED_IMAGE.test(image))), new Set(TAG_ONLY));
+  assert.equal(images.filter(image => PINNED_IMAGE.test(image)).length, 4);
+  assert.match(read('infra/docker/Dockerfile'), /^ARG BASE_IMAGE=scratch$/m);
+});
