@@ -3,6 +3,7 @@ import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { AbortableEvents, type Agent, type AgentEvent, EVENTS_AT_ONCE_MAX, isEnd, type Turn, turnLog } from '@hopline/agent';
 import { inTrace, type Logger } from '@hopline/telemetry';
+import { CodeSpans, collectSpans, inTurn } from './code-spans.ts';
 import { FrameReader, frameOf } from './frames.ts';
 import {
   AUTHOR_TEXT_CHARS_MAX,
@@ -31,6 +32,9 @@ export class CodeHost {
   readonly #options: CodeHostOptions;
   readonly #reader = new FrameReader(Number.POSITIVE_INFINITY);
   readonly #turns = new Map<number, Running>();
+  readonly #spans = new CodeSpans((id, spans) => {
+    if (this.#turns.has(id)) this.#send({ k: 'spans', id, spans });
+  });
   #agent: Agent | undefined;
 
   constructor(options: CodeHostOptions) {
@@ -79,10 +83,12 @@ export class CodeHost {
     }
   }
 
-  async #load({ code, folder }: Extract<ToHost, { k: 'load' }>): Promise<void> {
+  async #load({ code, folder, traced }: Extract<ToHost, { k: 'load' }>): Promise<void> {
     try {
       const agent = await this.#options.load(code, folder, () => this.#send({ k: 'skipped' }));
       this.#agent = agent;
+      // After the module, which may register an SDK of its own.
+      if (traced) await collectSpans(this.#spans);
       const { name, reportsWork = false, repeatsText = false } = agent;
       const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
       const traits = { reportsWork, repeatsText, cancels: agent.cancelRemoteRun !== undefined };
@@ -110,12 +116,13 @@ export class CodeHost {
     let thrown: { error: unknown } | undefined;
     try {
       // Spans of the code, and requests with its trace context, are below the span of the turn.
-      await inTrace(data.trace, () => pump(this.#agent as Agent, turn, output));
+      await inTrace(data.trace, () => inTurn(id, () => pump(this.#agent as Agent, turn, output)));
       output.flush();
     } catch (error) {
       output.flush();
       thrown = { error };
     }
+    this.#spans.flush(id);
     this.#turns.delete(id);
     this.#send({ k: 'over', id, ...(thrown && { error: toThrown(thrown.error) }) });
   }

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import { AgentLost, type AgentSkill, type Turn } from '@hopline/agent';
-import type { Logger } from '@hopline/telemetry';
+import { type Logger, type RemoteSpan, spanContextFrom } from '@hopline/telemetry';
 import { FRAME_BYTES_MAX, FrameReader, frameOf, ProtocolFault } from './frames.ts';
 import { HostedTurn } from './hosted-turn.ts';
 import { type Code, type FromHost, readFromHost, type Thrown, type ToHost } from './protocol.ts';
@@ -23,6 +23,8 @@ export type SessionListeners = {
   /** Shows text of the code to its author only. */
   showAuthor: (error: unknown) => void;
   onSkipped: () => void;
+  /** Exports a span of the code. Absent: nothing is traced. */
+  exportSpan?: ((span: RemoteSpan) => void) | undefined;
 };
 
 export type Loaded = Extract<FromHost, { k: 'loaded' }>;
@@ -71,7 +73,7 @@ export class CodeSession {
 
   /** Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends. */
   async load(code: Code, folder: string): Promise<Loaded> {
-    this.#send({ k: 'load', code, folder });
+    this.#send({ k: 'load', code, folder, traced: this.#listeners.exportSpan !== undefined });
     return await this.#loaded.promise;
   }
 
@@ -160,6 +162,9 @@ export class CodeSession {
       case 'run':
         this.#runBegan(frame.id, frame.run);
         break;
+      case 'spans':
+        this.#exportSpans(frame);
+        break;
       case 'log':
       case 'shown':
       case 'crashed':
@@ -185,6 +190,18 @@ export class CodeSession {
     } catch (error) {
       // The run fits into no record.
       turn.fail(error);
+    }
+  }
+
+  /** A turn whose trace is not sampled has no spans, and one that has ended exports no more. */
+  #exportSpans({ id, spans }: Extract<FromHost, { k: 'spans' }>): void {
+    const { exportSpan } = this.#listeners;
+    const turn = this.#turnData.get(id);
+    const context = turn && spanContextFrom(turn.trace);
+    if (exportSpan === undefined || context === undefined || (context.traceFlags & 1) === 0) return;
+    const { traceId } = context;
+    for (const span of spans) {
+      if (this.#turns.get(id)?.spanEnded() === true) exportSpan({ ...span, traceId });
     }
   }
 

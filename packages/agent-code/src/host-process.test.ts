@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import type { Agent } from '@hopline/agent';
+import type { Agent, Turn } from '@hopline/agent';
 import { playTurn } from '@hopline/agent/test-kit';
-import { createLogger } from '@hopline/telemetry';
+import { createLogger, type RemoteSpan } from '@hopline/telemetry';
 import { createCodeAgent } from './code-agent.ts';
 import type { HostLink } from './code-session.ts';
 import { connectHost } from './connect-host.ts';
@@ -47,7 +47,12 @@ function hostOptions(): HostProcessOptions & { printed: () => string } {
   };
 }
 
-async function agentOf(t: TestContext, folder: string, start: () => HostLink | Promise<HostLink>): Promise<Agent> {
+async function agentOf(
+  t: TestContext,
+  folder: string,
+  start: () => HostLink | Promise<HostLink>,
+  exportSpan?: (span: RemoteSpan) => void,
+): Promise<Agent> {
   const agent = await createCodeAgent({
     code: { adapter: 'module', path: './agent.ts' },
     folder,
@@ -55,6 +60,7 @@ async function agentOf(t: TestContext, folder: string, start: () => HostLink | P
     logger: createLogger({ service: 'test', instance: 'test', level: 'silent' }),
     showAuthor: () => {},
     onSkipped: () => {},
+    exportSpan,
     start,
   });
   t.after(() => agent.close());
@@ -78,6 +84,56 @@ test('the process ends when the agent closes, and with it what it has started', 
   const pid = pidIn((await playTurn(agent, 'Ada')).text);
   await agent.close();
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+});
+
+const TRACED = `
+import { defineAgent } from '@hopline/agent';
+export default defineAgent({
+  name: 'traced', description: 'Traces',
+  async *run({ tracer }) {
+    yield 'a';
+    await tracer.startActiveSpan('look up', async outer => {
+      await new Promise(resolve => setImmediate(resolve));
+      const inner = tracer.startSpan('read', { attributes: { rows: 3, names: ['a', 'b'] } });
+      inner.setStatus({ code: 2, message: 'no row' });
+      inner.end();
+      outer.end();
+    });
+    yield 'b';
+  },
+});`;
+
+const TURN_TRACE = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+
+test('the sub-agent exports the spans of the code in the trace of its turn, and none of a turn that is not sampled', async t => {
+  const exported: RemoteSpan[] = [];
+  const folder = await folderOf(t, TRACED);
+  const agent = await agentOf(
+    t,
+    folder,
+    () => startHostProcess(hostOptions()),
+    span => exported.push(span),
+  );
+  const turn = (flags: string): Turn => ({
+    taskId: 't',
+    contextId: 'c',
+    message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
+    metadata: {},
+    history: [],
+    attempt: 1,
+    trace: { traceparent: `00-${TURN_TRACE.traceId}-${TURN_TRACE.spanId}-${flags}` },
+    signal: new AbortController().signal,
+  });
+  for (const flags of ['00', '01']) for await (const _event of agent.run(turn(flags)));
+  assert.deepEqual(
+    exported.map(({ name, traceId, attributes, status, scope }) => [name, traceId, attributes, status, scope]),
+    [
+      ['read', TURN_TRACE.traceId, { rows: 3, names: 'a, b' }, { code: 2, message: 'no row' }, 'hopline.agent'],
+      ['look up', TURN_TRACE.traceId, {}, { code: 0 }, 'hopline.agent'],
+    ],
+  );
+  const [read, lookUp] = exported;
+  assert.deepEqual([read?.parentSpanId, lookUp?.parentSpanId], [lookUp?.spanId, TURN_TRACE.spanId]);
 });
 
 test('a module that cannot be loaded is one sentence, with the cause for its author', async t => {

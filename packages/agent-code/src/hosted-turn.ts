@@ -9,6 +9,8 @@ const REPORTED_BYTES = WINDOW_BYTES / 4;
 
 /** Runs at servers that one turn may report: each is kept until the turn ends. */
 const RUNS_MAX = 1_024;
+/** Spans of one turn that are exported; the first ones. */
+export const SPANS_MAX = 1_024;
 
 type Batch = { events: readonly unknown[]; bytes: number };
 
@@ -21,6 +23,7 @@ export class HostedTurn {
   #isAborted = false;
   #isOver = false;
   #runs = 0;
+  #spans = 0;
   #error: Error | undefined;
   #wake = () => {};
   readonly #stopped = Promise.withResolvers<void>();
@@ -53,6 +56,12 @@ export class HostedTurn {
     this.#runs += 1;
     if (this.#runs > RUNS_MAX) throw new ProtocolFault(`a turn reported more than ${RUNS_MAX} runs`);
     return !this.#isAborted;
+  }
+
+  /** The code has ended a span. Returns whether it is exported. */
+  spanEnded(): boolean {
+    this.#spans += 1;
+    return this.#spans <= SPANS_MAX;
   }
 
   /** The turn fails, whatever its code does. */

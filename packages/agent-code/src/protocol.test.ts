@@ -1,14 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AgentMisuse } from '@hopline/agent';
+import { ATTRIBUTE_CHARS_MAX, SPAN_ATTRIBUTES_MAX } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { ProtocolFault } from './frames.ts';
-import { boundedThrown, FRAME_EVENTS_MAX, LOG_LINE_CHARS_MAX, readFromHost } from './protocol.ts';
+import {
+  boundedThrown,
+  FRAME_EVENTS_MAX,
+  LOG_LINE_CHARS_MAX,
+  readFromHost,
+  SPAN_NAME_CHARS_MAX,
+  SPANS_PER_FRAME_MAX,
+} from './protocol.ts';
 import { readEvent } from './read-event.ts';
 import { fromThrown, toThrown } from './thrown.ts';
 
 const read = (value: unknown) => readFromHost(Buffer.from(JSON.stringify(value)));
-const KINDS = ['loaded', 'refused', 'events', 'over', 'log', 'shown', 'run', 'answer', 'skipped', 'crashed', 'pong'];
+const KINDS = ['loaded', 'refused', 'events', 'over', 'log', 'shown', 'run', 'spans', 'answer', 'skipped', 'crashed', 'pong'];
 
 test('any bytes are a frame of the protocol, or a ProtocolFault', () => {
   const frame = fc.record({
@@ -95,6 +103,35 @@ test('lists and texts of a frame are bounded', () => {
     [],
   ];
   for (const frame of tooMany) assert.throws(() => read(frame), ProtocolFault, JSON.stringify(frame)?.slice(0, 40));
+});
+
+test('a span has only plain members within their bounds', () => {
+  const span = {
+    spanId: 'b7ad6b7169203331',
+    name: 'n',
+    kind: 0,
+    startTime: [1, 2],
+    endTime: [1, 3],
+    attributes: { rows: 3 },
+    status: { code: 0 },
+    scope: 's',
+  };
+  const spans = (count: number, one: object = span) => ({ k: 'spans', id: 1, spans: Array(count).fill(one) });
+  assert.equal(read(spans(SPANS_PER_FRAME_MAX)).k, 'spans');
+  const attributes = Object.fromEntries(Array.from({ length: SPAN_ATTRIBUTES_MAX + 1 }, (_, n) => [`a${n}`, n]));
+  const refused: object[] = [
+    spans(SPANS_PER_FRAME_MAX + 1),
+    spans(1, { ...span, spanId: 'B7AD6B7169203331' }),
+    spans(1, { ...span, parentSpanId: '' }),
+    spans(1, { ...span, name: 'x'.repeat(SPAN_NAME_CHARS_MAX + 1) }),
+    spans(1, { ...span, kind: 5 }),
+    spans(1, { ...span, endTime: [1, 1_000_000_000] }),
+    spans(1, { ...span, status: { code: 0, message: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) } }),
+    spans(1, { ...span, attributes: { nested: {} } }),
+    spans(1, { ...span, attributes }),
+    spans(1, { ...span, attributes: { text: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) } }),
+  ];
+  for (const frame of refused) assert.throws(() => read(frame), ProtocolFault, JSON.stringify(frame).slice(0, 200));
 });
 
 test('an error keeps its class, its place and its text for the author', () => {

@@ -1,5 +1,6 @@
 import { isObject } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
+import { ATTRIBUTE_CHARS_MAX, type RemoteSpan, SPAN_ATTRIBUTES_MAX } from '@hopline/telemetry';
 import { isParsable, ProtocolFault } from './frames.ts';
 
 /**
@@ -35,7 +36,8 @@ export type Code =
 export type TurnData = Omit<Turn, 'signal' | 'log' | 'showError' | 'toolTrace' | 'remoteRunBegan'>;
 
 export type ToHost =
-  | { k: 'load'; code: Code; folder: string }
+  /** `traced`: the sub-agent exports spans. */
+  | { k: 'load'; code: Code; folder: string; traced: boolean }
   | { k: 'turn'; id: number; turn: TurnData }
   /** The turn is over for the sub-agent, which waits only for the code to stop. */
   | { k: 'abort'; id: number; reason?: string }
@@ -50,6 +52,11 @@ export type ToHost =
 /** An error of the code. `text`: with stack and causes, for its author only. */
 export type Thrown = { name: string; message: string; stack: string; text: string; misuse?: true; code?: string };
 
+/** An ended span of the code. It belongs to the trace of its turn, whatever the host claims. */
+export type CodeSpan = Omit<RemoteSpan, 'traceId' | 'attributes'> & {
+  attributes: Readonly<Record<string, string | number | boolean>>;
+};
+
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 export type FromHost =
@@ -62,6 +69,7 @@ export type FromHost =
   | { k: 'shown'; id: number; text: string }
   | { k: 'run'; id: number; run: unknown }
   | { k: 'answer'; id: number; value?: unknown; error?: Thrown }
+  | { k: 'spans'; id: number; spans: readonly CodeSpan[] }
   | { k: 'skipped' }
   /** The code ended its process with an error that nothing caught. */
   | { k: 'crashed'; text: string }
@@ -82,6 +90,11 @@ export const AUTHOR_TEXT_CHARS_MAX = 8 * 1024;
 export const DESCRIPTION_CHARS_MAX = 4_096;
 /** Characters of a message that becomes the reason of a failed turn. */
 const MESSAGE_CHARS_MAX = 1_024;
+
+/** Spans of one frame. */
+export const SPANS_PER_FRAME_MAX = 128;
+/** Characters of the name of a span, of its tracer, and of the keys of its attributes. */
+export const SPAN_NAME_CHARS_MAX = 256;
 
 /** Reads what a host sent. Throws ProtocolFault for everything that no host of Hopline sends. */
 export function readFromHost(document: Buffer): FromHost {
@@ -124,6 +137,10 @@ const READERS: ReadonlyMap<unknown, (frame: Members) => FromHost | undefined> = 
     shown: ({ id, text }) => (isId(id) && isText(text, AUTHOR_TEXT_CHARS_MAX) ? { k: 'shown', id, text } : undefined),
     run: ({ id, run }) => (isId(id) ? { k: 'run', id, run } : undefined),
     answer: ({ id, value, error }) => (isId(id) ? withError({ k: 'answer', id, value }, error) : undefined),
+    spans: ({ id, spans }) => {
+      if (!isId(id) || !Array.isArray(spans) || spans.length > SPANS_PER_FRAME_MAX) return undefined;
+      return spans.every(isCodeSpan) ? { k: 'spans', id, spans } : undefined;
+    },
     skipped: () => ({ k: 'skipped' }),
     crashed: ({ text }) => (isText(text, AUTHOR_TEXT_CHARS_MAX) ? { k: 'crashed', text } : undefined),
     pong: () => ({ k: 'pong' }),
@@ -144,6 +161,35 @@ function thrownOf(value: unknown): Thrown | undefined {
   return { name, message, stack, text, ...(misuse === true && { misuse }), ...(isText(code, 64) && { code }) };
 }
 
+const SPAN_ID = /^[0-9a-f]{16}$/;
+/** Values of SpanKind and of SpanStatusCode. */
+const SPAN_KIND_MAX = 4;
+const STATUS_CODE_MAX = 2;
+
+function isCodeSpan(value: unknown): value is CodeSpan {
+  if (!isObject(value)) return false;
+  const { spanId, parentSpanId, name, kind, startTime, endTime, attributes, status, scope } = value;
+  const areIds = isSpanId(spanId) && (parentSpanId === undefined || isSpanId(parentSpanId));
+  const areTexts = isText(name, SPAN_NAME_CHARS_MAX) && isText(scope, SPAN_NAME_CHARS_MAX);
+  if (!areIds || !areTexts || !isUpTo(kind, SPAN_KIND_MAX) || !isTime(startTime) || !isTime(endTime)) return false;
+  if (!isObject(status) || !isUpTo(status.code, STATUS_CODE_MAX)) return false;
+  if (status.message !== undefined && !isText(status.message, ATTRIBUTE_CHARS_MAX)) return false;
+  return isObject(attributes) && areAttributes(Object.entries(attributes));
+}
+
+function areAttributes(attributes: readonly [string, unknown][]): boolean {
+  if (attributes.length > SPAN_ATTRIBUTES_MAX) return false;
+  return attributes.every(([key, value]) => {
+    const isPlain = typeof value === 'number' || typeof value === 'boolean' || isText(value, ATTRIBUTE_CHARS_MAX);
+    return key.length <= SPAN_NAME_CHARS_MAX && isPlain;
+  });
+}
+
+const isSpanId = (value: unknown) => typeof value === 'string' && SPAN_ID.test(value);
+const isUpTo = (value: unknown, max: number) => Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;
+/** Seconds and nanoseconds since 1970. */
+const isTime = (value: unknown) =>
+  Array.isArray(value) && value.length === 2 && isUpTo(value[0], 2 ** 40) && isUpTo(value[1], 999_999_999);
 const isId = (value: unknown): value is number => Number.isSafeInteger(value);
 const isText = (value: unknown, charsMax: number): value is string => typeof value === 'string' && value.length <= charsMax;
 

@@ -13,7 +13,13 @@ export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
+export type { RemoteSpan } from './remote-span.ts';
 export { ShardLines } from './shard-lines.ts';
 export type { Telemetry, TelemetryOptions } from './start-telemetry.ts';
-export { startTelemetry, TELEMETRY_SHUTDOWN_MS_MAX } from './start-telemetry.ts';
+export {
+  ATTRIBUTE_CHARS_MAX,
+  SPAN_ATTRIBUTES_MAX,
+  startTelemetry,
+  TELEMETRY_SHUTDOWN_MS_MAX,
+} from './start-telemetry.ts';
 export { redeliveryCause, startWorkHop, takenWork } from './work-hop.ts';

@@ -6,6 +6,7 @@ import { type Logger, onLogLine } from './logger.ts';
 import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
 import { SERVICE_PREFIX } from './names.ts';
 import { observeProcess } from './process-metrics.ts';
+import { type RemoteSpan, readableSpan } from './remote-span.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
 import { spanIds } from './span-ids.ts';
 import { startMetrics } from './start-metrics.ts';
@@ -36,6 +37,8 @@ export interface Telemetry {
   readonly metrics: HopMetrics;
   /** The URL to which spans are exported. Absent: no spans are created. */
   readonly tracesUrl?: string;
+  /** Exports a span of another process, which has no exporter. Absent: no spans are created. */
+  readonly exportSpan?: (span: RemoteSpan) => void;
   /** All metrics of the process in the Prometheus text format 0.0.4. */
   metricsText(): Promise<string>;
   /** Exports the remaining spans within TELEMETRY_SHUTDOWN_MS_MAX and unregisters everything. Never rejects. */
@@ -74,12 +77,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     hopMetrics.spansLost.add(count, { reason });
     faults?.lost(error === undefined ? reason : exportFault(error), count);
   };
-  let tracing: Tracing = { stop: async () => {}, waiting: () => 0 };
+  let tracing: Tracing = { stop: async () => {}, waiting: () => 0, exportSpan: () => {} };
   if (tracesUrl === undefined) context.setGlobalContextManager(contextManager);
   else tracing = await startTracing({ url: tracesUrl, env, resource: reader.resource, contextManager, onLost });
   return {
     metrics: hopMetrics,
-    ...(tracesUrl === undefined ? {} : { tracesUrl }),
+    ...(tracesUrl === undefined ? {} : { tracesUrl, exportSpan: tracing.exportSpan }),
     metricsText: reader.text,
     shutdown: async () => {
       const ended = Promise.all([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
@@ -98,6 +101,7 @@ type Tracing = {
   stop(): Promise<void>;
   /** Spans that wait for the collector. */
   waiting(): number;
+  exportSpan: (span: RemoteSpan) => void;
 };
 
 type TracingOptions = {
@@ -125,12 +129,13 @@ async function startTracing({ url, env, resource, contextManager, onLost }: Trac
     ...optional('maxExportBatchSize', env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE),
     ...optional('exportTimeoutMillis', env.OTEL_BSP_EXPORT_TIMEOUT),
   });
+  const processor = spans.processor(batch);
   const sdk = new NodeSDK({
     resource,
     // The process detector would export the command line, which can contain credentials.
     autoDetectResources: false,
     contextManager,
-    spanProcessors: [spans.processor(batch)],
+    spanProcessors: [processor],
     idGenerator: spanIds,
     spanLimits: {
       attributeValueLengthLimit: ATTRIBUTE_CHARS_MAX,
@@ -142,7 +147,8 @@ async function startTracing({ url, env, resource, contextManager, onLost }: Trac
     logRecordProcessors: [],
   });
   sdk.start();
-  return { stop: () => sdk.shutdown(), waiting: () => spans.waiting };
+  const exportSpan = (span: RemoteSpan) => processor.onEnd(readableSpan(span, resource));
+  return { stop: () => sdk.shutdown(), waiting: () => spans.waiting, exportSpan };
 }
 
 function positive(text: string | undefined): number | undefined {

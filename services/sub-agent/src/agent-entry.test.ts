@@ -182,6 +182,10 @@ test('an A2A entry is checked for credentials and at its bounds', () => {
   const variables = Array.from({ length: 65 }, (_, at) => [`x-${at}`, 'A']);
   assert.doesNotThrow(() => parse({ ...A2A, headersEnv: Object.fromEntries(variables.slice(1)) }));
   rejects({ ...A2A, headersEnv: Object.fromEntries(variables) }, /: headersEnv must NOT have more than 64 properties$/);
+  const env = Array.from({ length: 1_025 }, (_, at) => `V${at}`);
+  const module = { name: 'own', adapter: 'module', path: './own.ts' };
+  assert.doesNotThrow(() => parse({ ...module, env: env.slice(1) }));
+  rejects({ ...module, env }, /: env must be a list of names of environment variables$/);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: ['x'.repeat(1_024)] }));
   rejects({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
   const extensions = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);

@@ -11,7 +11,7 @@ import {
   HOST,
   startHostProcess,
 } from '@hopline/agent-code';
-import type { Logger } from '@hopline/telemetry';
+import type { Logger, Telemetry } from '@hopline/telemetry';
 
 export type CodeProcessesOptions = {
   /** HOPLINE_CODE_USER. */
@@ -27,6 +27,7 @@ export type CodeProcessesOptions = {
   logger: Logger;
   /** Shows text of the code to its author only. */
   showAuthor: (error: unknown) => void;
+  exportSpan?: Telemetry['exportSpan'];
 };
 
 /** An option that opens a port of a debugger, which only one process can have. */
@@ -54,13 +55,13 @@ export class CodeProcesses {
     name: string;
     file: string;
     env: readonly string[];
-  }): Pick<CodeAgentOptions, 'start' | 'name' | 'logger' | 'showAuthor'> {
-    const { environment, socket, stdout, stderr, logger, showAuthor } = this.#options;
-    if (socket !== undefined) return { start: () => connectHost(socket), name, logger, showAuthor };
+  }): Pick<CodeAgentOptions, 'start' | 'name' | 'logger' | 'showAuthor' | 'exportSpan'> {
+    const { environment, socket, stdout, stderr, logger, showAuthor, exportSpan } = this.#options;
+    if (socket !== undefined) return { start: () => connectHost(socket), name, logger, showAuthor, exportSpan };
     const user = this.userOf({ name, paths: [process.execPath, HOST, file] });
     const nodeOptions = this.#options.nodeOptions.filter(option => !DEBUGGER.test(option));
     const host = { env: codeEnvironment(environment, env, user), user, nodeOptions, stdout, stderr };
-    return { start: () => startHostProcess(host), name, logger, showAuthor };
+    return { start: () => startHostProcess(host), name, logger, showAuthor, exportSpan };
   }
 
   /** Where a command without a folder is found. */
@@ -72,10 +73,12 @@ export class CodeProcesses {
 
   /** The user that code runs as; undefined: that of this process, which is logged. `paths`: what the code has to read. */
   userOf({ name, paths }: { name: string; paths: readonly string[] }): CodeUser | undefined {
-    const choice = { setting: this.#options.user, name, paths, ownUid: process.getuid?.(), canStart };
-    const { user, shared } = chooseCodeUser(choice);
+    const { user: setting, logger } = this.#options;
+    const { user, shared } = chooseCodeUser({ setting, name, paths, ownUid: process.getuid?.(), canStart });
+    // An operator who sets `same` knows it.
+    const level = setting === 'same' ? 'debug' : 'info';
     if (shared !== undefined)
-      this.#options.logger.info(
+      logger[level](
         { agent: name, reason: shared },
         'the code of this agent runs as the user of its sub-agent, and can read the login of NATS',
       );

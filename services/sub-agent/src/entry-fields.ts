@@ -17,8 +17,10 @@ export const variable = Type.String({
   pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
   reason: 'must be the name of an environment variable',
 });
+/** More than the shell of a developer has: `hopline agent` names all of its variables. */
+const VARIABLES_MAX = 1_024;
 /** Variables that the agent's code reads. A launcher passes on only these. */
 export const variables = Type.Optional(
-  Type.Array(variable, { maxItems: 64, reason: 'must be a list of names of environment variables' }),
+  Type.Array(variable, { maxItems: VARIABLES_MAX, reason: 'must be a list of names of environment variables' }),
 );
 export const oneOf = (values: readonly string[]) => ({ reason: `must be one of ${values.join(', ')}` });

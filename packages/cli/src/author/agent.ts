@@ -16,6 +16,11 @@ import { SourceWatch } from './source-watch.ts';
 
 /** Exit code of a process that has reported invalid settings (packages/lifecycle). */
 const EXIT_CONFIG = 78;
+/** Variables that the code of an agent does not get: they are logins and settings of the cluster. */
+const OF_CLUSTER = /^(?:NATS|HOPLINE)_/;
+/** Names and number of variables that an entry may have. */
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const VARIABLES_MAX = 1_024;
 const SUB_AGENT = fileURLToPath(new URL('../../../../services/sub-agent/src/main.ts', import.meta.url));
 
 export const agent = command({
@@ -110,6 +115,8 @@ function startSubAgent({ file, name, export: exported, environment, log }: Start
   const entry = {
     adapter: 'module',
     path,
+    // The author runs code of their own, which gets the keys of their shell.
+    env: variablesOf(environment),
     ...(name !== undefined && { name }),
     ...(exported !== undefined && { export: exported }),
   };
@@ -120,10 +127,17 @@ function startSubAgent({ file, name, export: exported, environment, log }: Start
     HOPLINE_PORT: String(port),
     HOPLINE_STDIN_LIFELINE: '1',
     HOPLINE_AGENT_ERRORS_FD: '2',
+    HOPLINE_CODE_USER: 'same',
   };
   // A single file needs no package.json to be a module.
   const args = ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', SUB_AGENT];
   return spawn(process.execPath, args, { detached: true, stdio: 'pipe', env: { ...environment, ...settings } });
+}
+
+/** The variables that the code of the author gets. */
+export function variablesOf(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const names = Object.keys(environment).filter(name => VARIABLE.test(name) && !OF_CLUSTER.test(name));
+  return names.filter(name => environment[name] !== undefined).slice(0, VARIABLES_MAX);
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {
