@@ -80,7 +80,10 @@ export type ShardProgress = {
   leapTo?: number;
   /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
   listed?: true;
-  /** Other records that the log may have lost. Present only for a shard that starts again in the same process; never stored. */
+  /**
+   * Other records that the log may have lost. Present for a shard that starts again in the same process, and in the lease of one that its owner
+   * has released, at most UNPROVEN_MAX.
+   */
   unproven?: readonly RecordMark[];
 };
 

@@ -115,6 +115,25 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
   });
 }
 
+test('a loss that a later record hides is found by the next owner of a shard that was handed over before the check', {
+  timeout: 30_000,
+}, async t => {
+  const log = createMemoryLog({ shards: 1 });
+  const relay = await relayOn(log.another());
+  await complete(await begin(log, 'early', 'whole'));
+  await storedWhen(log, 'early', isDone);
+  await until(async () => (await log.tasks.get('early'))?.value.state === COMPLETED);
+  log.loseFacts(0);
+  for (let n = 1; n <= 20; n += 1) log.garbage('facts', 'x');
+  await complete(await begin(log, 'later', 'whole'));
+  await storedWhen(log, 'later', isDone);
+  await relay.stop();
+  const next = await relayOn(log.another());
+  t.after(() => next.stop());
+  const { fold } = await storedWhen(log, 'early', isDone);
+  assert.deepEqual([fold.textOf('response'), fold.violations], ['whole', []]);
+});
+
 test('an idle task that continues before its relay has noticed the loss does not fail because of lost inputs', {
   timeout: 30_000,
 }, async t => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { until } from '../../../../test/kit/until.ts';
 import { LogUnavailable } from '../errors.ts';
-import type { LeaseValue } from '../log.ts';
+import type { LeaseValue, ShardProgress } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
 import {
   HEARTBEAT_INTERVAL_MS,
@@ -11,6 +11,7 @@ import {
   type LeaseOptions,
   RENEWALS_PER_SECOND_MAX,
   ShardLeases,
+  UNPROVEN_MAX,
 } from './shard-leases.ts';
 
 const RELAY = { member: 'relay', shard: 'shard' };
@@ -86,6 +87,24 @@ test('two processes share the shards; one takes all shards and their checkpoints
 
 /** More shards than one round changes, and no heartbeat after the first. */
 const WIDE = { shards: () => 200, heartbeatMs: 60_000, leaseMs: 180_000 };
+
+test('a released lease names the newest records that its owner has not checked, and the next owner gets them', {
+  timeout: 20_000,
+}, async () => {
+  const log = createMemoryLog();
+  const marks = Array.from({ length: UNPROVEN_MAX + 1 }, (_, seq) => ({ seq, id: `t:relay:${seq}` }));
+  const a = await member(log.another(), 'a', {
+    stopShard: async shard => ({ checkpoint: 1, unproven: shard === 0 ? marks : [] }),
+  });
+  await until(() => a.running.size === SHARDS);
+  await a.leases.stop();
+  const started = new Map<number, ShardProgress>();
+  const b = await member(log.another(), 'b', { startShard: (shard, progress) => void started.set(shard, progress) });
+  await until(() => started.size === SHARDS);
+  assert.deepEqual(started.get(0)?.unproven, marks.slice(1).toReversed());
+  assert.equal(started.get(1)?.unproven, undefined);
+  await b.leases.stop();
+});
 
 test('each shard of a process that stops is taken when it is released, before the last one is and without a heartbeat', {
   timeout: 20_000,

@@ -1,5 +1,6 @@
 import type { Takeover } from '@hopline/events';
 import { LogConflict } from '../errors.ts';
+import type { RecordMark } from '../fact-log.ts';
 import { followBucket } from '../follow-bucket.ts';
 import type { KeyValue } from '../key-value.ts';
 import type { LeaseValue, ShardProgress } from '../log.ts';
@@ -20,6 +21,8 @@ export const LEASE_MS = 1_500;
  */
 export const LEASE_RENEWAL_MS = 60 * 60_000;
 
+/** Records that a released lease names as not yet checked: the newest, because a log that lost an older one lost these, too. About 1.5 KB. */
+export const UNPROVEN_MAX = 16;
 /** Heartbeats between two writes of a lease whose progress changes all the time. A later owner reads the inputs of that time again. */
 const RENEWAL_HEARTBEATS = 3;
 /**
@@ -302,14 +305,15 @@ export class ShardLeases {
     const key = shardKey(keys, shard);
     const lease = this.#view.shard(shard);
     const progress = progressIn(lease?.value);
-    const value = { owner: instance, ...progress };
+    const unproven = newestMarks(lease?.value.unproven);
+    const value = { owner: instance, ...progress, ...unproven };
     const writtenAtMs = now();
     const write = lease === undefined ? store.create(key, value) : store.update(key, value, lease.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
     this.#held.set(shard, { revision, progress, writtenAtMs });
     const before = lease?.value.owner;
-    startShard(shard, progress, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
+    startShard(shard, { ...progress, ...unproven }, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
 
   /** Updates the tenure from the view. Returns `stop` if the lease is lost, and the progress to write if a renewal is due. */
@@ -351,11 +355,18 @@ export class ShardLeases {
     this.#held.delete(shard);
     const stopped = tenure && ((await stopShard(shard)) ?? tenure.progress);
     const progress = progressIn(stopped ?? seen?.value);
-    await unlessConflict(store.update(shardKey(keys, shard), { owner: '', ...progress }, revision));
+    const value = { owner: '', ...progress, ...newestMarks(stopped?.unproven) };
+    await unlessConflict(store.update(shardKey(keys, shard), value, revision));
   }
 }
 
-/** The stored part of the progress. */
+/** The marks that a released lease names. */
+function newestMarks(marks: readonly RecordMark[] = []): Pick<ShardProgress, 'unproven'> {
+  const unproven = marks.toSorted((a, b) => b.seq - a.seq).slice(0, UNPROVEN_MAX);
+  return unproven.length === 0 ? {} : { unproven };
+}
+
+/** The part of the progress that every lease names. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
   const { checkpoint = 0, newest, refoldTo, leadership, isInDoubt, leapTo, listed } = lease ?? {};
   return {
