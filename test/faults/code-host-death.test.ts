@@ -7,7 +7,7 @@ import { Fold } from '@hopline/a2a';
 import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-/** What the message asks for: how the process of the code ends, and in which attempts. */
+/** How the process of the code ends, and in which attempts, as the message asks for it. */
 const MODULE = `
 const ways = {
   killed: () => process.kill(process.pid, 'SIGKILL'),

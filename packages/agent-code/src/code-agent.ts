@@ -46,7 +46,7 @@ export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent>
 async function* batchesOf(hosts: Hosts, turn: Turn): AsyncGenerator<readonly AgentEvent[]> {
   const session = await hosts.session();
   if (turn.signal.aborted) return;
-  const { turn: running, abort } = session.begin(turn, turn);
+  const { turn: running, abort } = session.begin(turn);
   const onAbort = () => abort(turn.signal.reason);
   turn.signal.addEventListener('abort', onAbort, { once: true });
   try {

@@ -14,7 +14,7 @@ const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COM
 /** Variables that name the user of the sub-agent, which another user has no use for. */
 const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
 
-/** What the code of an agent gets of the sub-agent's environment. `named`: the variables that its entry names. */
+/** The part of the sub-agent's environment that the code of an agent gets. `named`: the variables that its entry names. */
 export function codeEnvironment(own: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
   const found: Record<string, string> = {};
   const names = [...SYSTEM, ...NODE, ...Object.keys(own).filter(name => name.startsWith(LOCALE)), ...named];

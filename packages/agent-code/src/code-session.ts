@@ -4,7 +4,7 @@ import { AgentLost, type AgentSkill, type Turn } from '@hopline/agent';
 import { type Logger, type RemoteSpan, spanContextFrom } from '@hopline/telemetry';
 import { FRAME_BYTES_MAX, FrameReader, frameOf, ProtocolFault } from './frames.ts';
 import { HostedTurn } from './hosted-turn.ts';
-import { type Code, type FromHost, readFromHost, type Thrown, type ToHost } from './protocol.ts';
+import { type Code, type FromHost, readFromHost, type Thrown, type ToHost, type TurnData } from './protocol.ts';
 import { fromThrown } from './thrown.ts';
 
 /** The process of a host, and the pipe to it. */
@@ -43,8 +43,7 @@ export class CodeSession {
   readonly #link: HostLink;
   readonly #listeners: SessionListeners;
   readonly #reader = new FrameReader(FRAME_BYTES_MAX);
-  readonly #turns = new Map<number, HostedTurn>();
-  readonly #turnData = new Map<number, Turn>();
+  readonly #turns = new Map<number, { hosted: HostedTurn; turn: Turn }>();
   readonly #answers = new Map<number, { resolve: (value: unknown) => void; reject: (error: unknown) => void }>();
   readonly #loaded = Promise.withResolvers<Loaded>();
   readonly #ended = Promise.withResolvers<AgentLost>();
@@ -77,20 +76,13 @@ export class CodeSession {
     return await this.#loaded.promise;
   }
 
-  begin(
-    { signal: _signal, log: _log, showError: _show, toolTrace: _trace, remoteRunBegan: _began, ...turn }: Turn,
-    whole: Turn,
-  ): {
-    turn: HostedTurn;
-    abort: (reason: unknown) => void;
-  } {
+  begin(turn: Turn): { turn: HostedTurn; abort: (reason: unknown) => void } {
     const id = this.#nextId++;
     const hosted = new HostedTurn(bytes => this.#send({ k: 'taken', id, bytes }));
     if (this.#fault !== undefined) hosted.lost(this.#fault);
     else {
-      this.#turns.set(id, hosted);
-      this.#turnData.set(id, whole);
-      this.#send({ k: 'turn', id, turn });
+      this.#turns.set(id, { hosted, turn });
+      this.#send({ k: 'turn', id, turn: dataOf(turn) });
     }
     const abort = (reason: unknown) => {
       hosted.abort();
@@ -148,7 +140,6 @@ export class CodeSession {
       case 'over':
         this.#turn(frame.id).over(frame.error);
         this.#turns.delete(frame.id);
-        this.#turnData.delete(frame.id);
         break;
       case 'loaded':
         this.#loaded.resolve(frame);
@@ -177,32 +168,30 @@ export class CodeSession {
   }
 
   #turn(id: number): HostedTurn {
-    const turn = this.#turns.get(id);
-    if (turn === undefined) throw new ProtocolFault('a frame names a turn that does not run');
-    return turn;
+    const running = this.#turns.get(id);
+    if (running === undefined) throw new ProtocolFault('a frame names a turn that does not run');
+    return running.hosted;
   }
 
   #runBegan(id: number, run: unknown): void {
-    const turn = this.#turns.get(id);
-    if (turn?.runBegan() !== true) return;
+    const running = this.#turns.get(id);
+    if (running?.hosted.runBegan() !== true) return;
     try {
-      this.#turnData.get(id)?.remoteRunBegan?.(run);
+      running.turn.remoteRunBegan?.(run);
     } catch (error) {
       // The run fits into no record.
-      turn.fail(error);
+      running.hosted.fail(error);
     }
   }
 
   /** A turn whose trace is not sampled has no spans, and one that has ended exports no more. */
   #exportSpans({ id, spans }: Extract<FromHost, { k: 'spans' }>): void {
     const { exportSpan } = this.#listeners;
-    const turn = this.#turnData.get(id);
-    const context = turn && spanContextFrom(turn.trace);
+    const running = this.#turns.get(id);
+    const context = running && spanContextFrom(running.turn.trace);
     if (exportSpan === undefined || context === undefined || (context.traceFlags & 1) === 0) return;
     const { traceId } = context;
-    for (const span of spans) {
-      if (this.#turns.get(id)?.spanEnded() === true) exportSpan({ ...span, traceId });
-    }
+    for (const span of spans) if (running?.hosted.spanEnded() === true) exportSpan({ ...span, traceId });
   }
 
   #answer({ id, value, error }: Extract<FromHost, { k: 'answer' }>): void {
@@ -222,10 +211,10 @@ export class CodeSession {
     const { name, logger, showAuthor, onSkipped } = this.#listeners;
     if (frame.k === 'skipped') onSkipped();
     else if (frame.k === 'crashed') showAuthor(authorText(frame.text));
-    else if (frame.k === 'shown') (this.#turnData.get(frame.id)?.showError ?? showAuthor)(authorText(frame.text));
+    else if (frame.k === 'shown') (this.#turns.get(frame.id)?.turn.showError ?? showAuthor)(authorText(frame.text));
     else {
       // The code may log after its turn has ended.
-      const log = this.#turnData.get(frame.id)?.log;
+      const log = this.#turns.get(frame.id)?.turn.log;
       if (log === undefined) logger[frame.level]({ agent: name }, frame.line);
       else log[frame.level](asTemplate(frame.line));
     }
@@ -265,14 +254,24 @@ export class CodeSession {
     for (const timer of this.#timers) clearInterval(timer);
     this.#link.kill();
     this.#link.channel.destroy();
-    for (const turn of this.#turns.values()) turn.lost(fault);
+    for (const { hosted } of this.#turns.values()) hosted.lost(fault);
     for (const { reject } of this.#answers.values()) reject(fault);
     this.#turns.clear();
-    this.#turnData.clear();
     this.#answers.clear();
     this.#loaded.reject(fault);
     this.#ended.resolve(fault);
   }
+}
+
+function dataOf({
+  signal: _signal,
+  log: _log,
+  showError: _showError,
+  toolTrace: _toolTrace,
+  remoteRunBegan: _remoteRunBegan,
+  ...data
+}: Turn): TurnData {
+  return data;
 }
 
 /** Text that the host has made of an error, printed as it is. */

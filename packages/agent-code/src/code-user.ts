@@ -20,7 +20,7 @@ export type CodeUserOptions = {
   setting: string;
   /** Name of the agent. */
   name: string;
-  /** What the code needs to read. */
+  /** Files and folders that the code needs to read. */
   paths: readonly string[];
   /** The user of this process; undefined where users have no numbers. */
   ownUid: number | undefined;

@@ -6,7 +6,7 @@ import type { HostLink } from './code-session.ts';
 import type { CodeUser } from './code-user.ts';
 
 export type HostProcessOptions = {
-  env: Readonly<Record<string, string>>;
+  env: Readonly<Record<string, string | undefined>>;
   /** Absent: the user of this process. */
   user?: CodeUser | undefined;
   /** Options of Node. */

@@ -17,9 +17,8 @@ export function toThrown(error: unknown): Thrown {
 }
 
 /** The error again, with the class, the text and the place that it had in the host. */
-export function fromThrown({ name, message, stack, text, misuse, code }: Thrown, cause?: Thrown): Error {
-  const options = cause && { cause: fromThrown(cause) };
-  const error = misuse === true ? new AgentMisuse(message) : new Error(message, options);
+export function fromThrown({ name, message, stack, text, misuse, code }: Thrown): Error {
+  const error = misuse === true ? new AgentMisuse(message) : new Error(message);
   if (misuse !== true) Object.defineProperty(error, 'name', { value: name, configurable: true });
   error.stack = stack;
   return Object.assign(error, { [inspect.custom]: () => text, ...(code !== undefined && { code }) });

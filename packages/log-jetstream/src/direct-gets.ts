@@ -1,4 +1,5 @@
 import { LogDenied } from '@hopline/log';
+import type { StoredMsg } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
@@ -69,12 +70,7 @@ export class DirectGets {
     if (subjects.length === 0) return [];
     const connection = this.#connection;
     const reading = `reading ${stream}`;
-    const seqOf = (subject: string) => () =>
-      connection.leaders.read(
-        stream,
-        async () => (await connection.jsm.streams.getMessage(stream, { last_by_subj: subject }))?.seq ?? 0,
-      );
-    // MSG.GET is answered by the leader.
+    const seqOf = (subject: string) => async () => (await this.#askLeader(stream, subject))?.seq ?? 0;
     const leader = connection.replicas > 1 ? retry(connection, reading, seqOf(all)) : 0;
     const [leaderSeq, first] = await Promise.all([leader, retry(connection, reading, () => this.#read(stream, subjects))]);
     let answer = first;
@@ -98,10 +94,11 @@ export class DirectGets {
    */
   async newestFromLeader(stream: string, subject: string): Promise<NewestMessage | null> {
     const connection = this.#connection;
-    const query = { last_by_subj: subject };
     if (connection.replicas === 1 && !this.#denied.has(stream)) {
       try {
-        const answer = await retry(connection, `reading ${stream}`, () => this.#request(stream, query, 'one'));
+        const answer = await retry(connection, `reading ${stream}`, () =>
+          this.#request(stream, { last_by_subj: subject }, 'one'),
+        );
         const found = answer === 'too many' ? undefined : answer.messages[0];
         return found === undefined ? null : { seq: found.seq, data: found.data, header: found.msg.headers };
       } catch (error) {
@@ -109,8 +106,13 @@ export class DirectGets {
         this.#denied.add(stream);
       }
     }
-    const get = () => connection.jsm.streams.getMessage(stream, query);
-    return retry(connection, `reading ${stream}`, () => connection.leaders.read(stream, get));
+    return retry(connection, `reading ${stream}`, () => this.#askLeader(stream, subject));
+  }
+
+  /** MSG.GET is answered by the leader. */
+  #askLeader(stream: string, subject: string): Promise<StoredMsg | null> {
+    const { jsm, leaders } = this.#connection;
+    return leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
   }
 
   /**

@@ -300,7 +300,7 @@ class Follower {
     }
   }
 
-  /** Whether the record at `#known` is no longer the seen one. If the id of the seen one is unknown, that of the tail is noted. */
+  /** Whether another record has replaced the one at `#known` that this follower has seen. Notes the id of the tail if that of the seen record is unknown. */
   #replacesKnown(tail: Tail | undefined): boolean {
     if (tail?.seq !== this.#known) return false;
     if (this.#readId() === undefined) this.#knownId = tail.id;

@@ -27,7 +27,7 @@ export type CodeProcessesOptions = {
   logger: Logger;
   /** Shows text of the code to its author only. */
   showAuthor: (error: unknown) => void;
-  exportSpan?: Telemetry['exportSpan'];
+  exportSpan?: Telemetry['exportSpan'] | undefined;
 };
 
 /** An option that opens a port of a debugger, which only one process can have. */
@@ -57,11 +57,12 @@ export class CodeProcesses {
     env: readonly string[];
   }): Pick<CodeAgentOptions, 'start' | 'name' | 'logger' | 'showAuthor' | 'exportSpan'> {
     const { environment, socket, stdout, stderr, logger, showAuthor, exportSpan } = this.#options;
-    if (socket !== undefined) return { start: () => connectHost(socket), name, logger, showAuthor, exportSpan };
+    const shown = { name, logger, showAuthor, exportSpan };
+    if (socket !== undefined) return { ...shown, start: () => connectHost(socket) };
     const user = this.userOf({ name, paths: [process.execPath, HOST, file] });
     const nodeOptions = this.#options.nodeOptions.filter(option => !DEBUGGER.test(option));
     const host = { env: codeEnvironment(environment, env, user), user, nodeOptions, stdout, stderr };
-    return { start: () => startHostProcess(host), name, logger, showAuthor, exportSpan };
+    return { ...shown, start: () => startHostProcess(host) };
   }
 
   /** Where a command without a folder is found. */

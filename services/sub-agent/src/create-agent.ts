@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import type { Agent } from '@hopline/agent';
 import type { Skipped, Webhooks } from '@hopline/agent-a2a';
-import { type Code, programOf } from '@hopline/agent-code';
+import { type Code, createCodeAgent, programOf } from '@hopline/agent-code';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
@@ -75,7 +75,6 @@ type CodeEntry = { name: string | undefined; description?: string | undefined; e
 
 /** An agent whose code runs in a process of its own, without the login of this one (ADR 151). */
 async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry, context: CreateAgentOptions): Promise<Agent> {
-  const { createCodeAgent } = await import('@hopline/agent-code');
   if (!context.code.isElsewhere) requireVariables(env, context);
   const { folder, onSkipped } = context;
   const file = code.adapter === 'module' ? code.path : code.adapter === 'langgraph' ? code.module : '';

@@ -42,7 +42,7 @@ await runService({
           stderr: process.stderr,
           logger,
           showAuthor: showError ?? (() => {}),
-          ...(telemetry.exportSpan && { exportSpan: telemetry.exportSpan }),
+          exportSpan: telemetry.exportSpan,
         }),
         onSkipped: what => metrics.agentEventsSkipped.add(1, { agent: entry.name, reason: snakeWord(what) }),
       });

@@ -6,7 +6,11 @@ import { serveHosts } from '../host-listener.ts';
  */
 const [, , path] = process.argv;
 if (path === undefined) throw new Error('usage: code SOCKET');
-const env = Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined));
-const listener = await serveHosts(path, { env, nodeOptions: process.execArgv, stdout: process.stdout, stderr: process.stderr });
+const listener = await serveHosts(path, {
+  env: process.env,
+  nodeOptions: process.execArgv,
+  stdout: process.stdout,
+  stderr: process.stderr,
+});
 // The sub-agent gets the same signal, and drains its turns first.
 process.on('SIGTERM', () => void listener.close().then(() => process.exit(0)));
