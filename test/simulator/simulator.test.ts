@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { MUTATIONS } from './mutations.ts';
+import { RunThread } from './run-thread.ts';
 import { scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
-import { simulate } from './simulate.ts';
 import type { Situation } from './situations.ts';
 
 const DETERMINISM_SEEDS = 10;
@@ -17,6 +17,9 @@ const SITUATION_SEEDS_MAX = 5;
 /** Number of seeds of its themes within which each past defect must be found. */
 const MUTATION_SEEDS_MAX = 60;
 
+const thread = new RunThread();
+after(() => thread[Symbol.asyncDispose]());
+
 /** The digest of each seed's first run. */
 const digests = new Map<number, string>();
 /** The situations that WIRE_SEED met, by theme. */
@@ -24,7 +27,7 @@ const situationsOfSeed = new Map<string, ReadonlySet<Situation>>();
 
 test('every promise holds under the faults of each seed', async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
-    const { violations, digest } = await simulate(scenarioOf(seed));
+    const { violations, digest } = await thread.run(scenarioOf(seed));
     assert.deepEqual(violations, [], `again: npm run simulate -- --seed ${seed} --trace`);
     digests.set(seed, digest);
   }
@@ -33,20 +36,20 @@ test('every promise holds under the faults of each seed', async () => {
 test('the same seed gives the same run, down to the last event', async () => {
   assert.equal(new Set(digests.values()).size, SEEDS, 'different seeds give different runs');
   for (let seed = 1; seed <= DETERMINISM_SEEDS; seed++)
-    assert.equal((await simulate(scenarioOf(seed))).digest, digests.get(seed), `seed ${seed}`);
+    assert.equal((await thread.run(scenarioOf(seed))).digest, digests.get(seed), `seed ${seed}`);
 });
 
 test('every promise holds over the wire, and a run repeats to the last byte', async () => {
   const again = (theme: string) => `again: npm run simulate -- --log nats --seed ${WIRE_SEED} --theme "${theme}" --trace`;
   const runs = new Map<string, string>();
   for (const theme of WIRE_THEME_NAMES) {
-    const { violations, digest, situations } = await simulate(scenarioOf(WIRE_SEED, theme, 'nats'));
+    const { violations, digest, situations } = await thread.run(scenarioOf(WIRE_SEED, theme, 'nats'));
     assert.deepEqual(violations, [], again(theme));
     runs.set(theme, digest);
     situationsOfSeed.set(theme, situations);
   }
   const [theme = ''] = WIRE_THEME_NAMES;
-  assert.equal((await simulate(scenarioOf(WIRE_SEED, theme, 'nats'))).digest, runs.get(theme), again(theme));
+  assert.equal((await thread.run(scenarioOf(WIRE_SEED, theme, 'nats'))).digest, runs.get(theme), again(theme));
 });
 
 test('a seed reports the situations that its faults cause', async () => {
@@ -61,7 +64,7 @@ test('a seed reports the situations that its faults cause', async () => {
     const met = new Set(situationsOfSeed.get(theme));
     for (let seed = situationsOfSeed.has(theme) ? WIRE_SEED + 1 : WIRE_SEED; seed <= SITUATION_SEEDS_MAX; seed++) {
       if (met.has(situation)) break;
-      for (const one of (await simulate(scenarioOf(seed, theme, 'nats'))).situations) met.add(one);
+      for (const one of (await thread.run(scenarioOf(seed, theme, 'nats'))).situations) met.add(one);
     }
     assert.ok(met.has(situation), `${theme}: ${[...met].join(', ')}`);
   }
