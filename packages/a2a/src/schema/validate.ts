@@ -4,13 +4,14 @@ import { A2AError } from '../errors.ts';
 
 // One instance, which compiles each schema at its first use: compiling takes milliseconds (55 for 16 schemas), checking takes microseconds.
 // Nothing is compiled at load, because ajv generates code, which pages without 'unsafe-eval' in their Content-Security-Policy forbid, and
-// clients do not validate params.
-const ajv = new Ajv({ strict: false, verbose: true, validateFormats: false });
+// clients do not validate params. The instance is made at the first use as well, because it compiles the schema of schemas.
+let ajv: Ajv | undefined;
 
 /** A validator of params. The error names the path and the rule, never the value (C-21). */
 export function paramsCheck(schema: TSchema): (params: unknown) => void {
   let check: ValidateFunction | undefined;
   return params => {
+    ajv ??= new Ajv({ strict: false, verbose: true, validateFormats: false });
     check ??= ajv.compile(schema);
     if (!check(params)) throw new A2AError('INVALID_PARAMS', { detail: brokenRule(check.errors ?? []) });
   };
