@@ -96,6 +96,16 @@ test('the image has no shell, no package manager and no sources, and only root m
   assert.ok(existsSync(join(root, 'tmp')));
 });
 
+test('no bundle imports node:http or node:https, because an import statement loads undici at every start', {
+  skip: !isLinux && 'an image can be built only on Linux',
+}, () => {
+  const app = join(root, 'app');
+  const bundles = readdirSync(app).filter(name => name.endsWith('.mjs'));
+  assert.ok(bundles.includes('relay.mjs'));
+  const importing = bundles.filter(name => /\bfrom\s*["'](?:node:)?https?["']/.test(readFileSync(join(app, name), 'utf8')));
+  assert.deepEqual(importing, []);
+});
+
 test('the bill of materials names every bundled package with version and license', {
   skip: !isLinux && 'an image can be built only on Linux',
 }, () => {
