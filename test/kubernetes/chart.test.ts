@@ -9,6 +9,7 @@ import { parse } from 'yaml';
 import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 import {
+  allContainers,
   CHART,
   type Manifest,
   manifestsOf,
@@ -82,13 +83,14 @@ for (const [name, values] of Object.entries(MATRIX)) {
   test(`chart, ${name}: every pod meets the restricted Pod Security Standard`, { skip }, () => {
     const specs = podSpecs(render(values));
     assert.ok(specs.length >= 4);
-    for (const { containers, securityContext, automountServiceAccountToken, volumes = [] } of specs) {
+    for (const spec of specs) {
+      const { securityContext, automountServiceAccountToken, volumes = [] } = spec;
       assert.equal(securityContext?.runAsNonRoot, true);
       assert.deepEqual(securityContext?.seccompProfile, { type: 'RuntimeDefault' });
       assert.equal(automountServiceAccountToken, false);
       for (const volume of volumes)
         assert.ok(['emptyDir', 'configMap', 'secret', 'persistentVolumeClaim'].some(type => type in volume));
-      for (const container of containers) {
+      for (const container of allContainers(spec)) {
         const { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities } = container.securityContext ?? {};
         assert.deepEqual(
           { allowPrivilegeEscalation, readOnlyRootFilesystem },
@@ -111,8 +113,8 @@ for (const [name, values] of Object.entries(MATRIX)) {
     const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
     assert.equal(new Set(ids).size, ids.length);
     // Server-side apply rejects a list with the same key twice.
-    for (const { containers } of podSpecs(manifests)) {
-      const variables = containers.flatMap(({ env = [] }) => env.map(variable => variable.name));
+    for (const { env = [] } of podSpecs(manifests).flatMap(allContainers)) {
+      const variables = env.map(variable => variable.name);
       assert.equal(new Set(variables).size, variables.length, `twice in ${variables}`);
     }
   });

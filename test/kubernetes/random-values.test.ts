@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { runs } from '../fuzz/fuzz-settings.ts';
-import { CHART, manifestsOf, podTemplates, schemaFaults, withoutKubeconform } from './rendered-chart.ts';
+import { allContainers, CHART, manifestsOf, podTemplates, schemaFaults, withoutKubeconform } from './rendered-chart.ts';
 
 type Schema = {
   type?: string | string[];
@@ -55,7 +55,14 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
   [/pullSecrets$/, fc.constantFrom([], [{ name: 'pull' }])],
   [/console\.from$|monitorFrom$/, fc.constantFrom([], [{ podSelector: {} }])],
-  [/entry$/, fc.constantFrom({ adapter: 'a2a', url: 'http://a/' }, { adapter: 'recording', path: 'a "b": {{ c }}\n' })],
+  [
+    /entry$/,
+    fc.constantFrom<object>(
+      { adapter: 'a2a', url: 'http://a/' },
+      { adapter: 'recording', path: 'a "b": {{ c }}\n' },
+      { adapter: 'module', path: 'a.ts', env: ['MORE', 'OTEL_A'] },
+    ),
+  ],
   [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
   [/interval$/, fc.constantFrom('30s', '1m')],
@@ -131,7 +138,7 @@ function checkNames(text: string): void {
   for (const { metadata, spec } of podTemplates(manifests)) {
     for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
     const volumes = (spec.volumes ?? []).map(({ name }) => name);
-    for (const { env = [], ports = [], volumeMounts = [] } of spec.containers) {
+    for (const { env = [], ports = [], volumeMounts = [] } of allContainers(spec)) {
       const names = env.map(({ name }) => name);
       assert.equal(new Set(names).size, names.length, `twice in ${names}`);
       for (const { name, value } of env) assert.doesNotMatch(value ?? '', /^\d(\.\d+)?e\+/, name);
