@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { missingPrograms } from './cluster.ts';
-import { Release } from './release.ts';
+import { IPV4_POLICIES, Release } from './release.ts';
 
 /** Looks for the login of NATS wherever a container can look, ends its own processes, or takes its time. */
 const MODULE = `
@@ -86,7 +86,7 @@ before(
       metadata: { name: 'hostile' },
       data: { 'hostile.mjs': MODULE },
     });
-    await release.upgrade({ allowUnauthenticated: true, nats: { replicas: 1 }, agents: [agent] });
+    await release.upgrade({ nats: { replicas: 1 }, networkPolicy: IPV4_POLICIES, agents: [agent] });
     url = await release.forward();
   },
   { timeout: TIMEOUT_MS },

@@ -54,7 +54,8 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/tolerations$/, fc.constantFrom([], [{ operator: 'Exists' }])],
   [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
   [/pullSecrets$/, fc.constantFrom([], [{ name: 'pull' }])],
-  [/console\.from$|monitorFrom$/, fc.constantFrom([], [{ podSelector: {} }])],
+  [/(^|\.)from$|(^|\.)to$|(monitor|scrape|nats)From$|egressTo$/, fc.constantFrom([], [{ podSelector: {} }])],
+  [/privateRanges$/, fc.constantFrom([], ['10.0.0.0/8'], ['10.0.0.0/8', 'fc00::/7'])],
   [
     /entry$/,
     fc.constantFrom<object>(
@@ -96,7 +97,8 @@ function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
       name,
       valuesOf(member, path === '' ? name : `${path}.${name}`),
     ]);
-    const required = path === 'agents' ? ['name', 'entry'] : ['entry'].filter(name => name in schema.properties!);
+    const always = ['entry', 'allowUnauthenticated'];
+    const required = path === 'agents' ? ['name', 'entry'] : always.filter(name => name in schema.properties!);
     return fc.record<Record<string, unknown>>(Object.fromEntries(members), { requiredKeys: required });
   }
   const [type, ...others] = [schema.type ?? 'object'].flat();

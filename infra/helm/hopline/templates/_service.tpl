@@ -292,7 +292,7 @@ spec:
 {{- else if .Values.allowUnauthenticated -}}
 {{- $_ := set $settings "HOPLINE_AUTH_NONE_ON_PUBLIC" true -}}
 {{- else -}}
-{{- fail "allowUnauthenticated: false needs auth.issuer, auth.audience and auth.jwksUrl, or auth.apiKeysSecret: without them no server starts" -}}
+{{- fail "auth: callers need credentials: set auth.issuer, auth.audience and auth.jwksUrl, or auth.apiKeysSecret; or set allowUnauthenticated to true, and every caller in the cluster network may use every task" -}}
 {{- end -}}
 {{- toJson $settings -}}
 {{- end -}}
