@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AUDIENCE, createIssuer, ISSUER, type Issuer } from '../../packages/endpoint/src/issuer.test-kit.ts';
 import { missingPrograms } from './cluster.ts';
-import { Release } from './release.ts';
+import { IPV4_POLICIES, Release } from './release.ts';
 
 const TIMEOUT_MS = 600_000;
 const missing = missingPrograms();
@@ -26,7 +26,7 @@ before(
     const auth = { issuer: ISSUER, audience: AUDIENCE, jwksSecret: 'jwks' };
     const agents = [recorded('guide', false), recorded('shown', true)];
     // Ready means that every pod has started, including the agents.
-    await release.upgrade({ auth, allowUnauthenticated: false, nats: { replicas: 1 }, agents });
+    await release.upgrade({ auth, allowUnauthenticated: false, nats: { replicas: 1 }, networkPolicy: IPV4_POLICIES, agents });
     url = await release.forward();
   },
   { timeout: TIMEOUT_MS },

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { runs } from '../fuzz/fuzz-settings.ts';
-import { CHART, manifestsOf, podTemplates, schemaFaults, withoutKubeconform } from './rendered-chart.ts';
+import { allContainers, CHART, manifestsOf, podTemplates, schemaFaults, withoutKubeconform } from './rendered-chart.ts';
 
 type Schema = {
   type?: string | string[];
@@ -54,8 +54,16 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/tolerations$/, fc.constantFrom([], [{ operator: 'Exists' }])],
   [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
   [/pullSecrets$/, fc.constantFrom([], [{ name: 'pull' }])],
-  [/console\.from$|monitorFrom$/, fc.constantFrom([], [{ podSelector: {} }])],
-  [/entry$/, fc.constantFrom({ adapter: 'a2a', url: 'http://a/' }, { adapter: 'recording', path: 'a "b": {{ c }}\n' })],
+  [/(^|\.)from$|(^|\.)to$|(monitor|scrape|nats)From$|egressTo$/, fc.constantFrom([], [{ podSelector: {} }])],
+  [/privateRanges$/, fc.constantFrom([], ['10.0.0.0/8'], ['10.0.0.0/8', 'fc00::/7'])],
+  [
+    /entry$/,
+    fc.constantFrom<object>(
+      { adapter: 'a2a', url: 'http://a/' },
+      { adapter: 'recording', path: 'a "b": {{ c }}\n' },
+      { adapter: 'module', path: 'a.ts', env: ['MORE', 'OTEL_A'] },
+    ),
+  ],
   [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
   [/interval$/, fc.constantFrom('30s', '1m')],
@@ -89,7 +97,8 @@ function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
       name,
       valuesOf(member, path === '' ? name : `${path}.${name}`),
     ]);
-    const required = path === 'agents' ? ['name', 'entry'] : ['entry'].filter(name => name in schema.properties!);
+    const always = ['entry', 'allowUnauthenticated'];
+    const required = path === 'agents' ? ['name', 'entry'] : always.filter(name => name in schema.properties!);
     return fc.record<Record<string, unknown>>(Object.fromEntries(members), { requiredKeys: required });
   }
   const [type, ...others] = [schema.type ?? 'object'].flat();
@@ -131,7 +140,7 @@ function checkNames(text: string): void {
   for (const { metadata, spec } of podTemplates(manifests)) {
     for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
     const volumes = (spec.volumes ?? []).map(({ name }) => name);
-    for (const { env = [], ports = [], volumeMounts = [] } of spec.containers) {
+    for (const { env = [], ports = [], volumeMounts = [] } of allContainers(spec)) {
       const names = env.map(({ name }) => name);
       assert.equal(new Set(names).size, names.length, `twice in ${names}`);
       for (const { name, value } of env) assert.doesNotMatch(value ?? '', /^\d(\.\d+)?e\+/, name);

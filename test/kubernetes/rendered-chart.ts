@@ -15,8 +15,9 @@ export const withoutKubeconform =
   (spawnSync(KUBECONFORM, ['-v']).error !== undefined &&
     'kubeconform is not on PATH: go install github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0');
 
-type Container = {
+export type Container = {
   image: string;
+  name: string;
   args?: string[];
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef?: { name: string; key: string } } }[];
   ports?: { name: string; containerPort: number }[];
@@ -24,9 +25,11 @@ type Container = {
   readinessProbe?: { periodSeconds: number; failureThreshold: number; httpGet: { port: string } };
   lifecycle?: { preStop: unknown };
   resources?: { requests?: unknown; limits?: unknown };
-  volumeMounts?: { name: string }[];
+  volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
+  restartPolicy?: string;
 };
 export type PodSpec = {
+  initContainers?: Container[];
   containers: Container[];
   securityContext?: Record<string, unknown>;
   automountServiceAccountToken?: boolean;
@@ -48,9 +51,10 @@ export type Manifest = {
   };
 };
 
-/** Arguments of helm. */
+/** Arguments of helm. The values replace one with which the chart renders without authentication. */
 export function template(values: readonly string[], chart = CHART): string[] {
-  return ['template', 'hopline', chart, '--kube-version', '1.34.0', ...values.flatMap(value => ['--set', value])];
+  const all = ['allowUnauthenticated=true', ...values];
+  return ['template', 'hopline', chart, '--kube-version', '1.34.0', ...all.flatMap(value => ['--set', value])];
 }
 
 /** Throws for a duplicate key, which YAML parsers treat differently. */
@@ -66,7 +70,7 @@ export function render(values: readonly string[]): Manifest[] {
 }
 
 export function renderChart(chart: string, values: readonly string[]): Manifest[] {
-  return manifestsOf(execFileSync('helm', template(values, chart), { encoding: 'utf8', maxBuffer: 1 << 26 }));
+  return manifestsOf(execFileSync('helm', template(values, chart), { encoding: 'utf8', maxBuffer: 1 << 26, stdio: 'pipe' }));
 }
 
 /** Parts that the Kubernetes API server would not accept; empty if none. */
@@ -85,4 +89,9 @@ export function podTemplates(manifests: readonly Manifest[]): { metadata: Metada
 
 export function podSpecs(manifests: readonly Manifest[]): PodSpec[] {
   return podTemplates(manifests).map(({ spec }) => spec);
+}
+
+/** Containers of a pod, with those that run beside the service. */
+export function allContainers({ initContainers = [], containers }: PodSpec): Container[] {
+  return [...initContainers, ...containers];
 }

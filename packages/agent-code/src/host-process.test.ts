@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { Agent, Turn } from '@hopline/agent';
 import { playTurn } from '@hopline/agent/test-kit';
 import { createLogger, type RemoteSpan } from '@hopline/telemetry';
@@ -157,4 +160,54 @@ test('a sub-agent in another container reaches its host by a socket, and another
   }
   assert.equal(new Set([process.pid, ...pids]).size, 3);
   await listener.close();
+});
+
+/** The program of the container of the code, with its arguments after the socket. */
+function containerOf(t: TestContext, folder: string, env: Record<string, string>, ...required: string[]) {
+  const path = join(folder, 'socket');
+  const program = fileURLToPath(new URL('listener/main.ts', import.meta.url));
+  const child = spawn(process.execPath, [program, path, ...required], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  return { path, child, exited: once(child, 'exit') as Promise<[code: number | null, signal: string | null]> };
+}
+
+const CONTAINER_MODULE = `
+export default {
+  name: 'greeter', description: 'Greets', skills: ['greet'],
+  async *run(turn) {
+    if (turn.text === 'die') process.kill(process.pid, 'SIGKILL');
+    yield Object.keys(process.env).sort().join(' ');
+    if (turn.text === 'wait') await new Promise(resolve => setTimeout(resolve, 1_000));
+    yield ' end';
+  },
+};`;
+
+test('SIGTERM to the container of the code waits until the sub-agent has drained its turns and is gone', async t => {
+  const folder = await folderOf(t, CONTAINER_MODULE);
+  const { path, child, exited } = containerOf(t, folder, { PATH: '/usr/bin:/bin', KEY: 'k' }, 'KEY');
+  const agent = await agentOf(t, folder, () => connectHost(path));
+  assert.equal((await stat(path)).mode & 0o777, 0o660, 'the group of the socket, which both containers share, may connect');
+  const played = playTurn(agent, 'wait');
+  child.kill('SIGTERM');
+  assert.equal((await played).text, 'KEY PATH end');
+  assert.equal(child.exitCode, null, 'the sub-agent is still connected');
+  await agent.close();
+  assert.deepEqual(await exited, [0, null]);
+});
+
+test('a host that dies is replaced in the same container, whose restart Kubernetes would delay', async t => {
+  const folder = await folderOf(t, CONTAINER_MODULE);
+  const { path, child } = containerOf(t, folder, { PATH: '/usr/bin:/bin' });
+  const agent = await agentOf(t, folder, () => connectHost(path));
+  assert.equal((await playTurn(agent, 'die')).end.state, 'TASK_STATE_FAILED');
+  assert.equal((await playTurn(agent, 'Ada')).text, 'PATH end');
+  assert.equal(child.exitCode, null);
+});
+
+test('a container of the code without a variable that the entry names ends with exit code 78 and its name', async t => {
+  const folder = await folderOf(t, CONTAINER_MODULE);
+  const { child, exited } = containerOf(t, folder, { PATH: '/usr/bin:/bin', KEY: 'k' }, 'KEY', 'OTHER_KEY');
+  const printed = child.stderr.setEncoding('utf8').toArray();
+  assert.deepEqual(await exited, [78, null]);
+  assert.equal((await printed).join(''), 'hopline code: the entry of the agent names variables that are not set: OTHER_KEY\n');
 });

@@ -1,7 +1,7 @@
 {{/*
 One Deployment with its PodDisruptionBudget and HorizontalPodAutoscaler.
 Arguments: root; role (the argument of the image); component (its name); values (of the role); env (a map);
-ports (further ports, name to number); withoutNats.
+ports (further ports, name to number); withoutNats; code (of an agent with a container for its code: its value `code`, and `named`).
 A role that serves callers has its probes on a port of their own, which no Service and no route leads to.
 */}}
 {{- define "hopline.deployment" -}}
@@ -20,6 +20,25 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- range $env -}}{{- $_ := set $named .name true -}}{{- end -}}
 {{- range reverse $root.Values.env -}}
 {{- if not (hasKey $named .name) -}}{{- $env = prepend $env . -}}{{- $_ := set $named .name true -}}{{- end -}}
+{{- end -}}
+{{- /* The variables that the entry of an agent names are for its code. */ -}}
+{{- $codeSettings := dict -}}
+{{- $codeEnv := list -}}
+{{- $allSettings := $settings -}}
+{{- with .code -}}
+{{- $named := .named -}}
+{{- range $key, $value := $allSettings -}}
+{{- $reader := include "hopline.readerOf" (dict "name" $key "named" $named) -}}
+{{- if ne $reader "sub-agent" -}}{{- $_ := set $codeSettings $key $value -}}{{- end -}}
+{{- if eq $reader "code" -}}{{- $settings = omit $settings $key -}}{{- end -}}
+{{- end -}}
+{{- $own := list -}}
+{{- range $env -}}
+{{- $reader := include "hopline.readerOf" (dict "name" .name "named" $named) -}}
+{{- if ne $reader "sub-agent" -}}{{- $codeEnv = append $codeEnv . -}}{{- end -}}
+{{- if ne $reader "code" -}}{{- $own = append $own . -}}{{- end -}}
+{{- end -}}
+{{- $env = $own -}}
 {{- end -}}
 {{- /* Entries of `agents` have no defaults of values.yaml. */ -}}
 {{- if and $root.Values.nats.clientCertificate (not $root.Values.nats.tlsSecret) -}}{{- fail "nats.clientCertificate: set nats.tlsSecret, which has it" -}}{{- end -}}
@@ -64,6 +83,10 @@ spec:
         {{- end }}
       {{- with $root.Values.image.pullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .code }}
+      initContainers:
+        {{- include "hopline.codeContainer" (dict "root" $root "values" $.values "code" .values "named" .named "settings" $codeSettings "env" $codeEnv) | nindent 8 }}
       {{- end }}
       containers:
         - name: {{ .role }}
@@ -159,9 +182,16 @@ spec:
             {{- with .authSecrets }}
             - { name: auth, mountPath: /var/run/hopline/auth, readOnly: true }
             {{- end }}
+            {{- if .code }}
+            - { name: code, mountPath: {{ include "hopline.codeFolder" . }}, readOnly: true }
+            {{- else }}
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
+            {{- end }}
       volumes:
         - {{ include "hopline.tmpVolume" $root }}
+        {{- if .code }}
+        {{- include "hopline.codeVolumes" $root | nindent 8 }}
+        {{- end }}
         {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
         - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret | quote }} } }
         {{- end }}
@@ -262,7 +292,7 @@ spec:
 {{- else if .Values.allowUnauthenticated -}}
 {{- $_ := set $settings "HOPLINE_AUTH_NONE_ON_PUBLIC" true -}}
 {{- else -}}
-{{- fail "allowUnauthenticated: false needs auth.issuer, auth.audience and auth.jwksUrl, or auth.apiKeysSecret: without them no server starts" -}}
+{{- fail "auth: callers need credentials: set auth.issuer, auth.audience and auth.jwksUrl, or auth.apiKeysSecret; or set allowUnauthenticated to true, and every caller in the cluster network may use every task" -}}
 {{- end -}}
 {{- toJson $settings -}}
 {{- end -}}
@@ -284,6 +314,20 @@ Arguments: root, name, entry, folder, values.
 {{- $authSecrets := dict -}}
 {{- $settings := default (dict) .values.settings -}}
 {{- if hasKey $settings "HOPLINE_HOST" -}}{{- fail (printf "settings.HOPLINE_HOST (agent-%s): set expose instead" .name) -}}{{- end -}}
+{{- $code := "" -}}
+{{- $codeValues := include "hopline.codeValues" .values.code | fromJson -}}
+{{- if include "hopline.runsCode" .entry -}}
+{{- if $codeValues.separate -}}
+{{- $_ := set $env "HOPLINE_CODE_SOCKET" (include "hopline.codeSocket" .) -}}
+{{- $code = dict "values" $codeValues "named" (ternary (default (list) .entry.env) (list) (ne .entry.adapter "mcp")) -}}
+{{- else -}}
+{{- /* The operator has chosen it. */ -}}
+{{- $_ := set $env "HOPLINE_CODE_USER" "same" -}}
+{{- end -}}
+{{- end -}}
+{{- range concat (default (list) .root.Values.env) (default (list) .values.env) -}}
+{{- if has .name (list "HOPLINE_CODE_SOCKET" "HOPLINE_CODE_USER") -}}{{- fail (printf "env: %s (agent-%s): set code.separate instead" .name $.name) -}}{{- end -}}
+{{- end -}}
 {{- if .values.expose -}}
 {{- $env = mergeOverwrite $env (include "hopline.authSettings" .root | fromJson) -}}
 {{- $authSecrets = include "hopline.authSecrets" .root | fromJson -}}
@@ -292,7 +336,7 @@ Arguments: root, name, entry, folder, values.
 {{- if .values.tlsSecret -}}{{- fail (printf "tlsSecret (agent-%s): nothing reaches the agent: set expose, too" .name) -}}{{- end -}}
 {{- $env = mergeOverwrite $env (dict "HOPLINE_HOST" "127.0.0.1" "HOPLINE_PROBE_HOST" (dig "HOPLINE_HOST" "0.0.0.0" .root.Values.settings)) -}}
 {{- end -}}
-{{ include "hopline.deployment" (dict "root" .root "role" "sub-agent" "component" (printf "agent-%s" .name) "values" .values "env" $env "ports" (dict) "authSecrets" $authSecrets) }}
+{{ include "hopline.deployment" (dict "root" .root "role" "sub-agent" "component" (printf "agent-%s" .name) "values" .values "env" $env "ports" (dict) "authSecrets" $authSecrets "code" $code) }}
 {{- end -}}
 
 {{/* Settings that a value of the chart sets: given twice, one of the two would be lost. Arguments: root, component, settings. */}}
@@ -317,6 +361,8 @@ Arguments: root, name, entry, folder, values.
   "HOPLINE_SECRETS_KEY_FILE" "secretsKey.existingSecret"
   "HOPLINE_AGENT" "agents[].entry"
   "HOPLINE_AGENTS_DIR" "agents[].folder"
+  "HOPLINE_CODE_SOCKET" "agents[].code.separate"
+  "HOPLINE_CODE_USER" "agents[].code.separate"
   "HOPLINE_SHARDS" "shards"
   "HOPLINE_DRAIN_MS_MAX" "pods.drainSeconds"
   "NATS_URL" "nats.url"

@@ -1,16 +1,24 @@
 import { serveHosts } from '../host-listener.ts';
 
 /**
- * The container of an agent's code: waits for its sub-agent at the Unix socket that the argument names, and starts a host for it. The environment
- * of the container is that of the code.
+ * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. The
+ * environment of the container is that of the code; the further arguments are the variables that it must have.
  */
-const [, , path] = process.argv;
-if (path === undefined) throw new Error('usage: code SOCKET');
+const [, , path, ...required] = process.argv;
+/** As the other services: the configuration is wrong, and another start cannot help. */
+const EXIT_CONFIG = 78;
+
+if (path === undefined) throw new Error('usage: code SOCKET [VARIABLE…]');
+const missing = required.filter(name => process.env[name] === undefined);
+if (missing.length > 0) {
+  process.stderr.write(`hopline code: the entry of the agent names variables that are not set: ${missing.join(', ')}\n`);
+  process.exit(EXIT_CONFIG);
+}
 const listener = await serveHosts(path, {
   env: process.env,
   nodeOptions: process.execArgv,
   stdout: process.stdout,
   stderr: process.stderr,
 });
-// The sub-agent gets the same signal, and drains its turns first.
+// The sub-agent drains its turns first, and its end is that of the host.
 process.on('SIGTERM', () => void listener.close().then(() => process.exit(0)));
