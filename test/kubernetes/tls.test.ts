@@ -127,7 +127,10 @@ before(
     await putSecret('ingress-tls', authority, ['hopline-ingress', ingress, 'localhost', '127.0.0.1']);
     const tls = { enabled: true, natsSecret: 'nats-tls', clientsSecret: 'clients-tls' };
     const console = { enabled: true, writes: true };
-    await release.upgrade({ tls, console, ingress: { tlsSecret: 'ingress-tls', replicas: 1 }, nats: { replicas: 1 } });
+    // Only TLS refuses here: a network policy would stop the strangers before it.
+    const networkPolicy = { enabled: false };
+    const ingressValues = { tlsSecret: 'ingress-tls', replicas: 1 };
+    await release.upgrade({ tls, console, networkPolicy, ingress: ingressValues, nats: { replicas: 1 } });
   },
   { timeout: TIMEOUT_MS },
 );
