@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Authority, createAuthority } from '../integration/tls/certificates.ts';
+import { findBinary } from '../support/nats/nats-server.ts';
 import { missingPrograms } from './cluster.ts';
 import { Release } from './release.ts';
 import { CHART, type Manifest, manifestsOf, podSpecs, render, skip, template } from './rendered-chart.ts';
@@ -11,6 +14,8 @@ const TIMEOUT_MS = 600_000;
 const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 const SERVICES = ['ingress', 'relay', 'supervisor', 'notifier', 'sub-agent', 'sub-agent'];
+
+const authority = createAuthority('Authority of the test');
 
 type Spec = { secretName: string; dnsNames?: string[]; usages?: string[]; isCA?: boolean; issuerRef: object };
 const certificates = (manifests: readonly Manifest[]) =>
@@ -96,6 +101,23 @@ test('certificates come from an issuer of the platform, or from existing Secrets
   assert.match(stderr, /tls\.natsSecret and tls\.clientsSecret: set both, or neither/);
 });
 
+test('nats-server accepts the configuration of the chart with TLS', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const manifests = render(['tls.enabled=true']);
+  const { cert, key } = authority.issue('nats');
+  for (const [name, text] of Object.entries({ 'ca.crt': authority.cert, 'tls.crt': cert, 'tls.key': key }))
+    writeFileSync(join(folder, name), text);
+  const text = natsConf(manifests).replace('$POD_NAME', 'n').replace('/data', folder).replaceAll('/etc/nats-tls', folder);
+  writeFileSync(join(folder, 'nats.conf'), text);
+  const variables = podSpecs(manifests)
+    .flatMap(({ containers }) => containers.filter(({ image }) => image.startsWith('nats:')))
+    .flatMap(({ env = [] }) => env.map(({ name, value = 'secret' }) => [name, value]));
+  const args = ['-t', '-c', join(folder, 'nats.conf')];
+  const { status, stderr } = spawnSync(findBinary(), args, { env: Object.fromEntries(variables), encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+});
+
 test('an agent of its own release uses TLS to the NATS of that Hopline, with its password', { skip }, () => {
   const values = ['tls.enabled=true', 'entry.adapter=a2a', 'entry.url=http://a/', 'name=guide'];
   const args = template(values, join(CHART, '../hopline-agent'));
@@ -107,7 +129,6 @@ test('an agent of its own release uses TLS to the NATS of that Hopline, with its
 });
 
 const release = new Release('tls');
-const authority = createAuthority('Authority of the test');
 
 async function putSecret(name: string, issuer: Authority, hosts: string[], subject = name): Promise<void> {
   const { cert, key } = issuer.issue(subject, hosts);
@@ -147,7 +168,8 @@ function dial(name: string, tls: string): Promise<string> {
     socket.once('data', info => {
       const options = ${tls};
       if (options === undefined) {
-        socket.on('data', data => console.log(String(data).trim())).on('close', () => process.exit());
+        socket.on('data', data => console.log(String(data).trim())).on('error', ({ code }) => console.log(code));
+        socket.on('close', () => { console.log('closed'); process.exit(); });
         return socket.write('CONNECT {}\\r\\nPING\\r\\n');
       }
       const secure = connect({ socket, servername: 'hopline-nats', ...options });
@@ -171,7 +193,9 @@ test('NATS refuses a plain connection, one without a certificate, and one of ano
   const stranger = createAuthority('Stranger').issue('services');
   const own = authority.issue('services');
   const withPair = ({ cert, key }: { cert: string; key: string }) => JSON.stringify({ ca: authority.cert, cert, key });
-  assert.match(await dial('plain', 'undefined'), /^-ERR 'Secure Connection - TLS Required'/m);
+  const plain = await dial('plain', 'undefined');
+  assert.match(plain, /^closed$/m);
+  assert.doesNotMatch(plain, /PONG/);
   assert.match(await dial('without', `{ ca: ${pem} }`), /ERR_SSL|ECONNRESET/);
   assert.match(await dial('stranger', withPair(stranger)), /ERR_SSL|ECONNRESET/);
   // The certificate does not replace the password.
