@@ -36,7 +36,7 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },
     'infra/nats': {
-      entry: ['main.ts!', '*.test.ts'],
+      entry: ['main.ts!', 'reload.ts!', '*.test.ts'],
       project: ['*.ts!', '!*.test.ts!'],
     },
     'infra/image': {

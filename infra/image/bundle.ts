@@ -25,7 +25,7 @@ const REQUIRED_HTTP: Plugin = {
 };
 
 const DISPATCH = `const [role, ...args] = process.argv.slice(2);
-const roles = ${JSON.stringify([...ROLES, 'nats-metrics', 'code'])};
+const roles = ${JSON.stringify([...ROLES, 'nats-metrics', 'nats-reload', 'code'])};
 if (roles.includes(role)) {
   process.argv = [...process.argv.slice(0, 2), ...args];
   await import('./' + role + '.mjs');
@@ -71,6 +71,7 @@ function serviceBuild(root: string): BuildOptions {
     entryPoints: {
       ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
       'nats-metrics': join(root, 'infra', 'observe', 'serve-nats-metrics.ts'),
+      'nats-reload': join(root, 'infra', 'nats', 'reload.ts'),
       cli: join(root, 'packages', 'cli', 'src', 'main.ts'),
       code: join(root, 'packages', 'agent-code', 'src', 'listener', 'main.ts'),
       'code-host': join(root, 'packages', 'agent-code', 'src', 'main.ts'),

@@ -70,6 +70,7 @@ const MATRIX: Record<string, readonly string[]> = {
   ],
   OpenShift: ['pods.uid=null'],
   'a restore': ['backup.restore=folder', 'backup.existingClaim=backups', 'relay.replicas=0'],
+  'TLS between the pods': ['tls.enabled=true', 'console.enabled=true', 'backup.enabled=true', 'backup.existingClaim=backups'],
   'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
 };
 
@@ -280,6 +281,7 @@ test('the bounds of the streams follow the volume of NATS', { skip }, () => {
 const AGENT_CHART = join(ROOT, 'infra/helm/hopline-agent');
 const AGENT_MATRIX: Record<string, readonly string[]> = {
   'beside its Hopline': [],
+  'with TLS': ['tls.enabled=true'],
   'with a NATS of its own and KEDA': [
     'nats.url=tls://nats.example.com:4222',
     'nats.credentialsSecret=creds',

@@ -68,6 +68,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constant('0 3 * * *')],
+  [/^tls\.(nats|clients)Secret$/, fc.constantFrom('', '', '', 'a')],
   [/restore$/, fc.constantFrom('', '', '', '', '1e5')],
   [/^nats\.(url|monitorUrl|credentialsSecret|tlsSecret)$|^auth\.\w+$/, fc.constantFrom('', '', '', '', '', '', '', 'a')],
   [/allowUnauthenticated$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],

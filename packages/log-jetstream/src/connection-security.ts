@@ -43,9 +43,20 @@ export function connectionFault(address: string, reason: string, dialMs: number)
     return `${at} rejects the credentials: check NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN, or NATS_USER and NATS_PASSWORD`;
   const dns = /ENOTFOUND|EAI_AGAIN/.exec(reason)?.[0];
   if (dns !== undefined) return `${at} cannot be reached: its host name cannot be resolved (${dns})`;
+  const certificate = certificateFault(reason);
+  if (certificate !== undefined) return `${at} ${certificate}`;
   if (/^timeout$/i.test(reason))
     return `${at} does not answer within ${dialMs / 1000} s: check that NATS_URL names a NATS server, and NATS_TLS_… if it requires TLS`;
   return `${at} cannot be reached: ${reason}`;
+}
+
+/** OpenSSL's and Node's words about a server certificate, in those of an operator. */
+function certificateFault(reason: string): string | undefined {
+  if (/altnames|certificate's/i.test(reason)) return `has a certificate for another name: ${reason}`;
+  if (/certificate has expired/i.test(reason)) return 'has a certificate that has expired: renew it';
+  if (/self.signed certificate|unable to (get|verify)|unable_to_/i.test(reason))
+    return `has a certificate of an authority that is not trusted (${reason}): check NATS_TLS_CA_FILE`;
+  return undefined;
 }
 
 /**

@@ -11,6 +11,13 @@ const CONSOLE_SETTINGS = {
     schemes: ['http', 'https'],
     doc: 'Address of ingress, which answers every request of the page with the credentials of its user.',
   },
+  HOPLINE_CONSOLE_INGRESS_CA_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: 'Certificate authorities for the certificate of ingress (PEM), read at each connection. Default: those that Node trusts.',
+  },
   HOPLINE_CONSOLE_WRITES: {
     type: 'boolean',
     default: false,
@@ -41,6 +48,9 @@ export const consoleConfig: Config<(typeof declared)['settings']> = {
   load: env => {
     const settings = declared.load(env);
     const faults = tlsFaults(settings);
+    // Otherwise the authorities would look as if they protected the requests.
+    if (settings.HOPLINE_CONSOLE_INGRESS_CA_FILE !== undefined && !settings.HOPLINE_CONSOLE_INGRESS_URL.startsWith('https:'))
+      faults.push('HOPLINE_CONSOLE_INGRESS_CA_FILE needs an https address in HOPLINE_CONSOLE_INGRESS_URL');
     if (faults.length > 0) throw new ConfigError(faults);
     return settings;
   },

@@ -15,6 +15,8 @@ import { OpenRequests } from './open-requests.ts';
 
 export type ConsoleDeps = {
   ingressUrl: string;
+  /** PEM file of the authorities of ingress. Absent: those that Node trusts. */
+  ingressCaFile?: string | undefined;
   files: AppFiles;
   /** Users may send messages and cancel tasks. */
   writes: boolean;
@@ -74,7 +76,7 @@ const SECURITY_HEADERS = {
 
 /** The console: its page, and the API of ingress for that page. It stores nothing and has no access to the log. */
 export function createConsole(deps: ConsoleDeps): ConsoleServer {
-  const ingress = new IngressConnection(deps.ingressUrl);
+  const ingress = new IngressConnection(deps.ingressUrl, deps.ingressCaFile);
   const app = fastify(serverOptions(deps.tls));
   deps.tls?.keepFresh(app.server as HttpsServer);
   const guard = { hosts: deps.probes.hosts, origins: [], publicUrl: deps.publicUrl };

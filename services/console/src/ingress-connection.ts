@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { A2AError } from '@hopline/a2a';
-import { type Dispatcher, Pool } from 'undici';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
 
 /** Time limit until ingress begins to answer. Audits of long tasks take seconds. */
 const ANSWER_MS_MAX = 60_000;
@@ -20,8 +21,31 @@ export type IngressRequest = {
 /** Nothing answered at the address of ingress. This gateway answers 502, but passes a 503 of ingress on. */
 export class IngressUnreachable extends A2AError {
   constructor(cause: unknown) {
-    super('UNAVAILABLE', { detail: 'ingress does not answer', cause });
+    super('UNAVAILABLE', { detail: certificateFault(cause) ?? 'ingress does not answer', cause });
   }
+}
+
+/** A sentence if the certificate of ingress, or the file of its authorities, cannot be used. */
+function certificateFault(cause: unknown): string | undefined {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'the certificate of ingress is for another name';
+  if (code === 'CERT_HAS_EXPIRED') return 'the certificate of ingress has expired';
+  if (code === 'ENOENT' || code === 'EACCES') return 'HOPLINE_CONSOLE_INGRESS_CA_FILE cannot be read';
+  const isUntrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_)/.test(code);
+  return isUntrusted ? `the certificate of ingress is not trusted (${code})` : undefined;
+}
+
+/** Reads the authorities at each connection, so that they can be renewed while the console runs. */
+function connectorWith(caFile: string): buildConnector.connector {
+  return (options, callback) => {
+    let ca: string;
+    try {
+      ca = readFileSync(caFile, 'utf8');
+    } catch (error) {
+      return callback(error as Error, null);
+    }
+    buildConnector({ ca })(options, callback);
+  };
 }
 
 /** Requests to one ingress, or to the load balancer in front of several. */
@@ -31,11 +55,16 @@ export class IngressConnection {
   readonly #basePath: string;
   #auth: { checkedAt: number; isRequired: Promise<boolean> } | undefined;
 
-  constructor(url: string) {
+  /** `caFile`: authorities for the certificate of ingress. Default: those that Node trusts. */
+  constructor(url: string, caFile?: string) {
     this.url = url;
     const { origin, pathname } = new URL(url);
     this.#basePath = pathname.replace(/\/$/, '');
-    this.#pool = new Pool(origin, { headersTimeout: ANSWER_MS_MAX, bodyTimeout: SILENCE_MS_MAX });
+    this.#pool = new Pool(origin, {
+      headersTimeout: ANSWER_MS_MAX,
+      bodyTimeout: SILENCE_MS_MAX,
+      ...(caFile !== undefined && { connect: connectorWith(caFile) }),
+    });
   }
 
   /** Throws IngressUnreachable. The path is sent as it is: nothing in it is resolved. */

@@ -17,6 +17,7 @@ await runService({
     }));
     const server = createConsole({
       ingressUrl: settings.HOPLINE_CONSOLE_INGRESS_URL,
+      ingressCaFile: settings.HOPLINE_CONSOLE_INGRESS_CA_FILE,
       files,
       writes: settings.HOPLINE_CONSOLE_WRITES,
       apiKeyHeader: settings.HOPLINE_AUTH_API_KEY_HEADER,

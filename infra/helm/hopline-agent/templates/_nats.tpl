@@ -2,7 +2,7 @@
 {{- if .Values.nats.url -}}
 {{- .Values.nats.url -}}
 {{- else -}}
-{{- printf "nats://%s-nats:4222" .Values.hopline -}}
+{{- printf "%s://%s-nats:4222" (ternary "tls" "nats" .Values.tls.enabled) .Values.hopline -}}
 {{- end -}}
 {{- end -}}
 
@@ -14,20 +14,33 @@
 - name: {{ $variable }}
   valueFrom: { secretKeyRef: { name: {{ $values.nats.credentialsSecret | quote }}, key: {{ $key }}, optional: true } }
 {{- end }}
-{{- else if hasPrefix (printf "nats://%s-nats:" $values.hopline) $values.nats.url -}}
+{{- else if hasPrefix (printf "//%s-nats:" $values.hopline) (regexReplaceAll "^[a-z]+:" $values.nats.url "") -}}
 - name: NATS_USER
   value: {{ ternary "agent" (printf "%s.agent" $values.prefix) (empty $values.prefix) | quote }}
 - name: NATS_PASSWORD
   valueFrom: { secretKeyRef: { name: {{ default (printf "%s-nats" $values.hopline) $values.nats.existingSecret | quote }}, key: agent } }
 {{- end }}
-{{- if $values.nats.tlsSecret }}
+{{- if include "hopline.natsTlsSecret" .root }}
 - name: NATS_TLS_CA_FILE
   value: /var/run/hopline/nats-tls/ca.crt
-{{- if $values.nats.clientCertificate }}
+{{- if include "hopline.natsClientCertificate" .root }}
 - name: NATS_TLS_CERT_FILE
   value: /var/run/hopline/nats-tls/tls.crt
 - name: NATS_TLS_KEY_FILE
   value: /var/run/hopline/nats-tls/tls.key
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* Secret whose ca.crt, and client certificate if hopline.natsClientCertificate is set, the agent uses for NATS; empty: plain text. */}}
+{{- define "hopline.natsTlsSecret" -}}
+{{- if .Values.nats.tlsSecret -}}
+{{- .Values.nats.tlsSecret -}}
+{{- else if .Values.tls.enabled -}}
+{{- default (printf "%s-clients-tls" .Values.hopline) .Values.tls.clientsSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "hopline.natsClientCertificate" -}}
+{{- if or (and .Values.tls.enabled (not .Values.nats.tlsSecret)) .Values.nats.clientCertificate -}}true{{- end -}}
 {{- end -}}

@@ -100,10 +100,11 @@ authorization {
   valueFrom: { secretKeyRef: { name: {{ $secret | quote }}, key: {{ $key }}, optional: true } }
 {{- end }}
 {{- end }}
-{{- if $root.Values.nats.tlsSecret }}
+{{- end }}
+{{- if include "hopline.natsTlsSecret" $root }}
 - name: NATS_TLS_CA_FILE
   value: /var/run/hopline/nats-tls/ca.crt
-{{- if $root.Values.nats.clientCertificate }}
+{{- if include "hopline.natsClientCertificate" $root }}
 - name: NATS_TLS_CERT_FILE
   value: /var/run/hopline/nats-tls/tls.crt
 - name: NATS_TLS_KEY_FILE
@@ -111,14 +112,14 @@ authorization {
 {{- end }}
 {{- end }}
 {{- end -}}
-{{- end -}}
 
 {{- define "hopline.natsUrl" -}}
 {{- if .Values.nats.enabled -}}
 {{- $name := printf "%s-nats" (include "hopline.fullname" .) -}}
+{{- $scheme := ternary "tls" "nats" .Values.tls.enabled -}}
 {{- $urls := list -}}
 {{- range $i := until (int .Values.nats.replicas) -}}
-{{- $urls = append $urls (printf "nats://%s-%d.%s:4222" $name $i $name) -}}
+{{- $urls = append $urls (printf "%s://%s-%d.%s:4222" $scheme $name $i $name) -}}
 {{- end -}}
 {{- join "," $urls -}}
 {{- else -}}

@@ -173,7 +173,7 @@ spec:
           resources: {{- toYaml (default $pods.resources .values.resources) | nindent 12 }}
           volumeMounts:
             - { name: tmp, mountPath: /tmp }
-            {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
+            {{- if and (not .withoutNats) (include "hopline.natsTlsSecret" $root) }}
             - { name: nats-tls, mountPath: /var/run/hopline/nats-tls, readOnly: true }
             {{- end }}
             {{- if .values.tlsSecret }}
@@ -192,8 +192,8 @@ spec:
         {{- if .code }}
         {{- include "hopline.codeVolumes" $root | nindent 8 }}
         {{- end }}
-        {{- if and (not .withoutNats) (not $root.Values.nats.enabled) $root.Values.nats.tlsSecret }}
-        - { name: nats-tls, secret: { secretName: {{ $root.Values.nats.tlsSecret | quote }} } }
+        {{- if and (not .withoutNats) (include "hopline.natsTlsSecret" $root) }}
+        - { name: nats-tls, secret: { secretName: {{ include "hopline.natsTlsSecret" $root | quote }} } }
         {{- end }}
         {{- if .values.tlsSecret }}
         - { name: tls, secret: { secretName: {{ .values.tlsSecret | quote }} } }
@@ -382,6 +382,7 @@ Arguments: root, name, entry, folder, values.
 {{- $_ := set $values "HOPLINE_PORT" "console.service.port" -}}
 {{- $_ := set $values "HOPLINE_PUBLIC_URL" "console.publicUrl" -}}
 {{- $_ := set $values "HOPLINE_CONSOLE_INGRESS_URL" "console.ingressUrl" -}}
+{{- $_ := set $values "HOPLINE_CONSOLE_INGRESS_CA_FILE" "tls.enabled" -}}
 {{- $_ := set $values "HOPLINE_CONSOLE_WRITES" "console.writes" -}}
 {{- $_ := set $values "HOPLINE_CONSOLE_HOME" "nothing: no cluster of npm start is in the pod" -}}
 {{- end -}}
