@@ -360,33 +360,41 @@ export class JetStreamLive implements LiveRecord {
   readonly bytes: number;
   readonly continuesText: boolean;
   readonly msg: Msg;
+  readonly textAfter: number | undefined;
   readonly #record: () => FactRecord | undefined;
 
-  private constructor(msg: Msg, seq: number, last: number, record: () => FactRecord | undefined) {
+  private constructor(live: Pick<LiveRecord, 'seq' | 'last' | 'textAfter'> & { msg: Msg; decode: () => FactRecord | undefined }) {
+    const { msg, seq, last, textAfter, decode } = live;
     this.seq = seq;
     this.last = last;
+    this.textAfter = textAfter;
     this.bytes = msg.data.length;
     this.continuesText = decodeContinuesText(msg.headers);
     this.msg = msg;
-    this.#record = record;
+    this.#record = decode;
   }
 
   /**
-   * Undefined for another message. The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp`. `last`: in place of the
-   * second one.
+   * Undefined for another message. The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp`. `textAfter`: as in
+   * LiveRecord.
    */
-  static of(msg: Msg, taskId: string, options: { last?: number; onUndecodable: () => void }): JetStreamLive | undefined {
+  static of(
+    msg: Msg,
+    taskId: string,
+    options: { textAfter?: number | undefined; onUndecodable: () => void },
+  ): JetStreamLive | undefined {
     const seq = Number(msg.headers?.get('Nats-Sequence'));
-    const last = options.last ?? Number(msg.headers?.get('Nats-Last-Sequence'));
+    const last = Number(msg.headers?.get('Nats-Last-Sequence'));
     if (!(seq > 0)) {
       options.onUndecodable();
       return undefined;
     }
-    return new JetStreamLive(msg, seq, last, () => {
+    const decode = () => {
       const record = decodeFacts(msg.data, taskId);
       if (!record) options.onUndecodable();
       return record;
-    });
+    };
+    return new JetStreamLive({ msg, seq, last, textAfter: options.textAfter, decode });
   }
 
   decode(): StoredFacts | undefined {

@@ -9,10 +9,10 @@ const STORED_AT = 'Hopline-Stored-At';
 const TASK = 'Hopline-Task';
 export const ANSWERED = 'Hopline-Answered';
 
-/** Headers of a message in a feed: its number, the task's number in the feed, and the sequence of the task's previous record that the agent knows. */
+/** Headers of a message in a feed: its number, the task's number in the feed, and `textAfter` as in LiveRecord. */
 export const FEED_NUMBER = 'Hopline-Feed-Number';
 export const FEED_TASK = 'Hopline-Feed-Task';
-export const FEED_LAST = 'Hopline-Feed-Last';
+export const TEXT_AFTER = 'Hopline-Text-After';
 
 /** A stored message in an answer. */
 export type AnsweredMessage = { seq: number; data: Uint8Array; header: MsgHdrs | undefined; storedAt?: number; task?: string };
@@ -33,11 +33,8 @@ export type AnswerEnd = {
 };
 
 /** The headers of a stored message with those of an answer. Always a new object, because nats.js changes its argument. */
-export function withAnswer(
-  stored: MsgHdrs | undefined,
-  { seq, storedAt, task }: Omit<AnsweredMessage, 'data' | 'header'>,
-): MsgHdrs {
-  const copy = copyOf(stored);
+export function withAnswer({ header, seq, storedAt, task }: AnsweredMessage): MsgHdrs {
+  const copy = copyOf(header);
   copy.set(SEQ, `${seq}`);
   if (storedAt !== undefined) copy.set(STORED_AT, `${storedAt}`);
   if (task !== undefined) copy.set(TASK, task);

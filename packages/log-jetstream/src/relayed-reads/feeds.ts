@@ -1,7 +1,7 @@
 import type { FollowSource } from '@hopline/log';
 import type { Connection } from '../connection.ts';
 import type { JetStreamFacts, JetStreamLive } from '../facts.ts';
-import { type AnswerEnd, copyOf, FEED_LAST, FEED_NUMBER, FEED_TASK } from './answers.ts';
+import { type AnswerEnd, copyOf, FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
 import type { ReadRights } from './read-rights.ts';
 import type { FeedRequest, FollowedTask } from './requests.ts';
 
@@ -18,14 +18,14 @@ const TASKS_PER_FEED_MAX = 20_000;
 
 /**
  * A message of a feed that is not a record.
- * - `passed`: for each task number the sequence of the newest record that only continued text, and of the last record before it that the agent knows.
+ * - `passed`: for each task number `textAfter`, `last` and `seq` (LiveRecord) of the newest record that only continues text.
  * - `tails`: the newest records of tasks that are watched, read from the leader.
  * - `missed`: task numbers of which records may be missed until their newest records are looked up; `true`: of all.
  * - `unwatched`: task numbers whose newest records are no longer reported.
  * - `over`: the relay stops.
  */
 export type FeedNews = {
-  passed?: [n: number, last: number, seq: number][];
+  passed?: [n: number, textAfter: number, last: number, seq: number][];
   tails?: [n: number, seq: number, startSeq: number, id?: string][];
   missed?: number[] | true;
   unwatched?: number[];
@@ -106,8 +106,8 @@ type Follow = {
   skipsText: boolean;
   /** Sequence of the last record that the agent knows, 0: none. */
   shown: number;
-  /** Sequence of the newest record after it that only continues text; 0: none. */
-  passed: number;
+  /** The newest record after it, if all of them only continue text. */
+  passed: { last: number; seq: number } | undefined;
   /** The agent may read the task. Before, its records are not sent. */
   isPermitted: boolean;
   checking?: Promise<void> | undefined;
@@ -146,7 +146,15 @@ class Feed {
     const isPermitted = rights.isKnown(this.agent, task) || (await rights.mayRead(this.agent, task));
     if (this.#isClosed) return;
     const source = facts.sourceOf(task);
-    const follow: Follow = { task, source, skipsText: skipsText === true, shown: after, passed: 0, isPermitted, end: () => {} };
+    const follow: Follow = {
+      task,
+      source,
+      skipsText: skipsText === true,
+      shown: after,
+      passed: undefined,
+      isPermitted,
+      end: () => {},
+    };
     this.#follows.set(n, follow);
     follow.end = facts.onLive(
       task,
@@ -169,10 +177,11 @@ class Feed {
   beat(): void {
     const passed: NonNullable<FeedNews['passed']> = [];
     for (const [n, follow] of this.#follows) {
-      if (follow.passed === 0) continue;
-      passed.push([n, follow.shown, follow.passed]);
-      follow.shown = follow.passed;
-      follow.passed = 0;
+      if (follow.passed === undefined) continue;
+      const { last, seq } = follow.passed;
+      passed.push([n, follow.shown, last, seq]);
+      follow.shown = seq;
+      follow.passed = undefined;
     }
     this.send(passed.length > 0 ? { passed } : {});
   }
@@ -197,16 +206,16 @@ class Feed {
     }
     const { seq, last } = live;
     const { shown, passed } = follow;
-    if (follow.skipsText && live.continuesText && last > 0 && last === (passed || shown) && seq > last) {
-      follow.passed = seq;
+    if (follow.skipsText && live.continuesText && last > 0 && last === (passed?.seq ?? shown) && seq > last) {
+      follow.passed = { last, seq };
       return;
     }
     const headers = copyOf(live.msg.headers);
     headers.set(FEED_NUMBER, `${++this.#sent}`);
     headers.set(FEED_TASK, `${n}`);
-    headers.set(FEED_LAST, `${passed > 0 && last === passed ? shown : last}`);
+    if (passed !== undefined && last === passed.seq) headers.set(TEXT_AFTER, `${shown}`);
     follow.shown = seq;
-    follow.passed = 0;
+    follow.passed = undefined;
     this.#deps.connection.sendBytes(this.#inbox, live.msg.data, headers);
   }
 

@@ -1,7 +1,7 @@
 import { backoffMs, type LiveRecord, type StoredFacts, type Tail } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
 import { pause } from '../retry.ts';
-import { FEED_LAST, FEED_NUMBER, FEED_TASK } from './answers.ts';
+import { FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
 import { FEED_BEAT_MS, FEED_KEEP_MS, type FeedNews } from './feeds.ts';
 import type { ReadClient } from './read-client.ts';
 import { FOLLOWS_PER_REQUEST_MAX, type FollowedTask } from './requests.ts';
@@ -20,8 +20,8 @@ export type Follower = {
   onLive: (live: LiveRecord) => void;
   /** Records may have been missed. */
   onMissed: () => void;
-  /** Makes a live record of a message; `seq` and `last` as in LiveRecord. */
-  toLive: (msg: Msg, last: number) => LiveRecord | undefined;
+  /** `textAfter`: as in LiveRecord. */
+  toLive: (msg: Msg, textAfter: number | undefined) => LiveRecord | undefined;
   /** Present while the newest record is to be reported. */
   watch?: { onTail: (tail: Tail) => void; onLost: () => void } | undefined;
 };
@@ -168,18 +168,19 @@ export class FollowedTasks {
     }
     const follower = this.#followers.get(n);
     if (follower === undefined) return;
-    const live = follower.toLive(msg, Number(msg.headers?.get(FEED_LAST)));
+    const textAfter = Number(msg.headers?.get(TEXT_AFTER));
+    const live = follower.toLive(msg, textAfter > 0 ? textAfter : undefined);
     if (live === undefined) return;
     follower.after = Math.max(follower.after, live.seq);
     follower.onLive(live);
   }
 
   #onNews(feed: Feed, { passed = [], tails = [], missed = [], unwatched = [], over }: FeedNews): void {
-    for (const [n, last, seq] of passed) {
+    for (const [n, textAfter, last, seq] of passed) {
       const follower = this.#followers.get(n);
       if (follower === undefined) continue;
       follower.after = Math.max(follower.after, seq);
-      follower.onLive(new PassedText(seq, last));
+      follower.onLive(new PassedText(seq, last, textAfter));
     }
     for (const [n, seq, startSeq, id] of tails)
       this.#followers.get(n)?.watch?.onTail({ seq, startSeq, ...(id !== undefined && { id }) });
@@ -233,12 +234,14 @@ export class FollowedTasks {
 class PassedText implements LiveRecord {
   readonly seq: number;
   readonly last: number;
+  readonly textAfter: number;
   readonly bytes = 0;
   readonly continuesText = true;
 
-  constructor(seq: number, last: number) {
+  constructor(seq: number, last: number, textAfter: number) {
     this.seq = seq;
     this.last = last;
+    this.textAfter = textAfter;
   }
 
   decode(): StoredFacts | undefined {

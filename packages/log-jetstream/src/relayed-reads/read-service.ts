@@ -146,7 +146,7 @@ export class ReadService {
     );
     const read = async (task: string) => {
       const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
-      if (newest !== null) answer.message({ ...newest, task });
+      if (newest !== null) answer.message({ seq: newest.seq, data: newest.data, header: newest.header, task });
     };
     await Promise.all(permitted.flat().map(read));
     answer.end({});
@@ -188,9 +188,9 @@ class Answer {
     this.#reply = reply;
   }
 
-  message({ data, header, ...rest }: AnsweredMessage): void {
+  message(message: AnsweredMessage): void {
     this.count += 1;
-    this.#connection.sendBytes(this.#reply, data, withAnswer(header, rest));
+    this.#connection.sendBytes(this.#reply, message.data, withAnswer(message));
   }
 
   /** An entry of a bucket. `key`: in place of the task. */
@@ -199,10 +199,10 @@ class Answer {
   }
 
   /** A message that is the whole answer. */
-  only({ data, header, ...rest }: AnsweredMessage): void {
-    const headers = withAnswer(header, rest);
+  only(message: AnsweredMessage): void {
+    const headers = withAnswer(message);
     headers.set(ANSWERED, '1');
-    this.#connection.sendBytes(this.#reply, data, headers);
+    this.#connection.sendBytes(this.#reply, message.data, headers);
   }
 
   end(end: AnswerEnd): void {

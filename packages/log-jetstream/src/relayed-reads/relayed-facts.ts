@@ -147,7 +147,7 @@ export class RelayedFacts implements FactLog {
           skipsText: isNewest && after.skipsText === true,
           onLive,
           onMissed: onReconnect,
-          toLive: (msg, last) => JetStreamLive.of(msg, task, { last, onUndecodable }),
+          toLive: (msg, textAfter) => JetStreamLive.of(msg, task, { textAfter, onUndecodable }),
         };
         const { isFollowed, leave } = this.#followed.add(follower);
         const removeListener = connection.onReconnect(onReconnect);
