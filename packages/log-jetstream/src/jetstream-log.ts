@@ -131,7 +131,8 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   const subjects = new TaskSubjects(connection.names, () => connection.layouts);
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   let service: ReadService | undefined;
-  const parts = agent === undefined ? direct() : relayed(new ReadClient(connection, agent));
+  const client = agent === undefined ? undefined : new ReadClient(connection, agent);
+  const parts = client === undefined ? direct() : relayed(client);
   return {
     ...parts,
     get layouts() {
@@ -161,7 +162,10 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
-    check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
+    check: async () => {
+      await checkStreams(connection, CHECK_TIMEOUT_MS);
+      await client?.check();
+    },
     checkAppends: async () => publisher.health.check(),
     close: async () => {
       service?.close();

@@ -1,4 +1,5 @@
 import { readerSubject, readSubject } from '@hopline/events';
+import { LogUnavailable } from '@hopline/log';
 import { type Msg, nuid } from '@nats-io/nats-core';
 import type { Connection } from '../connection.ts';
 import { retry } from '../retry.ts';
@@ -46,6 +47,15 @@ export class ReadClient {
   /** Asks once. Rejects with an error that `retry` repeats. */
   askOnce(request: ReadRequest, reader?: string): Promise<Answered> {
     return this.#ask(request, reader);
+  }
+
+  /** Rejects with LogUnavailable if no relay answers at once. */
+  async check(): Promise<void> {
+    await this.#ask({ op: 'newest-of', tasks: [] }, undefined).catch(error => {
+      throw (
+        this.connection.toDenied(error) ?? new LogUnavailable('no relay answers: start a relay of this version', { cause: error })
+      );
+    });
   }
 
   /** A request without an answer, to one relay. */
