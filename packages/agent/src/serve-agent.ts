@@ -13,6 +13,7 @@ import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause,
 import type { Agent } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
+import { patientLog } from './patient-facts.ts';
 import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 import { requireShownEnd } from './shown-end.ts';
@@ -95,7 +96,8 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   };
   await untilReadable(log, signal);
   const registered = registerAgent({ log, ...entry, logger, signal });
-  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, release.signal));
+  const patient = { ...options, log: patientLog(log, release.signal) };
+  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
 }
