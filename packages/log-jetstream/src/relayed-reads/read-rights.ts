@@ -24,10 +24,17 @@ export class ReadRights {
     return this.#readable.has(keyOf(agent, taskId));
   }
 
-  /** `by`: as in ReadRequest. False for a task that has no records. Rejects with LogUnavailable. */
-  async mayRead(agent: string, taskId: string, by: readonly string[] = []): Promise<boolean> {
+  /**
+   * False for a task that has no records. Rejects with LogUnavailable. `by`: as in ReadRequest. `newest`: the task's newest record, if it was just
+   * read.
+   */
+  async mayRead(
+    agent: string,
+    taskId: string,
+    { by = [], newest: read }: { by?: readonly string[]; newest?: StoredFacts } = {},
+  ): Promise<boolean> {
     if (this.isKnown(agent, taskId)) return true;
-    const newest = await this.#facts.last(taskId);
+    const newest = read ?? (await this.#facts.last(taskId));
     if (newest === undefined) return false;
     const isPermitted = (await this.#isOwn(agent, newest)) || (await this.#isReachedBy(agent, newest, by));
     if (isPermitted) this.#readable.set(keyOf(agent, taskId), true);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { READ_PREFIX, readerSubject, readSubject } from '@hopline/events';
 import { isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
+import { decodeFacts } from '../codec.ts';
 import type { Connection } from '../connection.ts';
 import type { DirectGets } from '../direct-gets.ts';
 import type { JetStreamFacts } from '../facts.ts';
@@ -131,10 +132,12 @@ export class ReadService {
   }
 
   async #newest(answer: Answer, agent: string, { task, by }: Extract<ReadRequest, { op: 'newest' }>): Promise<void> {
-    if (!(await this.#rights.mayRead(agent, task, by))) return answer.end({});
     const { facts, directGets, subjects } = this.#deps;
     const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
     if (newest === null) return answer.end({});
+    const record = this.#rights.isKnown(agent, task) ? undefined : decodeFacts(newest.data, task);
+    const known = record && { seq: newest.seq, record };
+    if (!(await this.#rights.mayRead(agent, task, { ...(by && { by }), ...(known && { newest: known }) }))) return answer.end({});
     answer.only(newest);
   }
 
@@ -153,7 +156,7 @@ export class ReadService {
   }
 
   async #records(answer: Answer, agent: string, { task, by, from, upTo }: Extract<ReadRequest, { op: 'read' }>): Promise<void> {
-    if (!(await this.#rights.mayRead(agent, task, by))) return answer.end({ tail: 0 });
+    if (!(await this.#rights.mayRead(agent, task, by && { by }))) return answer.end({ tail: 0 });
     const { facts, directGets, history, subjects } = this.#deps;
     const [stream, subject] = [facts.streamOf(task), subjects.ofFacts(task)];
     const tail = upTo ?? (await directGets.newestFromLeader(stream, subject))?.seq ?? 0;
