@@ -166,6 +166,7 @@ class Rights {
     const requests = [readSubject('*'), readerSubject('*', '*')].map(subject => this.#names.subject(subject));
     this.permissions.subscribe.push(...requests);
     this.permissions.publish.push(`${inboxOf(ANY_AGENT, this.#names)}.>`);
+    this.match('leases', 'shard.*');
   }
 
   /** Creating an existing stream changes nothing; updating it adds missing limits. */

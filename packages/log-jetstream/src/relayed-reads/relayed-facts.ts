@@ -90,7 +90,7 @@ export class RelayedFacts implements FactLog {
     return this.#isLost(taskOfFactsId(id), seq, id);
   }
 
-  append(): Promise<never> {
+  async append(): Promise<never> {
     throw new LogDenied('a sub-agent writes no facts');
   }
 
