@@ -72,7 +72,7 @@ export class TaskLists {
       const [areListed, extent, entries] = await Promise.all([
         this.#checkListed(),
         this.#readExtent(),
-        log.taskLists.match(ownerFilters(role, caller)),
+        log.taskLists.match(ownerFilters(role, caller), caller),
       ]);
       const owned = new OwnedTasks(log, caller, extent);
       for (const { key, value } of entries) {
@@ -243,7 +243,7 @@ export class OwnedTasks {
   async #readPages(pages: readonly UnreadPage[]): Promise<number> {
     const keys = new Set(pages.map(({ key }) => key));
     let tasks = 0;
-    for (const { key, value } of await this.#log.taskLists.match([...keys])) {
+    for (const { key, value } of await this.#log.taskLists.match([...keys], this.#caller)) {
       if (!('ended' in value)) continue;
       tasks += value.ended.length;
       this.addEnded(parseListKey(key).prefix, value.ended, []);

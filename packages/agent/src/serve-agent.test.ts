@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentSkill } from '@hopline/a2a';
-import { ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
+import { type AgentEntry, ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { createLogger } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -68,9 +68,11 @@ test('an agent that does not answer is registered with what is known, and its sk
       return [skill('late')];
     },
   };
-  const { stop, served } = serve(t, task, agent, { skills: [skill('known')] });
-  await until(async () => (await registered(task))?.value.skills.length === 1);
-  await until(async () => (await registered(task))?.value.skills.length === 2);
+  const registrations: number[] = [];
+  const onRegistered = (entry: AgentEntry) => registrations.push(entry.skills.length);
+  const { stop, served } = serve(t, task, agent, { skills: [skill('known')], onRegistered });
+  await until(() => registrations.includes(2));
+  assert.equal(registrations[0], 1);
   stop();
   await served;
   assert.equal(asked, 3, 'after the first answer skills are not requested with every heartbeat');

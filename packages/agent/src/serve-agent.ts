@@ -1,9 +1,19 @@
 import { type AgentSkill, stateWord } from '@hopline/a2a';
-import { type AgentEntry, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
+import {
+  type AgentEntry,
+  backoffMs,
+  type Job,
+  type Log,
+  Requeued,
+  Superseded,
+  sleepUnlessAborted,
+  type TextPace,
+} from '@hopline/log';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
+import { patientLog } from './patient-facts.ts';
 import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 import { requireShownEnd } from './shown-end.ts';
@@ -11,6 +21,10 @@ import type { TurnOutcome } from './turn-end.ts';
 
 /** How long running turns may take to end when the agent stops serving, in milliseconds. Then they are requeued. */
 const DRAIN_MS = 10_000;
+
+/** Wait before the log is checked again. */
+const CHECK_MS_BASE = 100;
+const CHECK_MS_MAX = 2_000;
 
 /** Dependencies of `serveAgent`. */
 export type ServeAgentOptions = {
@@ -80,10 +94,24 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     ...(onRegistered && { onRegistered }),
     ...(onSkills && { onSkills }),
   };
+  await untilReadable(log, signal);
   const registered = registerAgent({ log, ...entry, logger, signal });
-  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(options, job, release.signal));
+  const patient = { ...options, log: patientLog(log, release.signal) };
+  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
+}
+
+/** A turn whose agent cannot read its task fails: in a rolling update, or after an outage, relays may start later than agents. */
+async function untilReadable(log: Log, signal: AbortSignal): Promise<void> {
+  for (let failures = 1; !signal.aborted; failures += 1) {
+    try {
+      await log.check();
+      return;
+    } catch {
+      await sleepUnlessAborted(backoffMs(failures, CHECK_MS_BASE, CHECK_MS_MAX), signal);
+    }
+  }
 }
 
 async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {

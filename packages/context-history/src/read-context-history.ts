@@ -40,7 +40,7 @@ export async function readContextHistory(
   if (own.isTruncated) return history.build();
   for (const [index, past] of own.before(turn).toReversed().entries()) history.add(past, index === 0);
   let reads = 0;
-  for await (const turns of earlierTasks(log, own, aggregate)) {
+  for await (const turns of earlierTasks(log, own, aggregate, [aggregate.taskId])) {
     for (const past of turns.toReversed()) history.add(past, false);
     reads += 1;
     if (reads >= limits.tasksMax || history.isFull) break;
@@ -50,16 +50,22 @@ export async function readContextHistory(
 
 /**
  * The turns of the tasks before `task`, newest task first; read as they are consumed. Listed tasks that retention removed, or that have
- * another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in its context.
+ * another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in its context. `by`: as in
+ * FactLog.last.
  */
-async function* earlierTasks(log: Facts, task: TaskTurns, key: ConversationKey): AsyncGenerator<readonly TaskTurn[], void> {
-  if (task.fork !== undefined) return yield* originOf(log, task.fork, key);
+async function* earlierTasks(
+  log: Facts,
+  task: TaskTurns,
+  key: ConversationKey,
+  by: readonly string[],
+): AsyncGenerator<readonly TaskTurn[], void> {
+  if (task.fork !== undefined) return yield* originOf(log, task.fork, key, by);
   for (const taskId of task.earlierTasks.toReversed()) {
-    const earlier = await readEarlier(log, taskId);
+    const earlier = await readEarlier(log, taskId, by);
     if (earlier?.belongsWith(key) !== true) yield [];
     else {
       yield earlier.before();
-      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key);
+      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key, [...by, taskId]);
     }
   }
 }
@@ -72,18 +78,24 @@ async function* originOf(
   log: Facts,
   fork: ForkPoint,
   { owner, role }: ConversationKey,
+  by: readonly string[],
 ): AsyncGenerator<readonly TaskTurn[], void> {
-  const origin = await readEarlier(log, fork.taskId, parseCursor(fork.cursor)?.generation);
+  const origin = await readEarlier(log, fork.taskId, by, parseCursor(fork.cursor)?.generation);
   if (origin?.contextId === undefined) return;
   const key = { owner, role, contextId: origin.contextId };
   if (!origin.belongsWith(key)) return;
   const withoutResumes = (turns: readonly TaskTurn[]) => turns.map(turn => ({ ...turn, resumes: [] }));
   yield withoutResumes(origin.before());
-  for await (const turns of earlierTasks(log, origin, key)) yield withoutResumes(turns);
+  for await (const turns of earlierTasks(log, origin, key, [...by, fork.taskId])) yield withoutResumes(turns);
 }
 
-async function readEarlier(log: Facts, taskId: string, generation?: number): Promise<TaskTurns | undefined> {
-  const newest = await log.facts.last(taskId);
+async function readEarlier(
+  log: Facts,
+  taskId: string,
+  by: readonly string[],
+  generation?: number,
+): Promise<TaskTurns | undefined> {
+  const newest = await log.facts.last(taskId, by);
   const turns = newest && (await readTurns(log, newest, generation));
   return turns?.isTruncated ? undefined : turns;
 }

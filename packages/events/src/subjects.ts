@@ -8,6 +8,7 @@ export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
 export const LIVE_PREFIX = 'a2a.live';
 export const WORK_PREFIX = 'a2a.work';
+export const READ_PREFIX = 'a2a.read';
 const WAKE_PREFIX = 'a2a.wake';
 const PRESENT_PREFIX = 'a2a.present';
 const WORKER_PREFIX = 'a2a.worker';
@@ -111,6 +112,11 @@ export const tenantQueueOfSubject = (subject: string): number => Number(subject.
 
 /** The work of one tenant of a role. */
 export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_PREFIX}.${role}.${queueOf(tenant)}.${tenant}.*`;
+
+/** Agents ask relays here to read the log for them. No stream stores it. */
+export const readSubject = (agent: string): string => `${READ_PREFIX}.${agent}`;
+/** The same for one relay. */
+export const readerSubject = (agent: string, reader: string): string => `${readSubject(agent)}.${reader}`;
 
 /** Processes of one agent wake each other up here. No stream stores it. */
 export const wakeSubject = (agent: string): string => `${WAKE_PREFIX}.${agent}`;

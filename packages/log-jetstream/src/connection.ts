@@ -4,6 +4,7 @@ import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManag
 import {
   createInbox,
   type Msg,
+  type MsgHdrs,
   type NatsConnection,
   PermissionViolationError,
   type Status,
@@ -125,10 +126,24 @@ export class Connection {
     }
   }
 
-  /** Throws LogUnavailable when the log is closed. `onRejected` is called when the server does not permit the subscription. */
-  subscribe(subject: string, onMsg: (msg: Msg) => void, onRejected: () => void): Subscription {
+  /** The same for a message with headers. nats.js changes `headers`. */
+  sendBytes(subject: string, payload: Uint8Array, headers: MsgHdrs): void {
+    if (!this.connected) return;
     try {
-      return this.nc.subscribe(subject, { callback: (error, msg) => (error ? onRejected() : onMsg(msg)) });
+      this.nc.publish(subject, payload, { headers });
+    } catch {
+      // Draining: the log is being closed.
+    }
+  }
+
+  /**
+   * Throws LogUnavailable when the log is closed. `onRejected` is called when the server does not permit the subscription. `queue`: subscribers that
+   * share the messages.
+   */
+  subscribe(subject: string, onMsg: (msg: Msg) => void, onRejected: () => void, queue?: string): Subscription {
+    try {
+      const callback = (error: Error | null, msg: Msg) => (error ? onRejected() : onMsg(msg));
+      return this.nc.subscribe(subject, { callback, ...(queue && { queue }) });
     } catch (error) {
       throw new LogUnavailable('the log is closed', { cause: error });
     }

@@ -36,13 +36,13 @@ import {
 } from './codec.ts';
 import type { Connection } from './connection.ts';
 import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
-import { type HistoryMessage, HistoryReader } from './history.ts';
+import type { HistoryMessage, HistoryReader } from './history.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
 import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
-import { TaskSubjects } from './task-subjects.ts';
+import type { TaskSubjects } from './task-subjects.ts';
 import type { Party } from './turn-queue.ts';
 
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
@@ -52,7 +52,8 @@ const TRACE_BYTES = 148;
 /** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
 export type JetStreamFactsOptions = {
   isCompact: boolean;
-  readBytesMax: number;
+  history: HistoryReader;
+  subjects: TaskSubjects;
   directGets: DirectGets;
   follow: FollowOptions;
 };
@@ -79,11 +80,11 @@ export class JetStreamFacts implements FactLog {
     this.#publisher = publisher;
     this.#isCompact = options.isCompact;
     this.#directGets = options.directGets;
-    this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
-    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax, directGets: options.directGets });
+    this.#subjects = options.subjects;
+    this.#history = options.history;
     this.#looks = new RecordLooks({
       newest: taskIds => this.#idsOfNewest(taskIds),
-      isLost: ({ seq, id }) => this.#isLost(this.#streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id),
+      isLost: ({ seq, id }) => this.#isLost(this.streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id),
     });
     this.#follow = options.follow;
   }
@@ -102,7 +103,7 @@ export class JetStreamFacts implements FactLog {
       if (!(error instanceof LogConflict)) throw error;
       // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
       // record, which follows `expected`.
-      const next = await this.#next(this.#streamOf(taskId), subject, options.expected + 1);
+      const next = await this.#next(this.streamOf(taskId), subject, options.expected + 1);
       if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
       throw error;
     }
@@ -110,7 +111,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(this.#streamOf(taskId), this.#subjects.ofFacts(taskId));
+    const newest = await this.#newest(this.streamOf(taskId), this.#subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
@@ -160,7 +161,7 @@ export class JetStreamFacts implements FactLog {
         for (const message of newest ?? []) onNewest(message.subject.slice(message.subject.lastIndexOf('.') + 1), message);
       }
     };
-    const byStream = Map.groupBy(taskIds, taskId => this.#streamOf(taskId));
+    const byStream = Map.groupBy(taskIds, taskId => this.streamOf(taskId));
     await Promise.all([...byStream].map(([stream, ids]) => read(stream, ids)));
   }
 
@@ -226,7 +227,7 @@ export class JetStreamFacts implements FactLog {
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
     const subject = this.#subjects.ofFacts(taskId);
-    const stream = this.#streamOf(taskId);
+    const stream = this.streamOf(taskId);
     const end = yield* this.#toRecords(taskId, this.#history.readToEnd(stream, subject, from, party));
     if (end !== undefined) return end;
     const tail = (await this.#newest(stream, subject))?.seq ?? 0;
@@ -236,7 +237,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   #readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
-    return this.#toRecords(taskId, this.#history.read(this.#streamOf(taskId), this.#subjects.ofFacts(taskId), from, tail, party));
+    return this.#toRecords(taskId, this.#history.read(this.streamOf(taskId), this.#subjects.ofFacts(taskId), from, tail, party));
   }
 
   async *#toRecords<R>(taskId: string, messages: AsyncGenerator<HistoryMessage, R>): AsyncGenerator<StoredFacts, R> {
@@ -263,10 +264,11 @@ export class JetStreamFacts implements FactLog {
     return retry(this.#connection, 'a record of a task', get);
   }
 
-  #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
-    const { nc, jsm, names } = this.#connection;
+  /** What a follower of a task needs besides its live records. */
+  sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
+    const { jsm } = this.#connection;
     const subject = this.#subjects.ofFacts(taskId);
-    const stream = this.#streamOf(taskId);
+    const stream = this.streamOf(taskId);
     return {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
@@ -275,26 +277,43 @@ export class JetStreamFacts implements FactLog {
       ...(takesFastPaths() && {
         pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tailsOf(stream).watch(subject, onTail, onLost),
       }),
+    };
+  }
+
+  /** Calls `onLive` with the task's live records until the returned function is called. The server may not have the subscription yet. */
+  onLive(taskId: string, onLive: (live: JetStreamLive) => void, onDenied: () => void): () => void {
+    const onUndecodable = () => this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
+    const onMsg = (msg: Msg) => {
+      const live = JetStreamLive.of(msg, taskId, { onUndecodable });
+      if (live) onLive(live);
+    };
+    const subscription = this.#connection.subscribe(this.#liveSubjectOf(taskId), onMsg, onDenied);
+    return () => subscription.unsubscribe();
+  }
+
+  #liveSubjectOf(taskId: string): string {
+    return this.#connection.names.subject(liveSubject(taskId, this.#connection.layouts));
+  }
+
+  #source(taskId: string, after: FollowStart, signal: AbortSignal, party: Party): FollowSource {
+    const { nc } = this.#connection;
+    return {
+      ...this.sourceOf(taskId, party),
       subscribe: async (onLive, onReconnect) => {
-        const live = names.subject(liveSubject(taskId, this.#connection.layouts));
         let isDenied = false;
-        const onMsg = (msg: Msg) => {
-          const record = this.#toLive(msg, taskId);
-          if (record) onLive(record);
-        };
-        const subscription = this.#connection.subscribe(live, onMsg, () => {
+        const end = this.onLive(taskId, onLive, () => {
           isDenied = true;
         });
         const removeListener = this.#connection.onReconnect(onReconnect);
         const unsubscribe = () => {
           removeListener();
-          subscription.unsubscribe();
+          end();
         };
         // The follower need not wait for the server's answer: unless a live record shows that it has missed nothing, it soon reads the log.
         if (this.#mayFollow && typeof after === 'object') return unsubscribe;
         try {
           await retry(this.#connection, 'following a task', () => nc.flush(), { signal });
-          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: live });
+          if (isDenied) throw this.#connection.denied({ operation: 'subscription', subject: this.#liveSubjectOf(taskId) });
           this.#mayFollow = true;
         } catch (error) {
           unsubscribe();
@@ -305,18 +324,8 @@ export class JetStreamFacts implements FactLog {
     };
   }
 
-  /** The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp` on a republished message. */
-  #toLive(msg: Msg, taskId: string): LiveRecord | undefined {
-    const seq = Number(msg.headers?.get('Nats-Sequence'));
-    const last = Number(msg.headers?.get('Nats-Last-Sequence'));
-    if (!(seq > 0)) {
-      this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
-      return undefined;
-    }
-    return new LiveMessage(msg, seq, last, () => this.#decode(msg, taskId));
-  }
-
-  #streamOf(taskId: string): string {
+  /** The stream with the facts of a task. */
+  streamOf(taskId: string): string {
     this.#connection.requireKnownLayout(taskId);
     return this.#connection.names.factsStreamOf(this.#connection.layouts.shardOf(taskId));
   }
@@ -344,36 +353,64 @@ function tailOf(newest: NewestMessage | null, taskId: string): Tail | undefined 
   return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
 }
 
-class LiveMessage implements LiveRecord {
+/** A record as the server publishes it again when it has stored it. */
+export class JetStreamLive implements LiveRecord {
   readonly seq: number;
   readonly last: number;
   readonly bytes: number;
   readonly continuesText: boolean;
-  readonly #msg: Msg;
+  readonly msg: Msg;
+  readonly textAfter: number | undefined;
   readonly #record: () => FactRecord | undefined;
 
-  constructor(msg: Msg, seq: number, last: number, record: () => FactRecord | undefined) {
+  private constructor(live: Pick<LiveRecord, 'seq' | 'last' | 'textAfter'> & { msg: Msg; decode: () => FactRecord | undefined }) {
+    const { msg, seq, last, textAfter, decode } = live;
     this.seq = seq;
     this.last = last;
+    this.textAfter = textAfter;
     this.bytes = msg.data.length;
     this.continuesText = decodeContinuesText(msg.headers);
-    this.#msg = msg;
-    this.#record = record;
+    this.msg = msg;
+    this.#record = decode;
+  }
+
+  /**
+   * Undefined for another message. The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp`. `textAfter`: as in
+   * LiveRecord.
+   */
+  static of(
+    msg: Msg,
+    taskId: string,
+    options: { textAfter?: number | undefined; onUndecodable: () => void },
+  ): JetStreamLive | undefined {
+    const seq = Number(msg.headers?.get('Nats-Sequence'));
+    const last = Number(msg.headers?.get('Nats-Last-Sequence'));
+    if (!(seq > 0)) {
+      options.onUndecodable();
+      return undefined;
+    }
+    const decode = () => {
+      const record = decodeFacts(msg.data, taskId);
+      if (!record) options.onUndecodable();
+      return record;
+    };
+    return new JetStreamLive({ msg, seq, last, textAfter: options.textAfter, decode });
   }
 
   decode(): StoredFacts | undefined {
     const { seq } = this;
-    const { headers } = this.#msg;
+    const { headers } = this.msg;
     const record = this.#record();
     const storedAt = Date.parse(headers?.get('Nats-Time-Stamp') ?? '');
     return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(headers) };
   }
 
   id(): string | undefined {
-    return idOf(this.#msg.headers).id;
+    return idOf(this.msg.headers).id;
   }
 }
 
-function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
+/** The relay that stored a record, and its trace, for spreading. */
+export function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
   return { ...relayOfFactsId(headers?.get(MESSAGE_ID) ?? ''), ...decodeTrace(headers) };
 }

@@ -1,12 +1,15 @@
 import { SHARDS_MAX } from '@hopline/events';
 import {
   ATTEMPTS_MAX_DEFAULT,
+  type LeaseValue,
   type Log,
   LogDenied,
   LogMismatch,
   REQUEUES_MAX_DEFAULT,
   type RereadReason,
   ROLE_ITEMS_MAX_DEFAULT,
+  type TaskIndexEntry,
+  type TaskListValue,
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
@@ -15,6 +18,7 @@ import { type Connection, type ConnectOptions, openConnection } from './connecti
 import { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
+import { HistoryReader } from './history.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
@@ -32,10 +36,15 @@ import {
 } from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
+import { ReadClient } from './relayed-reads/read-client.ts';
+import { ReadService } from './relayed-reads/read-service.ts';
+import { RelayedIndex, RelayedInputs, RelayedLeases, RelayedLists } from './relayed-reads/relayed-buckets.ts';
+import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
 import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
+import { TaskSubjects } from './task-subjects.ts';
 import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
@@ -103,17 +112,29 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
 }
 
 function assemble(connection: Connection, isCompact: boolean, options: JetStreamLogOptions): Log {
+  const { user } = options;
+  const agent = user?.startsWith('agent.') ? user.slice('agent.'.length) : undefined;
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
   const directGets = new DirectGets(connection);
-  const bucket = <V>(name: string, isValid?: EntryCheck, isReadDirectly = false) => {
+  const bucketOf = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {
     const reading = { readBytesMax, directGets, isReadDirectly };
-    return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid });
+    return [connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid }] as const;
   };
+  const bucket = <V>(...of: Parameters<typeof bucketOf>) => new JetStreamKeyValue<V>(...bucketOf(...of));
+  const tasksBucket = bucketOf(BUCKETS.tasks, ENTRY_CHECKS.tasks);
+  const listsBucket = bucketOf(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
+  const leasesBucket = bucketOf(BUCKETS.leases);
+  const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
+  const subjects = new TaskSubjects(connection.names, () => connection.layouts);
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
+  let service: ReadService | undefined;
+  const client = agent === undefined ? undefined : new ReadClient(connection, agent);
+  const parts = client === undefined ? direct() : relayed(client);
   return {
+    ...parts,
     get layouts() {
       return connection.layouts;
     },
@@ -121,11 +142,6 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
       return connection.layouts.shards;
     },
     recordBytesMax,
-    inputs: new JetStreamInputs(connection, publisher, {
-      readBytesMax,
-      writer: options.user && writerOfUser(options.user),
-    }),
-    facts: new JetStreamFacts(connection, publisher, { isCompact, readBytesMax, directGets, follow }),
     work: new JetStreamWork(connection, publisher, {
       requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
       workers: bucket(BUCKETS.requeues),
@@ -141,16 +157,41 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     }),
     wakeUps: new NatsWakeUps(connection),
     presence: new NatsPresence(connection),
-    leases: bucket(BUCKETS.leases),
-    tasks: bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks),
-    taskLists: bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true),
     agents: bucket(BUCKETS.agents),
     messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
     contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
-    check: () => checkStreams(connection, CHECK_TIMEOUT_MS),
+    check: async () => {
+      await checkStreams(connection, CHECK_TIMEOUT_MS);
+      await client?.check();
+    },
     checkAppends: async () => publisher.health.check(),
-    close: () => connection.close(),
+    close: async () => {
+      service?.close();
+      await connection.close();
+    },
   };
+
+  /** The parts that a sub-agent reads through relays. */
+  function direct(): Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'> {
+    const history = new HistoryReader(connection, { bytesMax: readBytesMax, directGets });
+    const facts = new JetStreamFacts(connection, publisher, { isCompact, history, subjects, directGets, follow });
+    const leases = new JetStreamKeyValue<LeaseValue>(...leasesBucket);
+    const tasks = new JetStreamKeyValue<TaskIndexEntry>(...tasksBucket);
+    const taskLists = new JetStreamKeyValue<TaskListValue>(...listsBucket);
+    if (user === 'relay')
+      service = new ReadService({ connection, directGets, history, facts, subjects, tasks, taskLists, leases });
+    return { inputs: new JetStreamInputs(...inputs), facts, leases, tasks, taskLists };
+  }
+
+  function relayed(client: ReadClient): ReturnType<typeof direct> {
+    return {
+      inputs: new RelayedInputs(client, ...inputs),
+      facts: new RelayedFacts(client, follow),
+      leases: new RelayedLeases(client, ...leasesBucket),
+      tasks: new RelayedIndex(client, ...tasksBucket),
+      taskLists: new RelayedLists(client, ...listsBucket),
+    };
+  }
 }

@@ -14,6 +14,8 @@ export type LastingSubscriptionOptions = {
   onDenied?: () => void;
   /** Called when the subscription receives again. */
   onPermitted?: () => void;
+  /** Subscribers of the same queue share the messages. */
+  queue?: string;
   /** Ends the subscription. Absent: it lasts as long as the connection. */
   signal?: AbortSignal;
 };
@@ -41,9 +43,11 @@ export class LastingSubscription {
   }
 
   #subscribe(): Subscription {
-    return this.#connection.subscribe(this.#subject, this.#options.onMsg, () => {
+    const { onMsg, queue } = this.#options;
+    const onRejected = () => {
       if (!this.#isRecovering) void this.#recover();
-    });
+    };
+    return this.#connection.subscribe(this.#subject, onMsg, onRejected, queue);
   }
 
   async #recover(): Promise<void> {

@@ -4,6 +4,8 @@ import {
   presenceSubject,
   RAW_PREFIX,
   type Role,
+  readerSubject,
+  readSubject,
   WORK_PREFIX,
   type Writer,
   wakeSubject,
@@ -61,7 +63,8 @@ function relay(rights: Rights): void {
   rights.findPlaces();
   rights.readInputs();
   rights.readShards();
-  rights.readFacts();
+  rights.followFacts();
+  rights.readForAgents();
   rights.watch('leases');
   rights.write('leases', 'relay.*', 'shard.*');
   rights.findMembers('relay.*');
@@ -112,18 +115,15 @@ function operator(rights: Rights): void {
 }
 
 /**
- * A sub-agent also serves A2A to its own clients, so it reads the task index, message ids and contexts. It must not be able to write to a
- * bucket that it may watch, because a user can have NATS deliver watched entries to any subject.
+ * A sub-agent also serves A2A to its own clients, so it reads message ids and contexts. Relays read facts, task lists and inputs for it, if
+ * they are those of its own tasks. It may create consumers for its work only, whose names are fixed.
  */
 function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
   const name = user.slice('agent.'.length);
   rights.publish(`${RAW_PREFIX}.*.*.${user}`, wakeSubject(name));
-  rights.compareInput();
   rights.subscribe(wakeSubject(name));
-  rights.followFacts();
+  rights.publish(readSubject(name), readerSubject(name, '*'));
   rights.takeWork(user);
-  rights.watch('tasks');
-  rights.listTasks();
   rights.get('agents', 'messageIds', 'contexts');
   rights.write('agents', `${name}.*`);
   rights.write('messageIds', '*');
@@ -159,6 +159,14 @@ class Rights {
   findMembers(members: string): void {
     this.publish(presenceSubject(members));
     this.subscribe(presenceSubject(members));
+  }
+
+  /** Answers requests of agents, which read only their own tasks. */
+  readForAgents(): void {
+    const requests = [readSubject('*'), readerSubject('*', '*')].map(subject => this.#names.subject(subject));
+    this.permissions.subscribe.push(...requests);
+    this.permissions.publish.push(`${inboxOf(ANY_AGENT, this.#names)}.>`);
+    this.match('leases', 'shard.*');
   }
 
   /** Creating an existing stream changes nothing; updating it adds missing limits. */

@@ -13,9 +13,10 @@ export interface FactLog {
   /**
    * The newest record of a task, read from the leader; undefined when there is none. The next append must expect `seq`: the sequence of the
    * newest message on the task's subject. If that message is not a record, `record` is the newest one before it. Rejects with LaterVersion
-   * if the message is a record of a later version.
+   * if the message is a record of a later version. `by`: for an earlier task of a conversation, the tasks through which the reader came to it: first one
+   * that it works on, then each that names the next. A service that may not read all tasks needs it, here and for later reads of the task.
    */
-  last(taskId: string): Promise<StoredFacts | undefined>;
+  last(taskId: string, by?: readonly string[]): Promise<StoredFacts | undefined>;
 
   /**
    * The newest record of each task that has one, as `last` reads it. On servers since 2.11 one request for up to 1,024 tasks. Rejects with

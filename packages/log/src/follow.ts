@@ -44,6 +44,11 @@ export type LiveRecord = {
   seq: number;
   /** Log sequence of the previous record on the task's subject, if that is still stored; otherwise 0. */
   last: number;
+  /**
+   * All records after this sequence and up to `last` only continue text, and were not sent because the follower skips them. Absent: the source sends every
+   * record.
+   */
+  textAfter?: number | undefined;
   /** Size of the payload. */
   bytes: number;
   /** The record only adds text to open artifacts. */
@@ -206,7 +211,7 @@ class Follower {
       return undefined;
     }
     if (live.last > 0 && live.last < this.#known) throw lost();
-    if (live.last > this.#seen) {
+    if (live.last > this.#seen && !this.#hasSeenUpToText(live)) {
       // Only the task's first record names 0.
       this.#startSeq ||= live.decode()?.record.startSeq ?? 0;
       this.#reread('gap');
@@ -223,12 +228,17 @@ class Follower {
   /** Passes over a record of text that directly follows the newest one, without waking the reader. */
   #skips(live: LiveRecord): boolean {
     const { continuesText, seq, last } = live;
-    const isNext = this.#buffer.length === 0 && !this.#isBehind && last > 0 && last === this.#seen && seq > last;
-    if (!this.#skipsText || !continuesText || !isNext) return false;
+    const isNext = last > 0 && seq > last && seq > this.#seen && (last === this.#seen || this.#hasSeenUpToText(live));
+    if (!this.#skipsText || !continuesText || !isNext || this.#buffer.length > 0 || this.#isBehind) return false;
     this.#passed(live);
     this.#generation = undefined;
     this.#hasSkipped = true;
     return true;
+  }
+
+  /** Whether the records that are missing before a live one only continue text. */
+  #hasSeenUpToText({ last, textAfter }: LiveRecord): boolean {
+    return this.#skipsText && textAfter !== undefined && textAfter <= this.#seen && this.#seen <= last;
   }
 
   /** The live record follows everything that was seen. */

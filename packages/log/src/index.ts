@@ -93,6 +93,7 @@ export {
   endedTaskOf,
   isEndedTasks,
   isInFirstLayout,
+  isOwnerFilter,
   isTaskEntry,
   listKeyOf,
   listPrefixOf,

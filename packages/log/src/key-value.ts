@@ -1,3 +1,4 @@
+import type { Owner } from '@hopline/events';
 import type { StreamExtent } from './fact-log.ts';
 
 /** A small bucket of named JSON values with revisions: shard leases, task index, agent registry, message ids. */
@@ -7,11 +8,12 @@ export interface KeyValue<V> {
   under(prefix: string): Promise<Entry<V>[]>;
   /**
    * The current entries whose keys match one of the filters, which are keys in which `*` stands for one token. One request to a server of 2.11 or
-   * later returns up to MATCHES_PER_REQUEST_MAX entries. More entries, and older servers, need a consumer.
+   * later returns up to MATCHES_PER_REQUEST_MAX entries. More entries, and older servers, need a consumer. `owner`: of the task lists that are read; a
+   * service that may not read all of them needs it.
    */
-  match(filters: readonly string[]): Promise<Entry<V>[]>;
-  /** Number of current entries whose keys match a filter. */
-  count(filter: string): Promise<number>;
+  match(filters: readonly string[], owner?: Owner): Promise<Entry<V>[]>;
+  /** Number of current entries whose keys match a filter. `owner`: as for `match`. */
+  count(filter: string, owner?: Owner): Promise<number>;
   /** Writes unconditionally. */
   put(key: string, value: V): Promise<number>;
   /** Writes if the key does not exist (or was deleted); rejects with LogConflict otherwise. */

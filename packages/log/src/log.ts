@@ -36,7 +36,10 @@ export interface Log {
   /** Holds credentials of webhooks, which must never appear in output. Stored separately from everything else. */
   readonly pushConfigs: KeyValue<PushConfigEntry>;
   readonly pushProgress: KeyValue<PushProgressEntry>;
-  /** Resolves when the log is reachable and its streams have a leader; rejects with LogUnavailable. For readiness probes. */
+  /**
+   * Resolves when the log is reachable and its streams have a leader, and for a sub-agent when a relay reads for it; rejects with LogUnavailable. For
+   * readiness probes.
+   */
   check(): Promise<void>;
   /**
    * Rejects with LogUnavailable if a stream did not store the last append of this process, for example because the disk of the server was

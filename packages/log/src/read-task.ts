@@ -39,7 +39,7 @@ export async function newestOfTurn(
 }
 
 /** Reads all stored records of the task with the given newest record, each fact once. */
-export function readTask(facts: FactLog, newest: StoredFacts): AsyncIterable<StoredFacts> {
+export function readTask(facts: Pick<FactLog, 'read'>, newest: StoredFacts): AsyncIterable<StoredFacts> {
   if (isWhole(newest)) return fromStart([newest]);
   const { taskId, owner } = newest.record.aggregate;
   return fromStart(facts.read(taskId, startSeqOf(newest), owner, newest.seq));

@@ -96,6 +96,12 @@ export function openFilter(role: Role, owner: Owner, isTenant = false): string {
   const tokens = listTokensOf(role, owner);
   return `${tokens.tenant}.${isTenant ? '*' : tokens.owner}.*.t.*`;
 }
+/** Whether all keys that a filter matches are in the lists of an owner's tasks, or its tenant's, of a role. */
+export function isOwnerFilter(filter: string, role: Role, owner: Owner): boolean {
+  const tokens = listTokensOf(role, owner);
+  const [tenant, own] = filter.split('.');
+  return tenant === tokens.tenant && (own === tokens.owner || (own === '*' && owner.tenant !== undefined));
+}
 export const endedKey = (prefix: string): string => `${prefix}.ended`;
 export const endedPageKey = (prefix: string, n: number): string => `${prefix}.ended.${n}`;
 

@@ -22,7 +22,9 @@ import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** These tests use the login of one agent, with the permissions that its service needs, to harm the log that all services share. */
+/**
+ * These tests use the login of one agent, or of an ingress, with the permissions that its service needs, to harm the log that all services share.
+ */
 const AGENT = 'agent.fair';
 const AGENTS = ['fair', 'guide'];
 const CONSUMERS = 1_100;
@@ -55,9 +57,10 @@ const work = (taskId: string, text = '') =>
     metadata: { text },
   }) as never;
 
-describe('a malicious agent', { timeout: 300_000 }, () => {
+describe('a malicious service', { timeout: 300_000 }, () => {
   let server: NatsServer;
   let attacker: NatsConnection;
+  let hostileIngress: NatsConnection;
   let admin: JetStreamManager;
   let adminConnection: NatsConnection;
   const logs: Log[] = [];
@@ -74,6 +77,7 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
   before(async () => {
     server = await startNats({ config: authorization(PASSWORDS) });
     attacker = await connect({ servers: server.url, ...login(AGENT), inboxPrefix: `_INBOX.hopline.${AGENT}` });
+    hostileIngress = await connect({ servers: server.url, ...login('ingress'), inboxPrefix: '_INBOX.hopline.ingress' });
     adminConnection = await connect({ servers: server.url, ...login('admin') });
     admin = await jetstreamManager(adminConnection);
     relay = await open('relay');
@@ -82,6 +86,7 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
   after(async () => {
     await Promise.all(logs.map(log => log.close()));
     await attacker?.close();
+    await hostileIngress?.close();
     await adminConnection?.close();
     await server?.stop();
   });
@@ -90,7 +95,7 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
     const { durable_name: name, filter_subject: filter } = config;
     const subject = `$JS.API.CONSUMER.CREATE.${stream}.${name}${filter === undefined ? '' : `.${filter}`}`;
     const request = JSON.stringify({ stream_name: stream, config: { ack_policy: 'none', ...config } });
-    const answer = await attacker.request(subject, request, { timeout: WAIT_MS_MAX });
+    const answer = await hostileIngress.request(subject, request, { timeout: WAIT_MS_MAX });
     return answer.json<{ error?: { err_code: number } }>().error?.err_code;
   };
   const consumersOf = async (stream: string) => {
@@ -132,13 +137,13 @@ describe('a malicious agent', { timeout: 300_000 }, () => {
   });
 
   test('NATS answers that are stored as work do not block new messages', async () => {
-    // With one stored input, the agent can make NATS send that input to any subject.
+    // With one stored input, a service that may read inputs can make NATS send that input to any subject.
     const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
-    await attacker.request(`a2a.raw.00.own.${AGENT}`, JSON.stringify(input));
-    const read = JSON.stringify({ last_by_subj: `a2a.raw.00.own.${AGENT}` });
-    const answerTo = (reply: string) => attacker.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
+    await hostileIngress.request('a2a.raw.00.own.client', JSON.stringify(input));
+    const read = JSON.stringify({ last_by_subj: 'a2a.raw.00.own.client' });
+    const answerTo = (reply: string) => hostileIngress.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
     for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
-    await attacker.flush();
+    await hostileIngress.flush();
     await until(async () => {
       const { state } = await admin.streams.info(WORK_STREAM);
       return removed('unknown-work') > 0 && state.messages === 0;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Layouts, SHARDS_DEFAULT, shardOf } from '@hopline/events';
+import { type FactRecord, Layouts, SHARDS_DEFAULT, shardOf } from '@hopline/events';
 import { defineConfig } from '@hopline/lifecycle';
 import { type Log, LogMismatch } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
@@ -136,6 +136,9 @@ test('a backup has the streams of all groups, and a restored log has every recor
   assert.deepEqual([restored.layouts.groups, await stored(restored, taskIds)], [GROUPS, Array(SHARDS).fill([1, 2])]);
 });
 
+/** A record of a task that an agent serves, because it may read no other one. */
+const ofAgent = (record: FactRecord): FactRecord => ({ ...record, aggregate: { ...record.aggregate, role: 'agent.guide' } });
+
 test('every service may use the streams of all groups, and nothing is denied', async t => {
   const users = new Map<ServerUser, { text: string }>(serverUsers(['guide']).map(user => [user, { text: `secret-${user}` }]));
   const server = await startNats({ config: authorization(users, 'blue', GROUPS) });
@@ -158,7 +161,7 @@ test('every service may use the streams of all groups, and nothing is denied', a
   const byShard = new Map<number, string>();
   for (let n = 0; byShard.size < SHARDS; n += 1) byShard.set(shardOf(`t${n}`, LAYOUTS), `t${n}`);
   const taskIds = [...byShard.values()];
-  for (const taskId of taskIds) await relay.facts.append(factRecord(taskId, 1), { expected: 0, id: `${taskId}:me:1` });
+  for (const taskId of taskIds) await relay.facts.append(ofAgent(factRecord(taskId, 1)), { expected: 0, id: `${taskId}:me:1` });
   for (const user of ['ingress', 'supervisor', 'notifier', 'operator', 'agent.guide'] as const) {
     const log = await openAs(user);
     await log.check();

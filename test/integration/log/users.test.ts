@@ -26,7 +26,8 @@ type Service = (typeof SERVICES)[number];
 const AGENTS: Service[] = [AGENT, ANY_AGENT];
 const NONE: Service[] = [];
 const SERVERS: Service[] = ['ingress', ...AGENTS];
-const FOLLOWERS: Service[] = ['ingress', 'supervisor', 'notifier', ...AGENTS];
+const FOLLOWERS: Service[] = ['relay', 'ingress', 'supervisor', 'notifier'];
+const READERS: Service[] = [...FOLLOWERS, 'operator'];
 
 const bucket = (name: string) => `KV_hopline_${name}`;
 const get = (stream: string) => `$JS.API.STREAM.MSG.GET.${stream}`;
@@ -74,33 +75,39 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.STREAM.LEADER.STEPDOWN.A2A_LOG', ['relay']],
   // Reading inputs and facts.
   // A writer compares a duplicate of its own record.
-  [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor', ...AGENTS]],
+  [get('A2A_RAW'), ['relay', 'ingress', 'operator', 'supervisor']],
   ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x.a2a.raw.00.>', ['relay', 'ingress', 'operator']],
   ['$JS.API.CONSUMER.MSG.NEXT.A2A_RAW.hopline-x', ['relay', 'ingress', 'operator']],
   // A list of shards.
   ['$JS.API.CONSUMER.CREATE.A2A_RAW.hopline-x', ['relay']],
   ['$JS.API.DIRECT.GET.A2A_RAW.a2a.raw.00.t.client', NONE],
-  [get('A2A_LOG'), [...SERVICES]],
-  ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x.a2a.log.00.t', [...SERVICES]],
+  [get('A2A_LOG'), READERS],
+  ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x.a2a.log.00.t', READERS],
   ['$JS.API.DIRECT.GET.A2A_LOG.a2a.log.00.t', FOLLOWERS],
   // A list of subjects to watch; the stream has only tasks, which a follower may read.
   ['$JS.API.CONSUMER.CREATE.A2A_LOG.hopline-x', FOLLOWERS],
-  ['$JS.API.DIRECT.GET.A2A_LOG', [...SERVICES]],
+  ['$JS.API.DIRECT.GET.A2A_LOG', READERS],
+  // Relays read for agents.
+  ['a2a.read.guide', AGENTS],
+  ['a2a.read.guide.r', AGENTS],
+  ['a2a.read.files', [ANY_AGENT]],
+  ['a2a.read.files.r', [ANY_AGENT]],
+  ['_INBOX.hopline.agent.guide.x', ['relay']],
   // The place of an item in its queue.
   [get('A2A_WORK'), ['relay', 'supervisor']],
   // Buckets.
-  [get(bucket('leases')), ['relay', 'notifier', ...SERVERS]],
+  [get(bucket('leases')), ['relay', 'notifier', 'ingress']],
   [watch('leases'), ['relay', 'notifier']],
   [put('leases', 'shard.1'), ['relay']],
   [put('leases', 'relay.a'), ['relay']],
   [put('leases', 'notifier-shard.1'), ['notifier']],
   [put('leases', 'notifier.a'), ['notifier']],
-  [get(bucket('tasks')), ['relay', ...SERVERS]],
-  [watch('tasks'), ['relay', ...SERVERS]],
+  [get(bucket('tasks')), ['relay', 'ingress']],
+  [watch('tasks'), ['relay', 'ingress']],
   [put('tasks', 't'), ['relay']],
-  [get(bucket('task_lists')), ['relay', ...SERVERS]],
-  [`$JS.API.DIRECT.GET.${bucket('task_lists')}`, ['relay', ...SERVERS]],
-  [watch('task_lists'), ['relay', ...SERVERS]],
+  [get(bucket('task_lists')), ['relay', 'ingress']],
+  [`$JS.API.DIRECT.GET.${bucket('task_lists')}`, ['relay', 'ingress']],
+  [watch('task_lists'), ['relay', 'ingress']],
   [put('task_lists', 'tenant.owner.00.t.t'), ['relay', 'ingress']],
   [put('task_lists', 'tenant.owner.00.ended'), ['relay']],
   [put('task_lists', 'tenant.owner.00.ended.1'), ['relay']],
@@ -136,7 +143,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.STREAM.PURGE.A2A_WORK', ['relay']],
   ['$JS.API.CONSUMER.LIST.A2A_LOG', ['relay']],
   ['$JS.API.CONSUMER.LIST.OTHER', NONE],
-  ['$JS.API.CONSUMER.DELETE.KV_hopline_tasks.dos', ['relay', ...SERVERS]],
+  ['$JS.API.CONSUMER.DELETE.KV_hopline_tasks.dos', ['relay', 'ingress']],
   ['$JS.API.CONSUMER.DELETE.A2A_WORK.dos', ['relay']],
   ...['DELETE', 'PURGE', 'SNAPSHOT', 'RESTORE', 'MSG.DELETE', 'PEER.REMOVE'].map((call): [string, Service[]] => [
     `$JS.API.STREAM.${call}.A2A_LOG`,
@@ -162,6 +169,8 @@ const SUBSCRIBE: [subject: string, permitted: Service[]][] = [
   ['a2a.live.*.*', FOLLOWERS],
   ['a2a.wake.guide', AGENTS],
   ['a2a.wake.files', [ANY_AGENT]],
+  ['a2a.read.guide', ['relay']],
+  ['a2a.read.guide.r', ['relay']],
   ...['>', '_INBOX.>', '_INBOX.hopline.>', 'a2a.>', 'a2a.raw.>', 'a2a.log.>', 'a2a.work.>', '$KV.>', '$JS.>', '$SYS.>'].map(
     (subject): [string, Service[]] => [subject, NONE],
   ),

@@ -83,10 +83,10 @@ export class OpenTasksCount {
     party.countedAtMs = this.#now();
     const filter = openFilter(role, caller, isTenant);
     try {
-      let count = await log.taskLists.count(filter);
+      let count = await log.taskLists.count(filter, caller);
       // Entries of tasks that have just ended are counted too.
       if (count >= max)
-        count = (await log.taskLists.match([filter])).filter(
+        count = (await log.taskLists.match([filter], caller)).filter(
           ({ value }) => isTaskEntry(value) && !isTerminal(value.state),
         ).length;
       party.count = count;

@@ -1,0 +1,57 @@
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
+
+/**
+ * Answers of relays: stored messages as they are in the log, with SEQ, and an end. Each answer ends with a message that has ANSWERED, the number of stored
+ * messages before it or in it, so that the agent notices a lost one.
+ */
+export const SEQ = 'Hopline-Seq';
+const STORED_AT = 'Hopline-Stored-At';
+const TASK = 'Hopline-Task';
+export const ANSWERED = 'Hopline-Answered';
+
+/** Headers of a message in a feed: its number, the task's number in the feed, and `textAfter` as in LiveRecord. */
+export const FEED_NUMBER = 'Hopline-Feed-Number';
+export const FEED_TASK = 'Hopline-Feed-Task';
+export const TEXT_AFTER = 'Hopline-Text-After';
+
+/** A stored message in an answer. */
+export type AnsweredMessage = { seq: number; data: Uint8Array; header: MsgHdrs | undefined; storedAt?: number; task?: string };
+
+/** The end of an answer. `error`: the relay could not read; the agent may ask again. */
+export type AnswerEnd = {
+  error?: string;
+  /** Sequence at which the rest of the records begins. */
+  next?: number;
+  /** Sequence up to which all records were read. */
+  tail?: number;
+  isLost?: boolean;
+  count?: number;
+  /** The id under which the relay takes requests for feeds. */
+  reader?: string;
+  /** The feed is unknown to the relay. */
+  isUnknown?: true;
+};
+
+/** The headers of a stored message with those of an answer. Always a new object, because nats.js changes its argument. */
+export function withAnswer({ header, seq, storedAt, task }: AnsweredMessage): MsgHdrs {
+  const copy = copyOf(header);
+  copy.set(SEQ, `${seq}`);
+  if (storedAt !== undefined) copy.set(STORED_AT, `${storedAt}`);
+  if (task !== undefined) copy.set(TASK, task);
+  return copy;
+}
+
+export function copyOf(stored: MsgHdrs | undefined): MsgHdrs {
+  const copy = headers();
+  if (stored !== undefined) for (const [name, values] of stored) for (const value of values) copy.append(name, value);
+  return copy;
+}
+
+/** The stored message in a part of an answer; undefined if it has none. */
+export function answeredMessageOf(data: Uint8Array, header: MsgHdrs | undefined): AnsweredMessage | undefined {
+  const seq = Number(header?.get(SEQ));
+  if (!(seq > 0)) return undefined;
+  const storedAt = Number(header?.get(STORED_AT));
+  const task = header?.get(TASK);
+  return { seq, data, header, ...(storedAt > 0 && { storedAt }), ...(task && { task }) };
+}

@@ -1,0 +1,247 @@
+import type { FollowSource } from '@hopline/log';
+import type { Connection } from '../connection.ts';
+import type { JetStreamFacts, JetStreamLive } from '../facts.ts';
+import { type AnswerEnd, copyOf, FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
+import type { ReadRights } from './read-rights.ts';
+import type { FeedRequest, FollowedTask } from './requests.ts';
+
+/** Interval of the messages that show an agent that its feed is whole. */
+export const FEED_BEAT_MS = 1_000;
+/** An agent keeps its feed at least this often. */
+export const FEED_KEEP_MS = 5_000;
+/** A feed that was not kept for this long belongs to an agent that is gone. */
+const KEPT_MS_MAX = 15_000;
+/** Feeds of one agent in one relay: one for each of its processes, and those of processes that are gone. */
+const FEEDS_PER_AGENT_MAX = 256;
+/** Tasks in one feed. */
+const TASKS_PER_FEED_MAX = 20_000;
+
+/**
+ * A message of a feed that is not a record.
+ * - `passed`: for each task number `textAfter`, `last` and `seq` (LiveRecord) of the newest record that only continues text.
+ * - `tails`: the newest records of tasks that are watched, read from the leader.
+ * - `missed`: task numbers of which records may be missed until their newest records are looked up; `true`: of all.
+ * - `unwatched`: task numbers whose newest records are no longer reported.
+ * - `over`: the relay stops.
+ */
+export type FeedNews = {
+  passed?: [n: number, textAfter: number, last: number, seq: number][];
+  tails?: [n: number, seq: number, startSeq: number, id?: string][];
+  missed?: number[] | true;
+  unwatched?: number[];
+  over?: true;
+};
+
+export type FeedsDeps = { connection: Connection; facts: JetStreamFacts; rights: ReadRights; reader: string };
+
+/** The feeds of agents in one relay. A feed has the live records of tasks that an agent follows. */
+export class Feeds {
+  readonly #deps: FeedsDeps;
+  readonly #feeds = new Map<string, Feed>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: FeedsDeps) {
+    this.#deps = deps;
+    deps.connection.onReconnect(() => {
+      for (const feed of this.#feeds.values()) feed.send({ missed: true });
+    });
+    deps.connection.closed.addEventListener('abort', () => this.close(), { once: true });
+  }
+
+  get reader(): string {
+    return this.#deps.reader;
+  }
+
+  async handle(agent: string, request: FeedRequest | { op: 'open'; feed: string }): Promise<AnswerEnd> {
+    const { reader } = this.#deps;
+    if (request.op === 'open') return this.#open(agent, request.feed) ? { reader } : { error: 'the agent has too many feeds' };
+    const feed = this.#feeds.get(request.feed);
+    if (feed === undefined || feed.agent !== agent) return { isUnknown: true };
+    feed.keptUntilMs = performance.now() + KEPT_MS_MAX;
+    if (request.op === 'leave') feed.leave(request.n);
+    if (request.op !== 'follow') return {};
+    if (!(await feed.follow(request.tasks))) return { error: 'the feed has too many tasks' };
+    return { reader };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    for (const feed of this.#feeds.values()) {
+      feed.send({ over: true });
+      feed.close();
+    }
+    this.#feeds.clear();
+  }
+
+  #open(agent: string, inbox: string): boolean {
+    if (this.#feeds.has(inbox)) return true;
+    let count = 0;
+    for (const feed of this.#feeds.values()) if (feed.agent === agent) count += 1;
+    if (count >= FEEDS_PER_AGENT_MAX) return false;
+    const feed = new Feed(this.#deps, agent, inbox);
+    feed.keptUntilMs = performance.now() + KEPT_MS_MAX;
+    this.#feeds.set(inbox, feed);
+    this.#timer ??= setInterval(() => this.#beat(), FEED_BEAT_MS).unref();
+    return true;
+  }
+
+  #beat(): void {
+    for (const [inbox, feed] of this.#feeds) {
+      if (performance.now() < feed.keptUntilMs) feed.beat();
+      else {
+        feed.close();
+        this.#feeds.delete(inbox);
+      }
+    }
+    if (this.#feeds.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+type Follow = {
+  task: string;
+  source: Omit<FollowSource, 'subscribe'>;
+  skipsText: boolean;
+  /** Sequence of the last record that the agent knows, 0: none. */
+  shown: number;
+  /** The newest record after it, if all of them only continue text. */
+  passed: { last: number; seq: number } | undefined;
+  /** The agent may read the task. Before, its records are not sent. */
+  isPermitted: boolean;
+  checking?: Promise<void> | undefined;
+  end: () => void;
+  stopTail?: (() => void) | undefined;
+};
+
+class Feed {
+  readonly agent: string;
+  keptUntilMs = 0;
+  readonly #deps: FeedsDeps;
+  readonly #inbox: string;
+  readonly #follows = new Map<number, Follow>();
+  #sent = 0;
+  #isClosed = false;
+
+  constructor(deps: FeedsDeps, agent: string, inbox: string) {
+    this.#deps = deps;
+    this.agent = agent;
+    this.#inbox = inbox;
+  }
+
+  /** Resolves when the server has the subscriptions. False if there are too many tasks. */
+  async follow(tasks: readonly FollowedTask[]): Promise<boolean> {
+    const added = tasks.filter(({ n }) => !this.#follows.has(n));
+    if (this.#follows.size + added.length > TASKS_PER_FEED_MAX) return false;
+    await Promise.all(added.map(task => this.#follow(task)));
+    for (const { n, watch } of tasks) if (watch) this.#watch(n);
+    await this.#deps.connection.nc.flush();
+    return true;
+  }
+
+  async #follow({ n, task, after, skipsText }: FollowedTask): Promise<void> {
+    const { facts, rights } = this.#deps;
+    // Looked up first: records that arrive before the answer need not be sent, because the agent then looks up what it has missed.
+    const isPermitted = rights.isKnown(this.agent, task) || (await rights.mayRead(this.agent, task));
+    if (this.#isClosed) return;
+    const source = facts.sourceOf(task);
+    const follow: Follow = {
+      task,
+      source,
+      skipsText: skipsText === true,
+      shown: after,
+      passed: undefined,
+      isPermitted,
+      end: () => {},
+    };
+    this.#follows.set(n, follow);
+    follow.end = facts.onLive(
+      task,
+      live => this.#onLive(n, follow, live),
+      () => this.#end(n),
+    );
+  }
+
+  leave(n: number): void {
+    this.#end(n);
+  }
+
+  send(news: FeedNews): void {
+    const headers = copyOf(undefined);
+    headers.set(FEED_NUMBER, `${++this.#sent}`);
+    this.#deps.connection.sendBytes(this.#inbox, Buffer.from(JSON.stringify(news)), headers);
+  }
+
+  /** Shows that nothing was lost. */
+  beat(): void {
+    const passed: NonNullable<FeedNews['passed']> = [];
+    for (const [n, follow] of this.#follows) {
+      if (follow.passed === undefined) continue;
+      const { last, seq } = follow.passed;
+      passed.push([n, follow.shown, last, seq]);
+      follow.shown = seq;
+      follow.passed = undefined;
+    }
+    this.send(passed.length > 0 ? { passed } : {});
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const n of [...this.#follows.keys()]) this.#end(n);
+  }
+
+  #end(n: number): void {
+    const follow = this.#follows.get(n);
+    if (follow === undefined) return;
+    this.#follows.delete(n);
+    follow.end();
+    follow.stopTail?.();
+  }
+
+  #onLive(n: number, follow: Follow, live: JetStreamLive): void {
+    if (!follow.isPermitted) {
+      void this.#check(n, follow);
+      return;
+    }
+    const { seq, last } = live;
+    const { shown, passed } = follow;
+    if (follow.skipsText && live.continuesText && last > 0 && last === (passed?.seq ?? shown) && seq > last) {
+      follow.passed = { last, seq };
+      return;
+    }
+    const headers = copyOf(live.msg.headers);
+    headers.set(FEED_NUMBER, `${++this.#sent}`);
+    headers.set(FEED_TASK, `${n}`);
+    if (passed !== undefined && last === passed.seq) headers.set(TEXT_AFTER, `${shown}`);
+    follow.shown = seq;
+    follow.passed = undefined;
+    this.#deps.connection.sendBytes(this.#inbox, live.msg.data, headers);
+  }
+
+  /** Looks whether the agent may read the task now: the log may not have had the call yet. What came meanwhile is read from the log. */
+  async #check(n: number, follow: Follow): Promise<void> {
+    follow.checking ??= this.#deps.rights
+      .mayRead(this.agent, follow.task)
+      .catch(() => false)
+      .then(mayRead => {
+        follow.checking = undefined;
+        if (!mayRead || this.#isClosed || this.#follows.get(n) !== follow) return;
+        follow.isPermitted = true;
+        this.send({ missed: [n] });
+      });
+    await follow.checking;
+  }
+
+  #watch(n: number): void {
+    const follow = this.#follows.get(n);
+    if (follow === undefined || follow.stopTail !== undefined) return;
+    follow.stopTail = follow.source.pushTail?.(
+      ({ seq, startSeq, id }) => {
+        if (!follow.isPermitted) void this.#check(n, follow);
+        else this.send({ tails: [[n, seq, startSeq, ...(id === undefined ? ([] as const) : ([id] as const))]] });
+      },
+      () => this.send({ unwatched: [n] }),
+    );
+  }
+}

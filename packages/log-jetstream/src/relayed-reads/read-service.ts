@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import { READ_PREFIX, readerSubject, readSubject } from '@hopline/events';
+import { isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
+import type { Msg } from '@nats-io/nats-core';
+import { decodeFacts } from '../codec.ts';
+import type { Connection } from '../connection.ts';
+import type { DirectGets } from '../direct-gets.ts';
+import type { JetStreamFacts } from '../facts.ts';
+import type { HistoryReader } from '../history.ts';
+import { LastingSubscription } from '../lasting-subscription.ts';
+import { retry } from '../retry.ts';
+import type { TaskSubjects } from '../task-subjects.ts';
+import { inboxOf } from '../users.ts';
+import { ANSWERED, type AnswerEnd, type AnsweredMessage, copyOf, withAnswer } from './answers.ts';
+import { Feeds } from './feeds.ts';
+import { ReadRights } from './read-rights.ts';
+import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts';
+
+/** Records and bytes of one answer. The agent asks for the rest, so that it decides how fast it reads. */
+const RECORDS_PER_ANSWER_MAX = 512;
+const BYTES_PER_ANSWER_MAX = 4 * 1024 * 1024;
+/** Requests of one agent that a relay handles at once. It drops others, which the agent sends again; so a flood costs a relay no reads. */
+const REQUESTS_AT_ONCE_MAX = 64;
+/** Relays that share the requests of agents. */
+const READERS = 'readers';
+
+export type ReadServiceDeps = {
+  connection: Connection;
+  directGets: DirectGets;
+  history: HistoryReader;
+  facts: JetStreamFacts;
+  subjects: TaskSubjects;
+  tasks: KeyValue<TaskIndexEntry>;
+  taskLists: KeyValue<TaskListValue>;
+  leases: KeyValue<LeaseValue>;
+};
+
+/** Reads the log for sub-agents. Any relay may answer a request; a feed belongs to the relay that opened it. */
+export class ReadService {
+  readonly #deps: ReadServiceDeps;
+  readonly #rights: ReadRights;
+  readonly #feeds: Feeds;
+  readonly #prefix: string;
+  /** Requests in progress by agent. */
+  readonly #open = new Map<string, number>();
+
+  constructor(deps: ReadServiceDeps) {
+    this.#deps = deps;
+    const { connection, facts } = deps;
+    this.#rights = new ReadRights(facts);
+    this.#feeds = new Feeds({ connection, facts, rights: this.#rights, reader: randomUUID() });
+    this.#prefix = `${connection.names.subject(READ_PREFIX)}.`;
+    const onMsg = (msg: Msg) => this.#onMsg(msg);
+    new LastingSubscription(connection, connection.names.subject(readSubject('*')), { onMsg, queue: READERS });
+    new LastingSubscription(connection, connection.names.subject(readerSubject('*', this.#feeds.reader)), { onMsg });
+  }
+
+  /** Ends the feeds, so that their agents open others at once. */
+  close(): void {
+    this.#feeds.close();
+  }
+
+  #onMsg(msg: Msg): void {
+    const origin = parseReadSubject(msg.subject, this.#prefix);
+    const request = parseRequest(msg.string());
+    if (origin === undefined || request === undefined) return;
+    const { agent } = origin;
+    const inbox = `${inboxOf(`agent.${agent}`, this.#deps.connection.names)}.`;
+    // NATS does not check to whom an answer goes.
+    const isOwnInbox = (subject: string | undefined) => subject?.startsWith(inbox) === true && !/[*>\s]/.test(subject);
+    if ('feed' in request && !isOwnInbox(request.feed)) return;
+    if (!isOwnInbox(msg.reply)) {
+      if (request.op === 'keep' || request.op === 'leave') this.#feeds.handle(agent, request);
+      return;
+    }
+    const open = this.#open.get(agent) ?? 0;
+    if (open >= REQUESTS_AT_ONCE_MAX) return;
+    this.#open.set(agent, open + 1);
+    void this.#answer(new Answer(this.#deps.connection, msg.reply!), agent, request).finally(() => {
+      const left = this.#open.get(agent)! - 1;
+      if (left > 0) this.#open.set(agent, left);
+      else this.#open.delete(agent);
+    });
+  }
+
+  async #answer(answer: Answer, agent: string, request: ReadRequest): Promise<void> {
+    try {
+      await this.#read(answer, agent, request);
+    } catch (error) {
+      answer.end({ error: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  async #read(answer: Answer, agent: string, request: ReadRequest): Promise<void> {
+    switch (request.op) {
+      case 'newest':
+        return this.#newest(answer, agent, request);
+      case 'newest-of':
+        return this.#newestOf(answer, agent, request.tasks);
+      case 'read':
+        return this.#records(answer, agent, request);
+      case 'lost': {
+        const { task, seq, id } = request;
+        const mayRead = await this.#rights.mayRead(agent, task);
+        return answer.end({ isLost: mayRead && (await this.#deps.facts.sourceOf(task).isLost(seq, id)) });
+      }
+      case 'input':
+        return this.#input(answer, agent, request);
+      case 'index': {
+        const entry = await this.#deps.tasks.get(request.task);
+        if (entry?.value.role === `agent.${agent}`) answer.value(entry.revision, entry.value, request.task);
+        return answer.end({});
+      }
+      case 'lists': {
+        const filters = request.filters.filter(filter => isOwnerFilter(filter, `agent.${agent}`, request.owner));
+        for (const { key, value, revision } of await this.#deps.taskLists.match(filters)) answer.value(revision, value, key);
+        return answer.end({});
+      }
+      case 'count': {
+        const isOwn = isOwnerFilter(request.filter, `agent.${agent}`, request.owner);
+        return answer.end({ count: isOwn ? await this.#deps.taskLists.count(request.filter) : 0 });
+      }
+      case 'listed': {
+        // The other members of a lease name tasks.
+        for (const { key, value, revision } of await this.#deps.leases.match(['shard.*']))
+          answer.value(revision, { owner: value.owner, ...(value.listed && { listed: true }) }, key);
+        return answer.end({});
+      }
+      default:
+        return answer.end(await this.#feeds.handle(agent, request));
+    }
+  }
+
+  async #newest(answer: Answer, agent: string, { task, by }: Extract<ReadRequest, { op: 'newest' }>): Promise<void> {
+    const { facts, directGets, subjects } = this.#deps;
+    const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
+    if (newest === null) return answer.end({});
+    const record = this.#rights.isKnown(agent, task) ? undefined : decodeFacts(newest.data, task);
+    const known = record && { seq: newest.seq, record };
+    if (!(await this.#rights.mayRead(agent, task, { ...(by && { by }), ...(known && { newest: known }) }))) return answer.end({});
+    answer.only(newest);
+  }
+
+  async #newestOf(answer: Answer, agent: string, tasks: readonly string[]): Promise<void> {
+    const { directGets, facts, subjects } = this.#deps;
+    const found = await facts.lastOfEach(tasks);
+    const permitted = await Promise.all(
+      [...found.keys()].map(async task => ((await this.#rights.mayRead(agent, task)) ? task : [])),
+    );
+    const read = async (task: string) => {
+      const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
+      if (newest !== null) answer.message({ seq: newest.seq, data: newest.data, header: newest.header, task });
+    };
+    await Promise.all(permitted.flat().map(read));
+    answer.end({});
+  }
+
+  async #records(answer: Answer, agent: string, { task, by, from, upTo }: Extract<ReadRequest, { op: 'read' }>): Promise<void> {
+    if (!(await this.#rights.mayRead(agent, task, by && { by }))) return answer.end({ tail: 0 });
+    const { facts, directGets, history, subjects } = this.#deps;
+    const [stream, subject] = [facts.streamOf(task), subjects.ofFacts(task)];
+    const tail = upTo ?? (await directGets.newestFromLeader(stream, subject))?.seq ?? 0;
+    let bytes = 0;
+    for await (const { msg, seq, storedAt } of history.read(stream, subject, from, tail, agent)) {
+      if (answer.count >= RECORDS_PER_ANSWER_MAX || bytes >= BYTES_PER_ANSWER_MAX) return answer.end({ tail, next: seq });
+      answer.message({ seq, data: msg.data, header: msg.headers, storedAt });
+      bytes += msg.data.length;
+    }
+    answer.end({ tail });
+  }
+
+  /** An input that the agent itself has written. */
+  async #input(answer: Answer, agent: string, { task, seq }: Extract<ReadRequest, { op: 'input' }>): Promise<void> {
+    const { connection, subjects } = this.#deps;
+    const { jsm, names, layouts } = connection;
+    const stream = names.inputsStreamOf(layouts.shardOf(task));
+    const found = await retry(connection, 'an input of a task', () => jsm.streams.getMessage(stream, { seq }));
+    if (found?.subject !== subjects.ofInputs(task, `agent.${agent}`)) return answer.end({});
+    answer.only({ seq, data: found.data, header: found.header });
+  }
+}
+
+/** The messages of one answer. */
+class Answer {
+  readonly #connection: Connection;
+  readonly #reply: string;
+  count = 0;
+
+  constructor(connection: Connection, reply: string) {
+    this.#connection = connection;
+    this.#reply = reply;
+  }
+
+  message(message: AnsweredMessage): void {
+    this.count += 1;
+    this.#connection.sendBytes(this.#reply, message.data, withAnswer(message));
+  }
+
+  /** An entry of a bucket. `key`: in place of the task. */
+  value(seq: number, value: unknown, key: string): void {
+    this.message({ seq, data: Buffer.from(JSON.stringify(value)), header: undefined, task: key });
+  }
+
+  /** A message that is the whole answer. */
+  only(message: AnsweredMessage): void {
+    const headers = withAnswer(message);
+    headers.set(ANSWERED, '1');
+    this.#connection.sendBytes(this.#reply, message.data, headers);
+  }
+
+  end(end: AnswerEnd): void {
+    const headers = copyOf(undefined);
+    headers.set(ANSWERED, `${this.count}`);
+    this.#connection.sendBytes(this.#reply, Buffer.from(JSON.stringify(end)), headers);
+  }
+}

@@ -1,0 +1,120 @@
+import { isAgentName, isTaskId, type Owner } from '@hopline/events';
+import { isObject } from '../codec.ts';
+
+/**
+ * Requests of sub-agents to relays, which read the log for them: a sub-agent may read its own tasks only, and subjects of NATS cannot state which
+ * those are. PROTOCOL.md section 8.
+ *
+ * `by`: how the agent came to an earlier task of the conversation: first a task that it may read, then each task that names the next one.
+ */
+export type ReadRequest =
+  | { op: 'newest'; task: string; by?: readonly string[] }
+  | { op: 'newest-of'; tasks: readonly string[] }
+  | { op: 'read'; task: string; by?: readonly string[]; from: number; upTo?: number }
+  | { op: 'lost'; task: string; seq: number; id?: string }
+  | { op: 'input'; task: string; seq: number }
+  | { op: 'index'; task: string }
+  | { op: 'lists'; owner: Owner; filters: readonly string[] }
+  | { op: 'count'; owner: Owner; filter: string }
+  | { op: 'listed' }
+  | { op: 'open'; feed: string }
+  | FeedRequest;
+
+/** Requests to the relay that serves a feed. */
+export type FeedRequest =
+  | { op: 'keep'; feed: string }
+  | { op: 'follow'; feed: string; tasks: readonly FollowedTask[] }
+  | { op: 'leave'; feed: string; n: number };
+
+/**
+ * A task in a feed. `n`: its number there. `after`: sequence of the newest record that the agent knows, 0 if it knows none. `watch`: the newest record is
+ * reported too, read from the leader, so that silence means that none was stored.
+ */
+export type FollowedTask = { n: number; task: string; after: number; skipsText?: true; watch?: true };
+
+/** Tasks in one request. */
+export const FOLLOWS_PER_REQUEST_MAX = 256;
+export const TASKS_PER_REQUEST_MAX = 1_024;
+/** Keys in one request: with the longest ones 160 KiB. */
+export const FILTERS_PER_REQUEST_MAX = 1_024;
+/** Tasks on the way to an earlier task of a conversation. `CONTEXT_HISTORY_LIMITS` reads at most ten tasks. */
+export const PATH_TASKS_MAX = 12;
+const FILTER_CHARS_MAX = 256;
+const NAME_CHARS_MAX = 1_024;
+
+/** The request in a payload; undefined if it is none. */
+export function parseRequest(payload: string): ReadRequest | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(payload);
+  } catch {
+    return undefined;
+  }
+  return isObject(value) && hasForm(value) ? (value as ReadRequest) : undefined;
+}
+
+type Members = { [name: string]: unknown };
+
+function hasForm({ op, ...members }: Members): boolean {
+  const { task, tasks, by, from, upTo, seq, id, owner, filter, filters, feed, n } = members;
+  switch (op) {
+    case 'newest':
+      return isTask(task) && isPath(by);
+    case 'newest-of':
+      return isList(tasks, TASKS_PER_REQUEST_MAX, isTask);
+    case 'read':
+      return isTask(task) && isPath(by) && isCount(from) && (upTo === undefined || isCount(upTo));
+    case 'lost':
+      return isTask(task) && isCount(seq) && (id === undefined || isText(id, NAME_CHARS_MAX));
+    case 'input':
+      return isTask(task) && isCount(seq);
+    case 'index':
+      return isTask(task);
+    case 'lists':
+      return isOwner(owner) && isList(filters, FILTERS_PER_REQUEST_MAX, isFilter);
+    case 'count':
+      return isOwner(owner) && isFilter(filter);
+    case 'listed':
+      return true;
+    case 'open':
+    case 'keep':
+      return isText(feed, NAME_CHARS_MAX);
+    case 'follow':
+      return isText(feed, NAME_CHARS_MAX) && isList(tasks, FOLLOWS_PER_REQUEST_MAX, isFollowed);
+    case 'leave':
+      return isText(feed, NAME_CHARS_MAX) && isCount(n);
+    default:
+      return false;
+  }
+}
+
+function isFollowed(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { n, task, after, skipsText, watch } = value;
+  return isCount(n) && isTask(task) && isCount(after) && isFlag(skipsText) && isFlag(watch);
+}
+
+const isTask = (value: unknown): value is string => typeof value === 'string' && isTaskId(value);
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isFlag = (value: unknown): boolean => value === undefined || value === true;
+const isPath = (value: unknown): boolean => value === undefined || isList(value, PATH_TASKS_MAX, isTask);
+const isFilter = (value: unknown): boolean => isText(value, FILTER_CHARS_MAX) && !/[\s>]/.test(value as string);
+const isText = (value: unknown, charsMax: number): boolean => typeof value === 'string' && value.length <= charsMax;
+
+function isList(value: unknown, max: number, isValid: (entry: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length <= max && value.every(isValid);
+}
+
+function isOwner(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  return [value.tenant, value.subject].every(name => name === undefined || isText(name, NAME_CHARS_MAX));
+}
+
+/**
+ * The agent in the subject of a request, which NATS limits to the names that its login may use, and the relay if the request is for that one. `prefix`:
+ * the subject before them, with its dot.
+ */
+export function parseReadSubject(subject: string, prefix: string): { agent: string; reader: string | undefined } | undefined {
+  const [agent = '', reader, ...more] = subject.slice(prefix.length).split('.');
+  return subject.startsWith(prefix) && isAgentName(agent) && more.length === 0 ? { agent, reader } : undefined;
+}
