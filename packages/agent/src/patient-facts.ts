@@ -14,7 +14,7 @@ import {
  * How long a turn waits for a read of the log, in milliseconds: as long as for the end of its text to be shown. A sub-agent reads through relays, and an
  * outage of all relays must cost a turn no attempt.
  */
-export const READ_WAIT_MS_MAX = 5 * 60_000;
+const READ_WAIT_MS_MAX = 5 * 60_000;
 const RETRY_MS_BASE = 100;
 const RETRY_MS_MAX = 5_000;
 

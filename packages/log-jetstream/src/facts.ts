@@ -42,7 +42,7 @@ import { RecordLooks } from './record-looks.ts';
 import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
-import type { TaskSubjects } from './task-subjects.ts';
+import { TaskSubjects } from './task-subjects.ts';
 import type { Party } from './turn-queue.ts';
 
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
@@ -53,7 +53,6 @@ const TRACE_BYTES = 148;
 export type JetStreamFactsOptions = {
   isCompact: boolean;
   history: HistoryReader;
-  subjects: TaskSubjects;
   directGets: DirectGets;
   follow: FollowOptions;
 };
@@ -66,7 +65,7 @@ export class JetStreamFacts implements FactLog {
   readonly #publisher: Publisher;
   readonly #isCompact: boolean;
   readonly #directGets: DirectGets;
-  readonly #subjects: TaskSubjects;
+  readonly subjects: TaskSubjects;
   readonly #history: HistoryReader;
   readonly #looks: RecordLooks;
   readonly #follow: FollowOptions;
@@ -80,7 +79,7 @@ export class JetStreamFacts implements FactLog {
     this.#publisher = publisher;
     this.#isCompact = options.isCompact;
     this.#directGets = options.directGets;
-    this.#subjects = options.subjects;
+    this.subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#history = options.history;
     this.#looks = new RecordLooks({
       newest: taskIds => this.#idsOfNewest(taskIds),
@@ -92,7 +91,7 @@ export class JetStreamFacts implements FactLog {
   async append(record: FactRecord, options: AppendOptions): Promise<{ seq: number; bytes: number }> {
     const { taskId } = record.aggregate;
     this.#connection.requireKnownLayout(taskId);
-    const subject = this.#subjects.ofFacts(taskId);
+    const subject = this.subjects.ofFacts(taskId);
     const payload = encodeFacts(record, this.#isCompact);
     const headers = RECORD_OVERHEAD_BYTES + options.id.length + (options.trace?.traceparent === undefined ? 0 : TRACE_BYTES);
     const bytes = payload.length + subject.length + headers;
@@ -111,7 +110,7 @@ export class JetStreamFacts implements FactLog {
 
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
-    const newest = await this.#newest(this.streamOf(taskId), this.#subjects.ofFacts(taskId));
+    const newest = await this.#newest(this.streamOf(taskId), this.subjects.ofFacts(taskId));
     if (!newest) return undefined;
     const record = decodeFacts(newest.data, taskId);
     if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
@@ -155,7 +154,7 @@ export class JetStreamFacts implements FactLog {
         const newest = await this.#directGets.newest(
           stream,
           filter,
-          some.map(taskId => this.#subjects.ofFacts(taskId)),
+          some.map(taskId => this.subjects.ofFacts(taskId)),
         );
         if (newest === undefined) for (const taskId of some) onNewest(taskId, undefined);
         for (const message of newest ?? []) onNewest(message.subject.slice(message.subject.lastIndexOf('.') + 1), message);
@@ -226,7 +225,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
-    const subject = this.#subjects.ofFacts(taskId);
+    const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
     const end = yield* this.#toRecords(taskId, this.#history.readToEnd(stream, subject, from, party));
     if (end !== undefined) return end;
@@ -237,7 +236,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   #readUpTo(taskId: string, from: number, tail: number, party: Party): AsyncGenerator<StoredFacts, void> {
-    return this.#toRecords(taskId, this.#history.read(this.streamOf(taskId), this.#subjects.ofFacts(taskId), from, tail, party));
+    return this.#toRecords(taskId, this.#history.read(this.streamOf(taskId), this.subjects.ofFacts(taskId), from, tail, party));
   }
 
   async *#toRecords<R>(taskId: string, messages: AsyncGenerator<HistoryMessage, R>): AsyncGenerator<StoredFacts, R> {
@@ -267,7 +266,7 @@ export class JetStreamFacts implements FactLog {
   /** What a follower of a task needs besides its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
     const { jsm } = this.#connection;
-    const subject = this.#subjects.ofFacts(taskId);
+    const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
     return {
       read: from => this.#read(taskId, from, party),

@@ -44,7 +44,6 @@ import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
-import { TaskSubjects } from './task-subjects.ts';
 import { STREAM_CREATOR, writerOfUser } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
@@ -128,7 +127,6 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   const listsBucket = bucketOf(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
   const leasesBucket = bucketOf(BUCKETS.leases);
   const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
-  const subjects = new TaskSubjects(connection.names, () => connection.layouts);
   const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
   let service: ReadService | undefined;
   const client = agent === undefined ? undefined : new ReadClient(connection, agent);
@@ -176,12 +174,11 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   /** The parts that a sub-agent reads through relays. */
   function direct(): Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'> {
     const history = new HistoryReader(connection, { bytesMax: readBytesMax, directGets });
-    const facts = new JetStreamFacts(connection, publisher, { isCompact, history, subjects, directGets, follow });
+    const facts = new JetStreamFacts(connection, publisher, { isCompact, history, directGets, follow });
     const leases = new JetStreamKeyValue<LeaseValue>(...leasesBucket);
     const tasks = new JetStreamKeyValue<TaskIndexEntry>(...tasksBucket);
     const taskLists = new JetStreamKeyValue<TaskListValue>(...listsBucket);
-    if (user === 'relay')
-      service = new ReadService({ connection, directGets, history, facts, subjects, tasks, taskLists, leases });
+    if (user === 'relay') service = new ReadService({ connection, directGets, history, facts, tasks, taskLists, leases });
     return { inputs: new JetStreamInputs(...inputs), facts, leases, tasks, taskLists };
   }
 

@@ -11,7 +11,7 @@ const SLOTS_TEST = 'packages/log/src/fair-slots.test.ts';
 export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'a follower does not notice a missed record',
-    edits: [{ file: FOLLOW, from: 'if (live.last > this.#seen) {', to: 'if (live.last > this.#seen && this.#seen === 0) {' }],
+    edits: [{ file: FOLLOW, from: 'live.last > this.#seen && !', to: 'live.last > this.#seen && this.#seen === 0 && !' }],
     tests: [FOLLOW_TEST],
   },
   {

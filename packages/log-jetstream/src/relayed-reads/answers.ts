@@ -4,7 +4,7 @@ import { headers, type MsgHdrs } from '@nats-io/nats-core';
  * Answers of relays: stored messages as they are in the log, with SEQ, and an end. Each answer ends with a message that has ANSWERED, the number of stored
  * messages before it or in it, so that the agent notices a lost one.
  */
-export const SEQ = 'Hopline-Seq';
+const SEQ = 'Hopline-Seq';
 const STORED_AT = 'Hopline-Stored-At';
 const TASK = 'Hopline-Task';
 export const ANSWERED = 'Hopline-Answered';

@@ -6,7 +6,7 @@ import type { ReadRights } from './read-rights.ts';
 import type { FeedRequest, FollowedTask } from './requests.ts';
 
 /** Interval of the messages that show an agent that its feed is whole. */
-export const FEED_BEAT_MS = 1_000;
+export const FEED_HEARTBEAT_MS = 1_000;
 /** An agent keeps its feed at least this often. */
 export const FEED_KEEP_MS = 5_000;
 /** A feed that was not kept for this long belongs to an agent that is gone. */
@@ -82,13 +82,13 @@ export class Feeds {
     const feed = new Feed(this.#deps, agent, inbox);
     feed.keptUntilMs = performance.now() + KEPT_MS_MAX;
     this.#feeds.set(inbox, feed);
-    this.#timer ??= setInterval(() => this.#beat(), FEED_BEAT_MS).unref();
+    this.#timer ??= setInterval(() => this.#onTimer(), FEED_HEARTBEAT_MS).unref();
     return true;
   }
 
-  #beat(): void {
+  #onTimer(): void {
     for (const [inbox, feed] of this.#feeds) {
-      if (performance.now() < feed.keptUntilMs) feed.beat();
+      if (performance.now() < feed.keptUntilMs) feed.heartbeat();
       else {
         feed.close();
         this.#feeds.delete(inbox);
@@ -174,7 +174,7 @@ class Feed {
   }
 
   /** Shows that nothing was lost. */
-  beat(): void {
+  heartbeat(): void {
     const passed: NonNullable<FeedNews['passed']> = [];
     for (const [n, follow] of this.#follows) {
       if (follow.passed === undefined) continue;
@@ -219,7 +219,7 @@ class Feed {
     this.#deps.connection.sendBytes(this.#inbox, live.msg.data, headers);
   }
 
-  /** Looks whether the agent may read the task now: the log may not have had the call yet. What came meanwhile is read from the log. */
+  /** Looks whether the agent may read the task now: the log may not have had the call yet. Records that came meanwhile are read from the log. */
   async #check(n: number, follow: Follow): Promise<void> {
     follow.checking ??= this.#deps.rights
       .mayRead(this.agent, follow.task)

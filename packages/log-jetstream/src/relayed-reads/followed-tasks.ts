@@ -2,7 +2,7 @@ import { backoffMs, type LiveRecord, type StoredFacts, type Tail } from '@hoplin
 import type { Msg } from '@nats-io/nats-core';
 import { pause } from '../retry.ts';
 import { FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
-import { FEED_BEAT_MS, FEED_KEEP_MS, type FeedNews } from './feeds.ts';
+import { FEED_HEARTBEAT_MS, FEED_KEEP_MS, type FeedNews } from './feeds.ts';
 import type { ReadClient } from './read-client.ts';
 import { FOLLOWS_PER_REQUEST_MAX, type FollowedTask } from './requests.ts';
 
@@ -55,7 +55,7 @@ export class FollowedTasks {
     const n = ++this.#n;
     this.#followers.set(n, follower);
     this.#unsent.add(n);
-    this.#timer ??= setInterval(() => this.#beat(), FEED_BEAT_MS).unref();
+    this.#timer ??= setInterval(() => this.#onTimer(), FEED_HEARTBEAT_MS).unref();
     return { isFollowed: this.#sendUntilKnown(n), leave: () => this.#leave(n) };
   }
 
@@ -194,7 +194,7 @@ export class FollowedTasks {
     else for (const n of which) this.#followers.get(n)?.onMissed();
   }
 
-  #beat(): void {
+  #onTimer(): void {
     const nowMs = performance.now();
     const feed = this.#feed;
     if (this.#followers.size === 0 && nowMs - this.#idleSinceMs >= IDLE_MS_MAX) this.#stop();

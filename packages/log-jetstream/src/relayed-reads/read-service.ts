@@ -9,7 +9,6 @@ import type { JetStreamFacts } from '../facts.ts';
 import type { HistoryReader } from '../history.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
 import { retry } from '../retry.ts';
-import type { TaskSubjects } from '../task-subjects.ts';
 import { inboxOf } from '../users.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, copyOf, withAnswer } from './answers.ts';
 import { Feeds } from './feeds.ts';
@@ -29,7 +28,6 @@ export type ReadServiceDeps = {
   directGets: DirectGets;
   history: HistoryReader;
   facts: JetStreamFacts;
-  subjects: TaskSubjects;
   tasks: KeyValue<TaskIndexEntry>;
   taskLists: KeyValue<TaskListValue>;
   leases: KeyValue<LeaseValue>;
@@ -132,8 +130,8 @@ export class ReadService {
   }
 
   async #newest(answer: Answer, agent: string, { task, by }: Extract<ReadRequest, { op: 'newest' }>): Promise<void> {
-    const { facts, directGets, subjects } = this.#deps;
-    const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
+    const { facts, directGets } = this.#deps;
+    const newest = await directGets.newestFromLeader(facts.streamOf(task), facts.subjects.ofFacts(task));
     if (newest === null) return answer.end({});
     const record = this.#rights.isKnown(agent, task) ? undefined : decodeFacts(newest.data, task);
     const known = record && { seq: newest.seq, record };
@@ -142,13 +140,13 @@ export class ReadService {
   }
 
   async #newestOf(answer: Answer, agent: string, tasks: readonly string[]): Promise<void> {
-    const { directGets, facts, subjects } = this.#deps;
+    const { directGets, facts } = this.#deps;
     const found = await facts.lastOfEach(tasks);
     const permitted = await Promise.all(
       [...found.keys()].map(async task => ((await this.#rights.mayRead(agent, task)) ? task : [])),
     );
     const read = async (task: string) => {
-      const newest = await directGets.newestFromLeader(facts.streamOf(task), subjects.ofFacts(task));
+      const newest = await directGets.newestFromLeader(facts.streamOf(task), facts.subjects.ofFacts(task));
       if (newest !== null) answer.message({ seq: newest.seq, data: newest.data, header: newest.header, task });
     };
     await Promise.all(permitted.flat().map(read));
@@ -157,8 +155,8 @@ export class ReadService {
 
   async #records(answer: Answer, agent: string, { task, by, from, upTo }: Extract<ReadRequest, { op: 'read' }>): Promise<void> {
     if (!(await this.#rights.mayRead(agent, task, by && { by }))) return answer.end({ tail: 0 });
-    const { facts, directGets, history, subjects } = this.#deps;
-    const [stream, subject] = [facts.streamOf(task), subjects.ofFacts(task)];
+    const { facts, directGets, history } = this.#deps;
+    const [stream, subject] = [facts.streamOf(task), facts.subjects.ofFacts(task)];
     const tail = upTo ?? (await directGets.newestFromLeader(stream, subject))?.seq ?? 0;
     let bytes = 0;
     for await (const { msg, seq, storedAt } of history.read(stream, subject, from, tail, agent)) {
@@ -171,11 +169,11 @@ export class ReadService {
 
   /** An input that the agent itself has written. */
   async #input(answer: Answer, agent: string, { task, seq }: Extract<ReadRequest, { op: 'input' }>): Promise<void> {
-    const { connection, subjects } = this.#deps;
+    const { connection, facts } = this.#deps;
     const { jsm, names, layouts } = connection;
     const stream = names.inputsStreamOf(layouts.shardOf(task));
     const found = await retry(connection, 'an input of a task', () => jsm.streams.getMessage(stream, { seq }));
-    if (found?.subject !== subjects.ofInputs(task, `agent.${agent}`)) return answer.end({});
+    if (found?.subject !== facts.subjects.ofInputs(task, `agent.${agent}`)) return answer.end({});
     answer.only({ seq, data: found.data, header: found.header });
   }
 }

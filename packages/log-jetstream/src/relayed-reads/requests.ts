@@ -34,15 +34,15 @@ export type FollowedTask = { n: number; task: string; after: number; skipsText?:
 
 /** Tasks in one request. */
 export const FOLLOWS_PER_REQUEST_MAX = 256;
-export const TASKS_PER_REQUEST_MAX = 1_024;
+const TASKS_PER_REQUEST_MAX = 1_024;
 /** Keys in one request: with the longest ones 160 KiB. */
 export const FILTERS_PER_REQUEST_MAX = 1_024;
 /** Tasks on the way to an earlier task of a conversation. `CONTEXT_HISTORY_LIMITS` reads at most ten tasks. */
-export const PATH_TASKS_MAX = 12;
+const PATH_TASKS_MAX = 12;
 const FILTER_CHARS_MAX = 256;
 const NAME_CHARS_MAX = 1_024;
 
-/** The request in a payload; undefined if it is none. */
+/** The request in a payload; undefined for any other payload. */
 export function parseRequest(payload: string): ReadRequest | undefined {
   let value: unknown;
   try {
