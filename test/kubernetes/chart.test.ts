@@ -71,7 +71,7 @@ const MATRIX: Record<string, readonly string[]> = {
   OpenShift: ['pods.uid=null'],
   'a restore': ['backup.restore=folder', 'backup.existingClaim=backups', 'relay.replicas=0'],
   'TLS between the pods': ['tls.enabled=true', 'console.enabled=true', 'backup.enabled=true', 'backup.existingClaim=backups'],
-  'a NATS user for each agent': ['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue'],
+  'one NATS user for all agents': ['nats.userPerAgent=false', 'settings.HOPLINE_PREFIX=blue'],
 };
 
 function rejection(...values: string[]): string {
@@ -569,7 +569,7 @@ function natsLogins(values: readonly string[]): Record<string, string> {
 }
 
 test('each service connects to NATS as a user of its own', { skip }, () => {
-  assert.deepEqual(natsLogins(['nats.userPerAgent=true', 'settings.HOPLINE_PREFIX=blue']), {
+  assert.deepEqual(natsLogins(['settings.HOPLINE_PREFIX=blue']), {
     'hopline-agent-files': 'blue.agent.files hopline-nats/agent-files',
     'hopline-agent-guide': 'blue.agent.guide hopline-nats/agent-guide',
     'hopline-ingress': 'blue.ingress hopline-nats/ingress',
@@ -577,7 +577,7 @@ test('each service connects to NATS as a user of its own', { skip }, () => {
     'hopline-relay': 'blue.relay hopline-nats/relay',
     'hopline-supervisor': 'blue.supervisor hopline-nats/supervisor',
   });
-  const shared = natsLogins([]);
+  const shared = natsLogins(['nats.userPerAgent=false']);
   assert.deepEqual(
     [shared['hopline-agent-files'], shared['hopline-relay']],
     ['agent hopline-nats/agent', 'relay hopline-nats/relay'],
@@ -600,7 +600,8 @@ test('for another NATS a service uses its own Secret, or the common one', { skip
 const NATS_USERS = {
   defaults: [],
   prefix: ['settings.HOPLINE_PREFIX=blue'],
-  'a user for each agent': ['nats.userPerAgent=true'],
+  'one user for all agents': ['nats.userPerAgent=false'],
+  'no user for agents without their own': ['nats.sharedAgentUser=false', 'nats.agentUsers={weather}'],
   'stream groups': ['streamGroups=4'],
   layouts: ['streamGroups=2', 'layouts[0].shards=64', 'layouts[0].streamGroups=2'],
 };
@@ -629,7 +630,10 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
     rmSync(folder, { recursive: true });
     assert.equal(status, 0, stderr);
     const names = new LogNames(name === 'prefix' ? 'blue' : '', name === 'stream groups' || name === 'layouts' ? 4 : 1);
-    const users: LogUser[] = [...SERVICE_USERS, values[0] === 'nats.userPerAgent=true' ? 'agent.guide' : ANY_AGENT];
+    const users: LogUser[] = [...SERVICE_USERS];
+    if (name !== 'no user for agents without their own') users.push(ANY_AGENT);
+    else users.push('agent.weather');
+    if (name !== 'one user for all agents') users.push('agent.guide');
     for (const user of users) {
       const block =
         text.slice(text.indexOf(`user: "${userName(user, name === 'prefix' ? 'blue' : '')}"`)).split('user: ')[1] ?? '';

@@ -242,7 +242,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a superseded attempt acknowledges the work item': {
     themes: ['frozen path and a death'],
-    foundBy: 15,
+    seedsMax: 250,
+    foundBy: 118,
     breaks: /^everything ends/,
     edits: ITEMS_DONE_WHEN_STORED,
   },

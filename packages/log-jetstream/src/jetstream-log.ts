@@ -1,15 +1,11 @@
 import { SHARDS_MAX } from '@hopline/events';
 import {
   ATTEMPTS_MAX_DEFAULT,
-  type LeaseValue,
   type Log,
   LogDenied,
   LogMismatch,
   REQUEUES_MAX_DEFAULT,
-  type RereadReason,
   ROLE_ITEMS_MAX_DEFAULT,
-  type TaskIndexEntry,
-  type TaskListValue,
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
@@ -17,9 +13,6 @@ import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
-import { JetStreamFacts } from './facts.ts';
-import { HistoryReader } from './history.ts';
-import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
@@ -36,15 +29,12 @@ import {
 } from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
-import { ReadClient } from './relayed-reads/read-client.ts';
-import { ReadService } from './relayed-reads/read-service.ts';
-import { RelayedIndex, RelayedInputs, RelayedLeases, RelayedLists } from './relayed-reads/relayed-buckets.ts';
-import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
 import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
-import { STREAM_CREATOR, writerOfUser } from './users.ts';
+import { openTaskParts } from './task-parts.ts';
+import { STREAM_CREATOR } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
@@ -111,28 +101,18 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
 }
 
 function assemble(connection: Connection, isCompact: boolean, options: JetStreamLogOptions): Log {
-  const { user } = options;
-  const agent = user?.startsWith('agent.') ? user.slice('agent.'.length) : undefined;
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
   const directGets = new DirectGets(connection);
-  const bucketOf = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {
-    const reading = { readBytesMax, directGets, isReadDirectly };
-    return [connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid }] as const;
+  const bucket = <V>(name: string, isValid?: EntryCheck) => {
+    const reading = { readBytesMax, directGets };
+    return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid });
   };
-  const bucket = <V>(...of: Parameters<typeof bucketOf>) => new JetStreamKeyValue<V>(...bucketOf(...of));
-  const tasksBucket = bucketOf(BUCKETS.tasks, ENTRY_CHECKS.tasks);
-  const listsBucket = bucketOf(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
-  const leasesBucket = bucketOf(BUCKETS.leases);
-  const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
-  const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
-  let service: ReadService | undefined;
-  const client = agent === undefined ? undefined : new ReadClient(connection, agent);
-  const parts = client === undefined ? direct() : relayed(client);
+  const tasks = openTaskParts({ connection, publisher, directGets, isCompact, readBytesMax, options });
   return {
-    ...parts,
+    ...tasks.parts,
     get layouts() {
       return connection.layouts;
     },
@@ -162,33 +142,12 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: async () => {
       await checkStreams(connection, CHECK_TIMEOUT_MS);
-      await client?.check();
+      await tasks.check();
     },
     checkAppends: async () => publisher.health.check(),
     close: async () => {
-      service?.close();
+      tasks.close();
       await connection.close();
     },
   };
-
-  /** The parts that a sub-agent reads through relays. */
-  function direct(): Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'> {
-    const history = new HistoryReader(connection, { bytesMax: readBytesMax, directGets });
-    const facts = new JetStreamFacts(connection, publisher, { isCompact, history, directGets, follow });
-    const leases = new JetStreamKeyValue<LeaseValue>(...leasesBucket);
-    const tasks = new JetStreamKeyValue<TaskIndexEntry>(...tasksBucket);
-    const taskLists = new JetStreamKeyValue<TaskListValue>(...listsBucket);
-    if (user === 'relay') service = new ReadService({ connection, directGets, history, facts, tasks, taskLists, leases });
-    return { inputs: new JetStreamInputs(...inputs), facts, leases, tasks, taskLists };
-  }
-
-  function relayed(client: ReadClient): ReturnType<typeof direct> {
-    return {
-      inputs: new RelayedInputs(client, ...inputs),
-      facts: new RelayedFacts(client, follow),
-      leases: new RelayedLeases(client, ...leasesBucket),
-      tasks: new RelayedIndex(client, ...tasksBucket),
-      taskLists: new RelayedLists(client, ...listsBucket),
-    };
-  }
 }

@@ -79,6 +79,8 @@ export type JetStreamLogOptions = {
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
+  /** Tasks that this relay follows for one agent, of all its processes. Default AGENT_TASKS_MAX. */
+  agentTasksMax?: number;
   /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
   placesLeaders?: PlacementOptions;
   follow?: Omit<FollowOptions, 'onReread'>;
@@ -162,6 +164,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 
+/** About 30 MB in a relay. */
+export const AGENT_TASKS_MAX = 20_000;
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
 /** The share of one stream group: the largest record (1 MiB by default) must fit several times. */
 export const GROUP_BYTES_MIN = 16 * MIB;

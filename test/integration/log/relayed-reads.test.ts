@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FactRecord, FORK_KEY, type Owner, readSubject, type TaskCreated } from '@hopline/events';
+import { type FactRecord, FORK_KEY, type Owner, readerSubject, readSubject, type TaskCreated } from '@hopline/events';
 import { addEnded, type Log, listKeyOf, listPrefixOf, ownerFilters, type StoredFacts } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
 import {
@@ -306,6 +306,66 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     // Requests are answered in the order of their arrival as far as they need no read of the log.
     assert.equal((await guide.facts.last(taskId))?.seq, before);
     assert.equal((await relay.facts.last(taskId))?.seq, before, 'nothing was stored on the subject of the task');
+  });
+
+  test('a feed has the records of readable tasks only, whatever a request names', async () => {
+    const [own, others] = [newTask(), newTask()];
+    await store(own, CALLED);
+    await store(others, { calls: { c1: { agent: 'files' } } });
+    const inbox = '_INBOX.hopline.agent.guide.feed';
+    const received: { task: string; payload: string }[] = [];
+    const subscription = hostile.subscribe(inbox, {
+      callback: (_error, msg) => void received.push({ task: msg.headers?.get('Hopline-Feed-Task') ?? '', payload: msg.string() }),
+    });
+    const ask = async (subject: string, request: { op: string } & Record<string, unknown>) =>
+      (await hostile.request(subject, JSON.stringify(request), { timeout: request.op === 'keep' ? 500 : 10_000 })).json<{
+        reader: string;
+        error?: string;
+      }>();
+    const { reader } = await ask(readSubject('guide'), { op: 'open', feed: inbox });
+    const task = (n: number, name: string) => ({ n, task: name, after: 0, watch: true });
+    // The same task twice, and the same number for two tasks, must not leave a subscription behind either.
+    const tasks = [task(1, own), task(2, others), task(2, own), task(3, others)];
+    assert.equal((await ask(readerSubject('guide', reader), { op: 'follow', feed: inbox, tasks })).error, undefined);
+    await store(others, { calls: { c1: { agent: 'files' } } });
+    await store(own, CALLED);
+    await until(() => received.some(one => one.task === '1'));
+    subscription.unsubscribe();
+    assert.deepEqual([...new Set(received.map(one => one.task).filter(Boolean))], ['1']);
+    assert.ok(!received.some(({ payload }) => payload.includes(others)));
+    await assert.rejects(ask(readerSubject('guide', reader), { op: 'keep', feed: '_INBOX.hopline.agent.files.feed' }), {
+      name: 'TimeoutError',
+    });
+  });
+
+  test('a relay follows a bounded number of tasks for one agent, and takes others once some have ended', async () => {
+    const alone = await startNats({ config: authorization(PASSWORDS) });
+    const agentTasksMax = 4;
+    const bounded = await open('relay', { servers: alone.url, agentTasksMax });
+    const connection = await connect({ servers: alone.url, ...login(GUIDE), inboxPrefix: `_INBOX.hopline.${GUIDE}` });
+    const ask = async (subject: string, request: object) =>
+      (await connection.request(subject, JSON.stringify(request), { timeout: 10_000 })).json<{
+        reader: string;
+        error?: string;
+      }>();
+    const feed = (n: number) => `_INBOX.hopline.${GUIDE}.feed-${n}`;
+    const tasks = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => ({ n: from + i, task: `t${from + i}`, after: 0 }));
+    const { reader } = await ask(readSubject('guide'), { op: 'open', feed: feed(1) });
+    await ask(readSubject('guide'), { op: 'open', feed: feed(2) });
+    const follow = async (of: number, from: number, count: number) =>
+      (await ask(readerSubject('guide', reader), { op: 'follow', feed: feed(of), tasks: tasks(from, count) })).error;
+    const refused = 'the agent follows too many tasks';
+    assert.deepEqual(
+      [await follow(1, 1, 3), await follow(2, 1, 2), await follow(2, 1, 1), await follow(1, 4, 1)],
+      [undefined, refused, undefined, refused],
+    );
+    assert.equal(await follow(1, 1, 3), undefined, 'the same tasks again');
+    await ask(readerSubject('guide', reader), { op: 'leave', feed: feed(1), n: 1 });
+    assert.equal(await follow(1, 4, 1), undefined);
+    await connection.close();
+    await bounded.close();
+    await alone.stop();
   });
 
   test('an agent waits for a relay: its log is not ready without one, and a read ends when one is back', async () => {

@@ -11,6 +11,10 @@ const REQUEUES_TEST = 'packages/log-jetstream/src/requeues.test.ts';
 const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
 const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
 const INPUTS_TEST = 'test/integration/log/inputs.test.ts';
+const RELAYED_READS = 'test/integration/log/relayed-reads.test.ts';
+const READ_RIGHTS = 'packages/log-jetstream/src/relayed-reads/read-rights.ts';
+const READ_SERVICE = 'packages/log-jetstream/src/relayed-reads/read-service.ts';
+const FEEDS = 'packages/log-jetstream/src/relayed-reads/feeds.ts';
 const BUSY_WORKERS = 'test/integration/log/busy-workers.test.ts';
 
 export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
@@ -283,5 +287,38 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       { file: 'packages/log-jetstream/src/leader-placement.ts', from: 'most - 2) return move;', to: 'most - 1) return move;' },
     ],
     tests: ['packages/log-jetstream/src/leader-placement.test.ts'],
+  },
+  {
+    name: 'a relay reads tasks of other owners for an agent of the same conversation',
+    edits: [
+      {
+        file: READ_RIGHTS,
+        from: 'if (!isSameOwner(aggregate.owner, target.owner) || aggregate.role !== target.role) return false;',
+        to: 'if (aggregate.role !== target.role) return false;',
+      },
+    ],
+    tests: [RELAYED_READS],
+  },
+  {
+    name: 'a relay answers an agent at any subject',
+    edits: [{ file: READ_SERVICE, from: 'if (!isOwnInbox(msg.reply)) {', to: 'if (msg.reply === undefined) {' }],
+    tests: [RELAYED_READS],
+  },
+  {
+    name: 'a feed has the records of a task that the agent may not read',
+    edits: [{ file: FEEDS, from: 'if (!follow.isPermitted && !this.#becomesPermitted(follow, live)) return;', to: '' }],
+    tests: [RELAYED_READS],
+  },
+  {
+    name: 'an agent reads again after each text that its feed left out',
+    edits: [{ file: FEEDS, from: 'if (passed !== undefined && last === passed.seq) headers', to: 'if (shown < 0) headers' }],
+    tests: [RELAYED_READS],
+  },
+  {
+    name: 'a follower is not told of a feed that was lost',
+    edits: [
+      { file: 'packages/log-jetstream/src/relayed-reads/followed-tasks.ts', from: '() => this.#missed(true),', to: '() => {},' },
+    ],
+    tests: [RELAYED_READS],
   },
 ];

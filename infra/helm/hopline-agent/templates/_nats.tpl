@@ -15,10 +15,12 @@
   valueFrom: { secretKeyRef: { name: {{ $values.nats.credentialsSecret | quote }}, key: {{ $key }}, optional: true } }
 {{- end }}
 {{- else if hasPrefix (printf "//%s-nats:" $values.hopline) (regexReplaceAll "^[a-z]+:" $values.nats.url "") -}}
+{{- $key := ternary .component "agent" $values.nats.ownUser }}
+{{- $user := ternary (printf "agent.%s" (trimPrefix "agent-" .component)) "agent" $values.nats.ownUser }}
 - name: NATS_USER
-  value: {{ ternary "agent" (printf "%s.agent" $values.prefix) (empty $values.prefix) | quote }}
+  value: {{ ternary $user (printf "%s.%s" $values.prefix $user) (empty $values.prefix) | quote }}
 - name: NATS_PASSWORD
-  valueFrom: { secretKeyRef: { name: {{ default (printf "%s-nats" $values.hopline) $values.nats.existingSecret | quote }}, key: agent } }
+  valueFrom: { secretKeyRef: { name: {{ default (printf "%s-nats" $values.hopline) $values.nats.existingSecret | quote }}, key: {{ $key }} } }
 {{- end }}
 {{- if include "hopline.natsTlsSecret" .root }}
 - name: NATS_TLS_CA_FILE

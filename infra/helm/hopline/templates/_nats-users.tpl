@@ -13,10 +13,13 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $all := fromJson $text -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
-{{- range .Values.agents -}}
-{{- $_ := set $users (printf "agent-%s" .name) ($all.agent | toRawJson | replace "hopline-agent-name" .name | fromJson) -}}
+{{- $names := .Values.nats.agentUsers -}}
+{{- range .Values.agents -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range uniq $names -}}
+{{- $_ := set $users (printf "agent-%s" .) ($all.agent | toRawJson | replace "hopline-agent-name" . | fromJson) -}}
 {{- end -}}
-{{- else -}}
+{{- end -}}
+{{- if or .Values.nats.sharedAgentUser (not .Values.nats.userPerAgent) -}}
 {{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- $groups := int .Values.streamGroups -}}

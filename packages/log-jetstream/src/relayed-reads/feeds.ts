@@ -13,8 +13,6 @@ export const FEED_KEEP_MS = 5_000;
 const KEPT_MS_MAX = 15_000;
 /** Feeds of one agent in one relay: one for each of its processes, and those of processes that are gone. */
 const FEEDS_PER_AGENT_MAX = 256;
-/** Tasks in one feed. */
-const TASKS_PER_FEED_MAX = 20_000;
 
 /**
  * A message of a feed that is not a record.
@@ -32,7 +30,14 @@ export type FeedNews = {
   over?: true;
 };
 
-export type FeedsDeps = { connection: Connection; facts: JetStreamFacts; rights: ReadRights; reader: string };
+/** `agentTasksMax`: tasks in the feeds of one agent. */
+export type FeedsDeps = {
+  connection: Connection;
+  facts: JetStreamFacts;
+  rights: ReadRights;
+  reader: string;
+  agentTasksMax: number;
+};
 
 /** The feeds of agents in one relay. A feed has the live records of tasks that an agent follows. */
 export class Feeds {
@@ -60,7 +65,9 @@ export class Feeds {
     feed.keptUntilMs = performance.now() + KEPT_MS_MAX;
     if (request.op === 'leave') feed.leave(request.n);
     if (request.op !== 'follow') return {};
-    if (!(await feed.follow(request.tasks))) return { error: 'the feed has too many tasks' };
+    if (this.#tasksOf(agent) + feed.added(request.tasks) > this.#deps.agentTasksMax)
+      return { error: 'the agent follows too many tasks' };
+    await feed.follow(request.tasks);
     return { reader };
   }
 
@@ -84,6 +91,12 @@ export class Feeds {
     this.#feeds.set(inbox, feed);
     this.#timer ??= setInterval(() => this.#onTimer(), FEED_HEARTBEAT_MS).unref();
     return true;
+  }
+
+  #tasksOf(agent: string): number {
+    let count = 0;
+    for (const feed of this.#feeds.values()) if (feed.agent === agent) count += feed.size;
+    return count;
   }
 
   #onTimer(): void {
@@ -110,7 +123,6 @@ type Follow = {
   passed: { last: number; seq: number } | undefined;
   /** The agent may read the task. Before, its records are not sent. */
   isPermitted: boolean;
-  checking?: Promise<void> | undefined;
   end: () => void;
   stopTail?: (() => void) | undefined;
 };
@@ -122,7 +134,6 @@ class Feed {
   readonly #inbox: string;
   readonly #follows = new Map<number, Follow>();
   #sent = 0;
-  #isClosed = false;
 
   constructor(deps: FeedsDeps, agent: string, inbox: string) {
     this.#deps = deps;
@@ -130,21 +141,25 @@ class Feed {
     this.#inbox = inbox;
   }
 
-  /** Resolves when the server has the subscriptions. False if there are too many tasks. */
-  async follow(tasks: readonly FollowedTask[]): Promise<boolean> {
-    const added = tasks.filter(({ n }) => !this.#follows.has(n));
-    if (this.#follows.size + added.length > TASKS_PER_FEED_MAX) return false;
-    await Promise.all(added.map(task => this.#follow(task)));
+  get size(): number {
+    return this.#follows.size;
+  }
+
+  /** How many of the tasks are not in the feed yet. */
+  added(tasks: readonly FollowedTask[]): number {
+    return tasks.filter(({ n }) => !this.#follows.has(n)).length;
+  }
+
+  /** Resolves when the server has the subscriptions. */
+  async follow(tasks: readonly FollowedTask[]): Promise<void> {
+    await Promise.all(tasks.map(task => this.#follow(task)));
     for (const { n, watch } of tasks) if (watch) this.#watch(n);
     await this.#deps.connection.nc.flush();
-    return true;
   }
 
   async #follow({ n, task, after, skipsText }: FollowedTask): Promise<void> {
+    if (this.#follows.has(n)) return;
     const { facts, rights } = this.#deps;
-    // Looked up first: records that arrive before the answer need not be sent, because the agent then looks up what it has missed.
-    const isPermitted = rights.isKnown(this.agent, task) || (await rights.mayRead(this.agent, task));
-    if (this.#isClosed) return;
     const source = facts.sourceOf(task);
     const follow: Follow = {
       task,
@@ -152,10 +167,13 @@ class Feed {
       skipsText: skipsText === true,
       shown: after,
       passed: undefined,
-      isPermitted,
+      isPermitted: false,
       end: () => {},
     };
     this.#follows.set(n, follow);
+    // Looked up first: records that arrive before the answer need not be sent, because the agent then looks up what it has missed.
+    follow.isPermitted = rights.isKnown(this.agent, task) || (await rights.mayRead(this.agent, task));
+    if (this.#follows.get(n) !== follow) return;
     follow.end = facts.onLive(
       task,
       live => this.#onLive(n, follow, live),
@@ -187,7 +205,6 @@ class Feed {
   }
 
   close(): void {
-    this.#isClosed = true;
     for (const n of [...this.#follows.keys()]) this.#end(n);
   }
 
@@ -200,10 +217,7 @@ class Feed {
   }
 
   #onLive(n: number, follow: Follow, live: JetStreamLive): void {
-    if (!follow.isPermitted) {
-      void this.#check(n, follow);
-      return;
-    }
+    if (!follow.isPermitted && !this.#becomesPermitted(follow, live)) return;
     const { seq, last } = live;
     const { shown, passed } = follow;
     if (follow.skipsText && live.continuesText && last > 0 && last === (passed?.seq ?? shown) && seq > last) {
@@ -219,18 +233,12 @@ class Feed {
     this.#deps.connection.sendBytes(this.#inbox, live.msg.data, headers);
   }
 
-  /** Looks whether the agent may read the task now: the log may not have had the call yet. Records that came meanwhile are read from the log. */
-  async #check(n: number, follow: Follow): Promise<void> {
-    follow.checking ??= this.#deps.rights
-      .mayRead(this.agent, follow.task)
-      .catch(() => false)
-      .then(mayRead => {
-        follow.checking = undefined;
-        if (!mayRead || this.#isClosed || this.#follows.get(n) !== follow) return;
-        follow.isPermitted = true;
-        this.send({ missed: [n] });
-      });
-    await follow.checking;
+  /** The log may have had no record of the task, or none that names the agent. The record itself decides, because a read for each would cost too much. */
+  #becomesPermitted(follow: Follow, live: JetStreamLive): boolean {
+    const { rights } = this.#deps;
+    const aggregate = live.decode()?.record.aggregate;
+    follow.isPermitted = aggregate !== undefined && rights.permits(this.agent, aggregate);
+    return follow.isPermitted;
   }
 
   #watch(n: number): void {
@@ -238,8 +246,8 @@ class Feed {
     if (follow === undefined || follow.stopTail !== undefined) return;
     follow.stopTail = follow.source.pushTail?.(
       ({ seq, startSeq, id }) => {
-        if (!follow.isPermitted) void this.#check(n, follow);
-        else this.send({ tails: [[n, seq, startSeq, ...(id === undefined ? ([] as const) : ([id] as const))]] });
+        if (follow.isPermitted || this.#deps.rights.isKnown(this.agent, follow.task))
+          this.send({ tails: [[n, seq, startSeq, ...(id === undefined ? ([] as const) : ([id] as const))]] });
       },
       () => this.send({ unwatched: [n] }),
     );

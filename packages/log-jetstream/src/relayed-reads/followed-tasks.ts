@@ -26,6 +26,16 @@ export type Follower = {
   watch?: { onTail: (tail: Tail) => void; onLost: () => void } | undefined;
 };
 
+/**
+ * A task that is followed. `isFollowed` resolves when the relay sends its records, and rejects when the log is closed. `watch`: reports its newest record from
+ * now on, until the returned function is called.
+ */
+export type Followed = {
+  isFollowed: Promise<void>;
+  leave: () => void;
+  watch: (onTails: NonNullable<Follower['watch']>) => () => void;
+};
+
 /** One feed at one relay. `reader`: known once the relay has answered. */
 type Feed = { inbox: string; reader: string | undefined; received: number; receivedAtMs: number; end: () => void };
 
@@ -50,20 +60,22 @@ export class FollowedTasks {
     client.connection.closed.addEventListener('abort', () => this.#stop(), { once: true });
   }
 
-  /** Begins to follow. The promise resolves when the relay sends the task's records, and rejects when the log is closed. */
-  add(follower: Follower): { isFollowed: Promise<void>; leave: () => void } {
+  add(follower: Follower): Followed {
     const n = ++this.#n;
     this.#followers.set(n, follower);
     this.#unsent.add(n);
     this.#timer ??= setInterval(() => this.#onTimer(), FEED_HEARTBEAT_MS).unref();
-    return { isFollowed: this.#sendUntilKnown(n), leave: () => this.#leave(n) };
+    return {
+      isFollowed: this.#sendUntilKnown(n),
+      leave: () => this.#leave(n),
+      watch: onTails => this.#watch(n, follower, onTails),
+    };
   }
 
-  /** Reports the newest record of a task from now on. */
-  watch(follower: Follower, watch: NonNullable<Follower['watch']>): () => void {
+  #watch(n: number, follower: Follower, watch: NonNullable<Follower['watch']>): () => void {
     follower.watch = watch;
-    for (const [n, known] of this.#followers) if (known === follower) this.#unsent.add(n);
-    void this.#send();
+    if (this.#followers.has(n)) this.#unsent.add(n);
+    this.#send().catch(() => {});
     return () => {
       if (follower.watch === watch) follower.watch = undefined;
     };

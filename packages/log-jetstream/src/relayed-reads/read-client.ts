@@ -3,11 +3,14 @@ import { LogUnavailable } from '@hopline/log';
 import { type Msg, nuid } from '@nats-io/nats-core';
 import type { Connection } from '../connection.ts';
 import { retry } from '../retry.ts';
+import { PartySlots } from '../turn-queue.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, answeredMessageOf } from './answers.ts';
 import type { ReadRequest } from './requests.ts';
 
 /** Time without a part of the answer after which a request is sent again. */
 const SILENCE_MS_MAX = 2_000;
+/** Requests to any relay that are in progress at once; others wait for their turn. */
+const AT_ONCE_MAX = 32;
 const NO_RESPONDERS = 503;
 
 export type Answered = { messages: AnsweredMessage[]; end: AnswerEnd };
@@ -26,6 +29,7 @@ export class ReadClient {
   readonly #agent: string;
   readonly #inbox: string;
   readonly #open = new Map<string, OpenRequest>();
+  readonly #slots = new PartySlots(AT_ONCE_MAX, 1);
   #isSubscribed = false;
 
   constructor(connection: Connection, agent: string) {
@@ -39,12 +43,12 @@ export class ReadClient {
     });
   }
 
-  /** Asks until a relay answers. Rejects with LogUnavailable after 20 s. `reader`: the relay that shall answer; absent: any. */
-  ask(what: string, request: ReadRequest, reader?: string): Promise<Answered> {
-    return retry(this.connection, what, () => this.#ask(request, reader));
+  /** Asks until a relay answers. Rejects with LogUnavailable after 20 s. */
+  ask(what: string, request: ReadRequest): Promise<Answered> {
+    return this.#slots.run(undefined, () => retry(this.connection, what, () => this.#ask(request, undefined)));
   }
 
-  /** Asks once. Rejects with an error that `retry` repeats. */
+  /** Asks once. Rejects with an error that `retry` repeats. `reader`: the relay that shall answer; absent: any. */
   askOnce(request: ReadRequest, reader?: string): Promise<Answered> {
     return this.#ask(request, reader);
   }

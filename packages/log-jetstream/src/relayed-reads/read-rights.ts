@@ -24,6 +24,13 @@ export class ReadRights {
     return this.#readable.has(keyOf(agent, taskId));
   }
 
+  /** Whether a record shows that the agent may read its task, or another one has shown it. */
+  permits(agent: string, aggregate: TaskAggregate): boolean {
+    const isPermitted = this.isKnown(agent, aggregate.taskId) || isOf(agent, aggregate);
+    if (isPermitted) this.#readable.set(keyOf(agent, aggregate.taskId), true);
+    return isPermitted;
+  }
+
   /**
    * False for a task that has no records. Rejects with LogUnavailable. `by`: as in ReadRequest. `newest`: the task's newest record, if it was just
    * read.
@@ -43,8 +50,9 @@ export class ReadRights {
 
   /** Whether the agent serves the task, or was called in it. */
   async #isOwn(agent: string, newest: StoredFacts): Promise<boolean> {
-    const { taskId, role, calls, turn } = newest.record.aggregate;
-    if (role === `agent.${agent}` || Object.values(calls).some(call => call.agent === agent)) return true;
+    const { aggregate } = newest.record;
+    const { taskId, turn } = aggregate;
+    if (isOf(agent, aggregate)) return true;
     // The aggregate has the calls of the current turn only.
     if (turn === 1 || this.#refused.get(keyOf(agent, taskId)) === newest.seq) return false;
     for await (const { record } of readTask(this.#facts, newest))
@@ -81,6 +89,11 @@ export class ReadRights {
     }
     return undefined;
   }
+}
+
+/** Whether the agent serves the task, or is called in its current turn. */
+function isOf(agent: string, { role, calls }: TaskAggregate): boolean {
+  return role === `agent.${agent}` || Object.values(calls).some(call => call.agent === agent);
 }
 
 const keyOf = (agent: string, taskId: string): string => `${agent} ${taskId}`;

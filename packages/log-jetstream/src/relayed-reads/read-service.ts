@@ -17,9 +17,9 @@ import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts'
 
 /** Records and bytes of one answer. The agent asks for the rest, so that it decides how fast it reads. */
 const RECORDS_PER_ANSWER_MAX = 512;
-const BYTES_PER_ANSWER_MAX = 4 * 1024 * 1024;
-/** Requests of one agent that a relay handles at once. It drops others, which the agent sends again; so a flood costs a relay no reads. */
-const REQUESTS_AT_ONCE_MAX = 64;
+const BYTES_PER_ANSWER_MAX = 1024 * 1024;
+/** Requests of one agent that a relay handles at once: those of eight processes. It drops others, which the agent sends again; so a flood costs no reads. */
+const REQUESTS_AT_ONCE_MAX = 256;
 /** Relays that share the requests of agents. */
 const READERS = 'readers';
 
@@ -31,6 +31,7 @@ export type ReadServiceDeps = {
   tasks: KeyValue<TaskIndexEntry>;
   taskLists: KeyValue<TaskListValue>;
   leases: KeyValue<LeaseValue>;
+  agentTasksMax: number;
 };
 
 /** Reads the log for sub-agents. Any relay may answer a request; a feed belongs to the relay that opened it. */
@@ -46,7 +47,7 @@ export class ReadService {
     this.#deps = deps;
     const { connection, facts } = deps;
     this.#rights = new ReadRights(facts);
-    this.#feeds = new Feeds({ connection, facts, rights: this.#rights, reader: randomUUID() });
+    this.#feeds = new Feeds({ connection, facts, rights: this.#rights, reader: randomUUID(), agentTasksMax: deps.agentTasksMax });
     this.#prefix = `${connection.names.subject(READ_PREFIX)}.`;
     const onMsg = (msg: Msg) => this.#onMsg(msg);
     new LastingSubscription(connection, connection.names.subject(readSubject('*')), { onMsg, queue: READERS });
@@ -143,7 +144,7 @@ export class ReadService {
     const { directGets, facts } = this.#deps;
     const found = await facts.lastOfEach(tasks);
     const permitted = await Promise.all(
-      [...found.keys()].map(async task => ((await this.#rights.mayRead(agent, task)) ? task : [])),
+      [...found].map(async ([task, newest]) => ((await this.#rights.mayRead(agent, task, { newest })) ? task : [])),
     );
     const read = async (task: string) => {
       const newest = await directGets.newestFromLeader(facts.streamOf(task), facts.subjects.ofFacts(task));

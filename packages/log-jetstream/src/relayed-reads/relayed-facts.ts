@@ -20,7 +20,7 @@ import { decodeFacts, idOf, isLaterFacts } from '../codec.ts';
 import { JetStreamLive, originOf } from '../facts.ts';
 import { readExtents } from '../retention.ts';
 import type { AnsweredMessage } from './answers.ts';
-import { FollowedTasks, type Follower } from './followed-tasks.ts';
+import { type Followed, FollowedTasks } from './followed-tasks.ts';
 import type { ReadClient } from './read-client.ts';
 
 /** Earlier tasks of conversations whose paths are remembered between the read of their newest record and that of the others. */
@@ -132,24 +132,24 @@ export class RelayedFacts implements FactLog {
 
   #source(task: string, after: FollowStart): FollowSource {
     const { connection } = this.#client;
-    let follower: Follower | undefined;
+    let followed: Followed | undefined;
     const onUndecodable = () => connection.onEvent({ type: 'undecodable', where: 'facts' });
     return {
       read: from => this.#read(task, from),
       tail: async () => tailOf(await this.#newest(task), task),
       isLost: (seq, id) => this.#isLost(task, seq, id),
-      pushTail: (onTail, onLost) => (follower === undefined ? () => {} : this.#followed.watch(follower, { onTail, onLost })),
+      pushTail: (onTail, onLost) => followed?.watch({ onTail, onLost }) ?? (() => {}),
       subscribe: async (onLive, onReconnect) => {
         const isNewest = typeof after === 'object';
-        follower = {
+        followed = this.#followed.add({
           task,
           after: isNewest ? after.newest : 0,
           skipsText: isNewest && after.skipsText === true,
           onLive,
           onMissed: onReconnect,
           toLive: (msg, textAfter) => JetStreamLive.of(msg, task, { textAfter, onUndecodable }),
-        };
-        const { isFollowed, leave } = this.#followed.add(follower);
+        });
+        const { isFollowed, leave } = followed;
         const removeListener = connection.onReconnect(onReconnect);
         const unsubscribe = () => {
           removeListener();

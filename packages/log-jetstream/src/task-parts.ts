@@ -1,0 +1,68 @@
+import type { LeaseValue, Log, RereadReason, TaskIndexEntry, TaskListValue } from '@hopline/log';
+import type { Connection } from './connection.ts';
+import type { DirectGets } from './direct-gets.ts';
+import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
+import { JetStreamFacts } from './facts.ts';
+import { HistoryReader } from './history.ts';
+import { JetStreamInputs } from './inputs.ts';
+import { JetStreamKeyValue } from './key-value.ts';
+import { BUCKETS } from './names.ts';
+import { AGENT_TASKS_MAX, type JetStreamLogOptions } from './options.ts';
+import type { Publisher } from './publisher.ts';
+import { ReadClient } from './relayed-reads/read-client.ts';
+import { ReadService } from './relayed-reads/read-service.ts';
+import { RelayedIndex, RelayedInputs, RelayedLeases, RelayedLists } from './relayed-reads/relayed-buckets.ts';
+import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
+import { writerOfUser } from './users.ts';
+
+/** The parts of the log that hold tasks. `check`: whether they can be read. */
+export type TaskParts = {
+  parts: Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'>;
+  check: () => Promise<void>;
+  close: () => void;
+};
+
+export type TaskPartsDeps = {
+  connection: Connection;
+  publisher: Publisher;
+  directGets: DirectGets;
+  isCompact: boolean;
+  readBytesMax: number;
+  options: JetStreamLogOptions;
+};
+
+/** A sub-agent reads tasks through relays, every other service by itself. A relay also reads for sub-agents. */
+export function openTaskParts({ connection, publisher, directGets, isCompact, readBytesMax, options }: TaskPartsDeps): TaskParts {
+  const { user } = options;
+  const bucket = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {
+    const reading = { readBytesMax, directGets, isReadDirectly };
+    return [connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid }] as const;
+  };
+  const tasks = bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks);
+  const taskLists = bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
+  const leases = bucket(BUCKETS.leases);
+  const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
+  const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
+  if (user?.startsWith('agent.')) {
+    const client = new ReadClient(connection, user.slice('agent.'.length));
+    const parts = {
+      inputs: new RelayedInputs(client, ...inputs),
+      facts: new RelayedFacts(client, follow),
+      leases: new RelayedLeases(client, ...leases),
+      tasks: new RelayedIndex(client, ...tasks),
+      taskLists: new RelayedLists(client, ...taskLists),
+    };
+    return { parts, check: () => client.check(), close: () => {} };
+  }
+  const history = new HistoryReader(connection, { bytesMax: readBytesMax, directGets });
+  const parts = {
+    inputs: new JetStreamInputs(...inputs),
+    facts: new JetStreamFacts(connection, publisher, { isCompact, history, directGets, follow }),
+    leases: new JetStreamKeyValue<LeaseValue>(...leases),
+    tasks: new JetStreamKeyValue<TaskIndexEntry>(...tasks),
+    taskLists: new JetStreamKeyValue<TaskListValue>(...taskLists),
+  };
+  const { agentTasksMax = AGENT_TASKS_MAX } = options;
+  const service = user === 'relay' ? new ReadService({ connection, directGets, history, ...parts, agentTasksMax }) : undefined;
+  return { parts, check: async () => {}, close: () => service?.close() };
+}
