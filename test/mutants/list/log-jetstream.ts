@@ -315,7 +315,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     tests: [RELAYED_READS],
   },
   {
-    name: 'a follower is not told of a feed that was lost',
+    name: 'a follower does not look up what it missed after a feed was lost',
     edits: [
       { file: 'packages/log-jetstream/src/relayed-reads/followed-tasks.ts', from: '() => this.#missed(true),', to: '() => {},' },
     ],
