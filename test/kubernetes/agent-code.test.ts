@@ -98,17 +98,18 @@ after(async () => {
 
 const ask = (text: string) => release.cli('ask', '--url', url, '--agent', 'hostile', text);
 
-/** Restarts of a container in the pods of the agent, with the names of the pods. */
+/** Restarts of a container in the pods of the agent that stay, with the names of the pods. */
 async function restarts(container: 'code' | 'sub-agent'): Promise<Record<string, number>> {
   const selector = 'app.kubernetes.io/component=agent-hostile';
   const { items } = JSON.parse(await release.kubectl('get', 'pods', '--selector', selector, '--output', 'json'));
   type Status = { name: string; restartCount: number };
   type Pod = {
-    metadata: { name: string };
+    metadata: { name: string; deletionTimestamp?: string };
     status: { containerStatuses: Status[]; initContainerStatuses: Status[] };
   };
+  const staying = (items as Pod[]).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   return Object.fromEntries(
-    (items as Pod[]).map(({ metadata, status }) => {
+    staying.map(({ metadata, status }) => {
       const all = [...status.containerStatuses, ...status.initContainerStatuses];
       return [metadata.name, all.find(({ name }) => name === container)!.restartCount];
     }),
