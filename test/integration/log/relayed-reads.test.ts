@@ -282,6 +282,10 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     const taskId = newTask();
     await store(taskId, CALLED);
     const request = (payload: string, reply: string) => hostile.publish(readSubject('guide'), payload, { reply });
+    const other = await connect({ servers: server.url, ...login('agent.files'), inboxPrefix: '_INBOX.hopline.agent.files' });
+    let answers = 0;
+    other.subscribe('_INBOX.hopline.agent.files.x', { callback: () => void (answers += 1) });
+    await other.flush();
     const before = (await relay.facts.last(taskId))!.seq;
     const asked = JSON.stringify({ op: 'newest', task: taskId });
     for (const reply of [
@@ -306,6 +310,9 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     // Requests are answered in the order of their arrival as far as they need no read of the log.
     assert.equal((await guide.facts.last(taskId))?.seq, before);
     assert.equal((await relay.facts.last(taskId))?.seq, before, 'nothing was stored on the subject of the task');
+    await other.flush();
+    assert.equal(answers, 0, 'another agent received an answer');
+    await other.close();
   });
 
   test('a feed has the records of readable tasks only, whatever a request names', async () => {
