@@ -283,8 +283,8 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await store(taskId, CALLED);
     const request = (payload: string, reply: string) => hostile.publish(readSubject('guide'), payload, { reply });
     const other = await connect({ servers: server.url, ...login('agent.files'), inboxPrefix: '_INBOX.hopline.agent.files' });
-    let answers = 0;
-    other.subscribe('_INBOX.hopline.agent.files.x', { callback: () => void (answers += 1) });
+    const answers: string[] = [];
+    other.subscribe('_INBOX.hopline.agent.files.x', { callback: (_error, msg) => void answers.push(msg.string()) });
     await other.flush();
     const before = (await relay.facts.last(taskId))!.seq;
     const asked = JSON.stringify({ op: 'newest', task: taskId });
@@ -311,7 +311,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.equal((await guide.facts.last(taskId))?.seq, before);
     assert.equal((await relay.facts.last(taskId))?.seq, before, 'nothing was stored on the subject of the task');
     await other.flush();
-    assert.equal(answers, 0, 'another agent received an answer');
+    assert.deepEqual(answers, [], 'another agent received an answer');
     await other.close();
   });
 
