@@ -1,12 +1,11 @@
 import { LogDenied } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
-import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
+import type { Msg, MsgHdrs } from '@nats-io/nats-core';
+import { AnswerInbox, type OpenRequest, transient } from './answer-inbox.ts';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { pause, retry } from './retry.ts';
 
-/** Time without an answer after which a request is sent again. */
-const SILENCE_MS_MAX = 2_000;
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 export const LAG_RETRY_MS = 10;
 /** Subjects for which the leader is asked when a replica returns a message for none of them. */
@@ -24,14 +23,7 @@ export type NewestMessage = { seq: number; data: Uint8Array; header: MsgHdrs | u
 type Answer = { messages: StoredMessage[]; pending: number; upTo: number } | 'too many';
 /** `one`: the first message is the whole answer. `series`: messages of one subject, of which there may be none. */
 type Asked = 'one' | 'series' | 'newest';
-type OpenRequest = {
-  messages: StoredMessage[];
-  asked: Asked;
-  timer: NodeJS.Timeout;
-  subject: string;
-  resolve(answer: Answer): void;
-  reject(error: unknown): void;
-};
+type State = { messages: StoredMessage[]; asked: Asked };
 
 /**
  * Reads stored messages with one request and without a consumer (direct gets, ADR-31 of NATS): the newest one of a subject, and from servers since
@@ -40,20 +32,13 @@ type OpenRequest = {
  */
 export class DirectGets {
   readonly #connection: Connection;
-  readonly #inbox: string;
-  readonly #open = new Map<string, OpenRequest>();
+  readonly #answers: AnswerInbox<State, Answer>;
   /** Streams that this user may not read by direct gets: its permissions are those of a version without them. */
   readonly #denied = new Set<string>();
-  #isSubscribed = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
-    this.#inbox = `${connection.createInbox()}.`;
-    connection.onDenied(({ operation, subject }) => {
-      if (operation !== 'publish') return;
-      for (const [token, open] of this.#open)
-        if (open.subject === subject) this.#fail(token, connection.denied({ operation, subject }));
-    });
+    this.#answers = new AnswerInbox(connection, onMsg);
   }
 
   /** Whether the server answers one request with several messages. */
@@ -143,72 +128,26 @@ export class DirectGets {
   }
 
   #request(stream: string, query: object, asked: Asked): Promise<Answer> {
-    this.#subscribe();
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const token = nuid.next();
-    const subject = `$JS.API.DIRECT.GET.${stream}`;
-    const timer = setTimeout(() => this.#fail(token, transient('no answer')), SILENCE_MS_MAX);
-    this.#open.set(token, { messages: [], asked, timer, subject, resolve, reject });
-    if (!this.#connection.send(subject, JSON.stringify(query), this.#inbox + token))
-      this.#fail(token, transient('not connected'));
-    return promise;
-  }
-
-  #subscribe(): void {
-    if (this.#isSubscribed) return;
-    this.#isSubscribed = true;
-    const inbox = `${this.#inbox}*`;
-    this.#connection.subscribe(
-      inbox,
-      msg => this.#onMessage(msg),
-      () => {
-        this.#isSubscribed = false;
-        const denied = this.#connection.denied({ operation: 'subscription', subject: inbox });
-        for (const token of [...this.#open.keys()]) this.#fail(token, denied);
-      },
-    );
-  }
-
-  #onMessage(msg: Msg): void {
-    const token = msg.subject.slice(this.#inbox.length);
-    const open = this.#open.get(token);
-    if (open === undefined) return;
-    open.timer.refresh();
-    const { headers } = msg;
-    const number = (name: string) => Number(headers?.get(name) || 0);
-    const { code = 0, description = '' } = headers ?? {};
-    // Each of several messages names the one before it, and the end names the last one. A route between two servers may lose some of them.
-    const isNamed = open.asked !== 'one' && (code === 0 || code === END);
-    const isBroken = isNamed && number('Nats-Last-Sequence') !== (open.messages.at(-1)?.seq ?? 0);
-    if (isBroken) this.#fail(token, transient('a message was lost'));
-    else if (code === 0) {
-      open.messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
-      if (open.asked === 'one') this.#end(token, open, { messages: open.messages, pending: 0, upTo: 0 });
-    } else if (code === NO_MESSAGES && open.asked === 'newest' && description !== 'No Results')
-      this.#fail(token, transient('a message was replaced meanwhile'));
-    else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) this.#fail(token, transient(`${code} ${description}`));
-    else {
-      const end = { messages: open.messages, pending: number('Nats-Num-Pending'), upTo: number('Nats-UpTo-Sequence') };
-      this.#end(token, open, code === TOO_MANY ? 'too many' : end);
-    }
-  }
-
-  #end(token: string, open: OpenRequest, answer: Answer): void {
-    clearTimeout(open.timer);
-    this.#open.delete(token);
-    open.resolve(answer);
-  }
-
-  #fail(token: string, error: unknown): void {
-    const open = this.#open.get(token);
-    if (open === undefined) return;
-    clearTimeout(open.timer);
-    this.#open.delete(token);
-    open.reject(error);
+    return this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, { messages: [], asked }, 'no answer');
   }
 }
 
-/** An error that `retry` repeats. */
-function transient(reason: string): Error {
-  return Object.assign(new Error(reason), { name: 'TimeoutError' });
+function onMsg({ state: { messages, asked }, end, fail }: OpenRequest<State, Answer>, msg: Msg): void {
+  const { headers } = msg;
+  const number = (name: string) => Number(headers?.get(name) || 0);
+  const { code = 0, description = '' } = headers ?? {};
+  // Each of several messages names the one before it, and the end names the last one. A route between two servers may lose some of them.
+  const isNamed = asked !== 'one' && (code === 0 || code === END);
+  const isBroken = isNamed && number('Nats-Last-Sequence') !== (messages.at(-1)?.seq ?? 0);
+  if (isBroken) fail(transient('a message was lost'));
+  else if (code === 0) {
+    messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
+    if (asked === 'one') end({ messages, pending: 0, upTo: 0 });
+  } else if (code === NO_MESSAGES && asked === 'newest' && description !== 'No Results')
+    fail(transient('a message was replaced meanwhile'));
+  else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) fail(transient(`${code} ${description}`));
+  else {
+    const rest = { messages, pending: number('Nats-Num-Pending'), upTo: number('Nats-UpTo-Sequence') };
+    end(code === TOO_MANY ? 'too many' : rest);
+  }
 }

@@ -111,15 +111,7 @@ export class JetStreamFacts implements FactLog {
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
     const newest = await this.#newest(this.streamOf(taskId), this.subjects.ofFacts(taskId));
-    if (!newest) return undefined;
-    const record = decodeFacts(newest.data, taskId);
-    if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
-    if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
-    let before: StoredFacts | undefined;
-    for await (const stored of this.#read(taskId, 1)) before = stored;
-    if (before === undefined) return undefined;
-    const { id: _id, ...rest } = before;
-    return { ...rest, seq: newest.seq, ...idOf(newest.header) };
+    return newest ? newestFactsOf(newest, taskId, () => this.#read(taskId, 1)) : undefined;
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -263,7 +255,7 @@ export class JetStreamFacts implements FactLog {
     return retry(this.#connection, 'a record of a task', get);
   }
 
-  /** What a follower of a task needs besides its live records. */
+  /** The source of a follower of a task, without its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
     const { jsm } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
@@ -347,7 +339,26 @@ export class JetStreamFacts implements FactLog {
   }
 }
 
-function tailOf(newest: NewestMessage | null, taskId: string): Tail | undefined {
+/**
+ * The record in the newest message of a task, or the newest one before it with the sequence of that message. `read`: reads all records. Rejects with
+ * LaterVersion if a later version wrote the message.
+ */
+export async function newestFactsOf(
+  newest: NewestMessage,
+  taskId: string,
+  read: () => AsyncIterable<StoredFacts>,
+): Promise<StoredFacts | undefined> {
+  const record = decodeFacts(newest.data, taskId);
+  if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
+  if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
+  let before: StoredFacts | undefined;
+  for await (const stored of read()) before = stored;
+  if (before === undefined) return undefined;
+  const { id: _id, ...rest } = before;
+  return { ...rest, seq: newest.seq, ...idOf(newest.header) };
+}
+
+export function tailOf(newest: NewestMessage | null, taskId: string): Tail | undefined {
   if (newest === null) return undefined;
   return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
 }

@@ -18,7 +18,7 @@ import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
-/** What a sub-agent reads through relays: its own tasks, and no others. */
+/** A sub-agent reads its own tasks through relays, and no others. */
 const GUIDE = 'agent.guide';
 const OWNER: Owner = { tenant: 'a', subject: 'ann' };
 const PASSWORDS = new Map<ServerUser, { text: string }>();

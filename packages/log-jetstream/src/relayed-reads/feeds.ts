@@ -1,4 +1,5 @@
 import type { FollowSource } from '@hopline/log';
+import { headers as natsHeaders } from '@nats-io/nats-core';
 import type { Connection } from '../connection.ts';
 import type { JetStreamFacts, JetStreamLive } from '../facts.ts';
 import { type AnswerEnd, copyOf, FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
@@ -18,14 +19,14 @@ const FEEDS_PER_AGENT_MAX = 256;
  * A message of a feed that is not a record.
  * - `passed`: for each task number `textAfter`, `last` and `seq` (LiveRecord) of the newest record that only continues text.
  * - `tails`: the newest records of tasks that are watched, read from the leader.
- * - `missed`: task numbers of which records may be missed until their newest records are looked up; `true`: of all.
- * - `unwatched`: task numbers whose newest records are no longer reported.
+ * - `missed`: records of any task may be missed until its newest record is looked up.
+ * - `unwatched`: numbers of tasks whose `tails` have ended.
  * - `over`: the relay stops.
  */
 export type FeedNews = {
   passed?: [n: number, textAfter: number, last: number, seq: number][];
   tails?: [n: number, seq: number, startSeq: number, id?: string][];
-  missed?: number[] | true;
+  missed?: true;
   unwatched?: number[];
   over?: true;
 };
@@ -186,7 +187,7 @@ class Feed {
   }
 
   send(news: FeedNews): void {
-    const headers = copyOf(undefined);
+    const headers = natsHeaders();
     headers.set(FEED_NUMBER, `${++this.#sent}`);
     this.#deps.connection.sendBytes(this.#inbox, Buffer.from(JSON.stringify(news)), headers);
   }

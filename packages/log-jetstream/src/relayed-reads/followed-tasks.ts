@@ -171,7 +171,7 @@ export class FollowedTasks {
     feed.receivedAtMs = performance.now();
     const number = Number(msg.headers?.get(FEED_NUMBER));
     if (!(number > 0)) return;
-    if (number !== feed.received + 1) this.#missed(true);
+    if (number !== feed.received + 1) this.#missed();
     feed.received = number;
     const n = Number(msg.headers?.get(FEED_TASK));
     if (!(n > 0)) {
@@ -187,7 +187,7 @@ export class FollowedTasks {
     follower.onLive(live);
   }
 
-  #onNews(feed: Feed, { passed = [], tails = [], missed = [], unwatched = [], over }: FeedNews): void {
+  #onNews(feed: Feed, { passed = [], tails = [], unwatched = [], missed, over }: FeedNews): void {
     for (const [n, textAfter, last, seq] of passed) {
       const follower = this.#followers.get(n);
       if (follower === undefined) continue;
@@ -197,13 +197,12 @@ export class FollowedTasks {
     for (const [n, seq, startSeq, id] of tails)
       this.#followers.get(n)?.watch?.onTail({ seq, startSeq, ...(id !== undefined && { id }) });
     for (const n of unwatched) this.#followers.get(n)?.watch?.onLost();
-    this.#missed(missed);
+    if (missed) this.#missed();
     if (over) this.#lose(feed);
   }
 
-  #missed(which: readonly number[] | true): void {
-    if (which === true) for (const follower of [...this.#followers.values()]) follower.onMissed();
-    else for (const n of which) this.#followers.get(n)?.onMissed();
+  #missed(): void {
+    for (const follower of [...this.#followers.values()]) follower.onMissed();
   }
 
   #onTimer(): void {
@@ -229,7 +228,7 @@ export class FollowedTasks {
     }
     if (this.#followers.size === 0 || this.#client.connection.closed.aborted) return;
     void this.#send().then(
-      () => this.#missed(true),
+      () => this.#missed(),
       () => {},
     );
   }

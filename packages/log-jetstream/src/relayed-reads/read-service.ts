@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { READ_PREFIX, readerSubject, readSubject } from '@hopline/events';
 import { isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
-import type { Msg } from '@nats-io/nats-core';
+import { type Msg, headers as natsHeaders } from '@nats-io/nats-core';
 import { decodeFacts } from '../codec.ts';
 import type { Connection } from '../connection.ts';
 import type { DirectGets } from '../direct-gets.ts';
@@ -10,7 +10,7 @@ import type { HistoryReader } from '../history.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
 import { retry } from '../retry.ts';
 import { inboxOf } from '../users.ts';
-import { ANSWERED, type AnswerEnd, type AnsweredMessage, copyOf, withAnswer } from './answers.ts';
+import { ANSWERED, type AnswerEnd, type AnsweredMessage, withAnswer } from './answers.ts';
 import { Feeds } from './feeds.ts';
 import { ReadRights } from './read-rights.ts';
 import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts';
@@ -208,7 +208,7 @@ class Answer {
   }
 
   end(end: AnswerEnd): void {
-    const headers = copyOf(undefined);
+    const headers = natsHeaders();
     headers.set(ANSWERED, `${this.count}`);
     this.#connection.sendBytes(this.#reply, Buffer.from(JSON.stringify(end)), headers);
   }

@@ -6,18 +6,16 @@ import {
   type FollowSource,
   type FollowStart,
   follow,
-  LaterVersion,
   LogDenied,
   type LogExtent,
   type RecordFacts,
   type RecordMark,
   requireTaskId,
   type StoredFacts,
-  type Tail,
   taskOfFactsId,
 } from '@hopline/log';
-import { decodeFacts, idOf, isLaterFacts } from '../codec.ts';
-import { JetStreamLive, originOf } from '../facts.ts';
+import { decodeFacts, idOf } from '../codec.ts';
+import { JetStreamLive, newestFactsOf, originOf, tailOf } from '../facts.ts';
 import { readExtents } from '../retention.ts';
 import type { AnsweredMessage } from './answers.ts';
 import { type Followed, FollowedTasks } from './followed-tasks.ts';
@@ -43,15 +41,7 @@ export class RelayedFacts implements FactLog {
     requireTaskId(taskId);
     if (by !== undefined) this.#paths.set(taskId, by);
     const newest = await this.#newest(taskId);
-    if (newest === undefined) return undefined;
-    const record = decodeFacts(newest.data, taskId);
-    if (record) return storedOf(newest, record);
-    if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
-    let before: StoredFacts | undefined;
-    for await (const stored of this.read(taskId, 1)) before = stored;
-    if (before === undefined) return undefined;
-    const { id: _id, ...rest } = before;
-    return { ...rest, seq: newest.seq, ...idOf(newest.header) };
+    return newest && newestFactsOf(newest, taskId, () => this.read(taskId, 1));
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -136,7 +126,7 @@ export class RelayedFacts implements FactLog {
     const onUndecodable = () => connection.onEvent({ type: 'undecodable', where: 'facts' });
     return {
       read: from => this.#read(task, from),
-      tail: async () => tailOf(await this.#newest(task), task),
+      tail: async () => tailOf((await this.#newest(task)) ?? null, task),
       isLost: (seq, id) => this.#isLost(task, seq, id),
       pushTail: (onTail, onLost) => followed?.watch({ onTail, onLost }) ?? (() => {}),
       subscribe: async (onLive, onReconnect) => {
@@ -172,14 +162,9 @@ export class RelayedFacts implements FactLog {
   }
 }
 
+/** The answer has the newest record of each, up to 1 MiB. */
 const TASKS_PER_REQUEST = 256;
 
 function storedOf({ seq, header, storedAt }: AnsweredMessage, record: FactRecord): StoredFacts {
   return { seq, record, ...(storedAt !== undefined && { storedAt }), ...idOf(header), ...originOf(header) };
-}
-
-function tailOf(newest: AnsweredMessage | undefined, task: string): Tail | undefined {
-  if (newest === undefined) return undefined;
-  const { seq, data, header } = newest;
-  return { seq, startSeq: decodeFacts(data, task)?.startSeq ?? 0, ...idOf(header) };
 }
