@@ -122,7 +122,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/direct-gets.ts',
-        from: "const isNamed = open.asked !== 'one' && ",
+        from: "const isNamed = asked !== 'one' && ",
         to: 'const isNamed = open.timer === undefined && ',
       },
     ],
