@@ -123,7 +123,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       {
         file: 'packages/log-jetstream/src/direct-gets.ts',
         from: "const isNamed = asked !== 'one' && ",
-        to: 'const isNamed = open.timer === undefined && ',
+        to: 'const isNamed = asked === undefined && ',
       },
     ],
     tests: [],
