@@ -56,10 +56,6 @@ const config = ({ production = false }) => ({
       entry: ['src/**/*.test.ts'],
       project: ['src/**/*.ts!', TESTS],
     },
-    'packages/agent-code': {
-      entry: ['src/**/*.test.ts', 'src/listener/main.ts!'],
-      project: ['src/**/*.ts!', TESTS],
-    },
     'packages/a2a-grpc': {
       entry: ['src/**/*.test.ts', 'proto/write-descriptors.ts!'],
       project: ['src/**/*.ts!', 'proto/*.ts!', TESTS],

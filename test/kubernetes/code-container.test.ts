@@ -108,6 +108,8 @@ const ENTRIES: [runs: boolean, values: string[]][] = [
   [false, ['entry.adapter=mcp', 'entry.url=http://a/']],
   [false, ['entry.adapter=a2a', 'entry.url=http://a/']],
   [false, ['entry.adapter=model', 'entry.model=m']],
+  [false, ['entry.adapter=model', 'entry.model=m', 'entry.mcp[0].url=http://a/']],
+  [true, ['entry.adapter=model', 'entry.model=m', 'entry.mcp[0].url=http://a/', 'entry.mcp[1].command=node']],
   [false, ['entry.adapter=recording', 'entry.path=a.jsonl']],
 ];
 test('an agent has a container for its code where its entry runs code', { skip }, () => {

@@ -8,3 +8,4 @@ export type { HostProcessOptions } from './host-process.ts';
 export { HOST, startHostProcess } from './host-process.ts';
 export { programOf } from './program-of.ts';
 export type { Code } from './protocol.ts';
+export { serverSocketOf } from './server-socket.ts';

@@ -1,20 +1,13 @@
 import type { Agent } from '@hopline/agent';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import { importAs, loadExport, loadModuleAgent } from './module-agent.ts';
-import { programOf } from './program-of.ts';
 import type { Code } from './protocol.ts';
 
-/** The agent of a module, a graph or a server by command. Rejects with one sentence when there is none. */
+/** The agent of a module or a graph. Rejects with one sentence when there is none. */
 export async function loadCode(code: Code, folder: string, onSkipped: () => void): Promise<Agent> {
   if (code.adapter === 'module') {
     const { adapter: _adapter, ...options } = code;
     return await loadModuleAgent({ ...options, folder });
-  }
-  if (code.adapter === 'mcp') {
-    const { adapter: _adapter, command, args = [], env, description, ...limits } = code;
-    const { createMcpAgent } = await import('@hopline/agent-mcp');
-    const server = { command: programOf(command, folder), args, cwd: folder, ...(env && { env }) };
-    return createMcpAgent({ ...server, limits, ...(description !== undefined && { description }) });
   }
   const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
   return await createLangGraphAgent({ ...(await graphOptions(code, folder)), onSkipped });

@@ -19,17 +19,6 @@ export type Code =
       description?: string;
       silenceMsMax?: number;
       totalMsMax?: number;
-    }
-  /** Only in a container of the code: elsewhere the server is a child of the sub-agent. */
-  | {
-      adapter: 'mcp';
-      command: string;
-      args?: readonly string[];
-      env?: Readonly<Record<string, string>>;
-      description?: string;
-      connectMsMax?: number;
-      silenceMsMax?: number;
-      totalMsMax?: number;
     };
 
 /** A turn without its functions and its signal, which do not fit into JSON. */

@@ -1,17 +1,21 @@
 import { RemoteRunCancels, type Turn } from '@hopline/agent';
 import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, McpError, type RequestId, type Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
-import { ChildTransport, type ServerCommand } from './child-transport.ts';
 import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
 import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
+import { startRemoteServer } from './remote-server.ts';
+import { type ServerCommand, startServer } from './server-process.ts';
+import { StdioTransport } from './stdio-transport.ts';
 import { tracedFetch } from './trace-headers.ts';
 
 export type McpServer =
-  | ServerCommand
+  /** `socket`: of the container in which the server runs; absent: the server is a child of this process. */
+  | (ServerCommand & { socket?: string })
   /** Streamable HTTP. `headers` are sent with every request. */
   | { url: string; headers?: Readonly<Record<string, string>> };
 
@@ -141,7 +145,9 @@ function transportTo(server: McpServer): Transport {
       fetch: tracedFetch(boundedFetch(FETCH)),
     }) as Transport;
   }
-  return new ChildTransport(server);
+  const { socket, user, ...command } = server;
+  if (socket !== undefined) return new StdioTransport(() => startRemoteServer(socket, command));
+  return new StdioTransport(() => startServer({ ...command, ...(user && { user }) }, getDefaultEnvironment()));
 }
 
 function remoteCall(server: McpServer, transport: Transport, request: RequestId): RemoteCall | undefined {

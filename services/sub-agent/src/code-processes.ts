@@ -9,6 +9,7 @@ import {
   codeEnvironment,
   connectHost,
   HOST,
+  serverSocketOf,
   startHostProcess,
 } from '@hopline/agent-code';
 import type { Logger, Telemetry } from '@hopline/telemetry';
@@ -44,6 +45,12 @@ export class CodeProcesses {
   /** Code runs in a container of its own, which has its environment. */
   get isElsewhere(): boolean {
     return this.#options.socket !== undefined;
+  }
+
+  /** The socket at which the container of the code starts MCP servers. Undefined: they are children of this process. */
+  get serverSocket(): string | undefined {
+    const { socket } = this.#options;
+    return socket === undefined ? undefined : serverSocketOf(socket);
   }
 
   /** How a module or a graph runs: a host of its own, and where its lines go. `env`: the variables that the entry names. */

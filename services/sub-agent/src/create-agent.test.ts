@@ -1,24 +1,26 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { playTurn } from '@hopline/agent/test-kit';
 import { parseAgentEntry } from './agent-entry.ts';
-import { sharedUser } from './code-processes.test-kit.ts';
+import { elsewhere, sharedUser } from './code-processes.test-kit.ts';
 import { createAgent } from './create-agent.ts';
 
-const make = (entry: object, folder = '/nowhere') =>
+const make = (entry: object, folder = '/nowhere', code = sharedUser()) =>
   createAgent(parseAgentEntry(JSON.stringify(entry)), {
     folder,
     onSkipped: () => {},
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'default-key' },
     webhooks: () => ({ open: () => undefined }),
     secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
-    code: sharedUser(),
+    code,
   });
 
 test('a recording is read relative to the agents file; a missing one rejects', async t => {
@@ -32,23 +34,48 @@ test('a recording is read relative to the agents file; a missing one rejects', a
   await assert.rejects(make({ name: 'demo', adapter: 'recording', path: 'a.jsonl', pace: 'recorded' }, folder), /needs "ms"/);
 });
 
-test('an MCP server runs in the folder of the agents file, with the Node that runs Hopline', async t => {
+/** An MCP server with one tool, whose name and description are its program and a variable. */
+const SERVER = `
+  const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  require('node:readline').createInterface({ input: process.stdin }).on('line', line => {
+    const { id, method } = JSON.parse(line);
+    if (method === 'initialize') answer(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } });
+    const description = process.env.GIVEN + ' ' + process.ppid;
+    if (method === 'tools/list') answer(id, { tools: [{ name: process.execPath, description, inputSchema: { type: 'object' } }] });
+  });`;
+const COMMAND = { command: 'node', args: ['server.cjs'], env: { GIVEN: 'yes' } };
+
+async function serverFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sub-agent-'));
   t.after(() => rm(folder, { recursive: true }));
-  const server = `
-    const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
-    require('node:readline').createInterface({ input: process.stdin }).on('line', line => {
-      const { id, method } = JSON.parse(line);
-      if (method === 'initialize') answer(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } });
-      if (method === 'tools/list') answer(id, { tools: [{ name: process.execPath, description: process.env.GIVEN, inputSchema: { type: 'object' } }] });
-    });`;
-  await writeFile(join(folder, 'server.cjs'), server);
-  const agent = await make({ name: 'm', adapter: 'mcp', command: 'node', args: ['server.cjs'], env: { GIVEN: 'yes' } }, folder);
+  await writeFile(join(folder, 'server.cjs'), SERVER);
+  return folder;
+}
+
+test('an MCP server runs in the folder of the agents file, with the Node that runs Hopline', async t => {
+  const agent = await make({ name: 'm', adapter: 'mcp', ...COMMAND }, await serverFolder(t));
   t.after(() => agent.close());
   const [skill] = await agent.skills();
   assert.equal(skill?.id, process.execPath);
-  assert.equal(skill?.description, 'yes');
+  assert.equal(skill?.description, `yes ${process.pid}`);
 });
+
+const ENTRIES = [
+  { name: 'm', adapter: 'mcp', ...COMMAND },
+  { name: 'llm', adapter: 'model', model: 'x', mcp: [COMMAND] },
+];
+for (const entry of ENTRIES)
+  test(`an MCP server of the adapter ${entry.adapter} is a child of the container of the code`, async t => {
+    const folder = await serverFolder(t);
+    const socket = join(folder, 'socket');
+    const program = fileURLToPath(import.meta.resolve('@hopline/agent-code/listener'));
+    const container = spawn(process.execPath, [program, socket], { env: { PATH: '/usr/bin:/bin' }, stdio: 'inherit' });
+    t.after(() => container.kill('SIGKILL'));
+    const agent = await make(entry, folder, elsewhere(socket));
+    t.after(() => agent.close());
+    const skill = (await agent.skills()).find(({ id }) => id === process.execPath);
+    assert.equal(skill?.description, `yes ${container.pid}`);
+  });
 
 test('an A2A agent is not contacted before its first use', async () => {
   const agent = await make({ name: 'a', adapter: 'a2a', url: 'http://127.0.0.1:1/', description: 'There' });

@@ -47,11 +47,6 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       return await createLangGraphAgent({ ...serverOptions(options, options.url), onSkipped });
     }
     case 'mcp': {
-      if (options.command !== undefined && context.code.isElsewhere) {
-        const { command, args, env, description, ...limits } = options;
-        const server = { command, ...(args && { args }), ...(env && { env }), ...(description !== undefined && { description }) };
-        return await codeAgent({ ...limits, ...server }, { name: entry.name, env: [] }, context);
-      }
       const { createMcpAgent } = await import('@hopline/agent-mcp');
       return createMcpAgent(mcpOptions(options, entry.name, context));
     }
@@ -77,7 +72,7 @@ type CodeEntry = { name: string | undefined; description?: string | undefined; e
 async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry, context: CreateAgentOptions): Promise<Agent> {
   if (!context.code.isElsewhere) requireVariables(env, context);
   const { folder, onSkipped } = context;
-  const file = code.adapter === 'module' ? code.path : code.adapter === 'langgraph' ? code.module : '';
+  const file = code.adapter === 'module' ? code.path : code.module;
   return await createCodeAgent({
     ...context.code.host({ name: name ?? file, file: resolve(folder, file), env }),
     code,
@@ -129,11 +124,14 @@ function mcpServer({ command, args = [], env, url, headers }: ServerEntry, name 
   if (url !== undefined) return { url, ...(headers && { headers }) };
   const { folder } = context;
   const started = programOf(command ?? '', folder);
+  const server = { command: started, args, cwd: folder, ...(env && { env }) };
+  const socket = context.code.serverSocket;
+  if (socket !== undefined) return { ...server, socket };
   const user = context.code.userOf({
     name,
     paths: [folder, context.code.onPath(started), ...args.map(arg => resolve(folder, arg))],
   });
-  return { command: started, args, cwd: folder, ...(env && { env }), ...(user && { user }) };
+  return { ...server, ...(user && { user }) };
 }
 
 type ServerEntry = Pick<McpEntry, 'command' | 'args' | 'env' | 'url' | 'headers'>;

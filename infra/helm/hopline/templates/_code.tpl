@@ -1,9 +1,12 @@
 {{/*
-Whether an entry of an agents file runs code, which the sub-agent then reaches by HOPLINE_CODE_SOCKET: "true" or empty. An agent of the
-adapter `model` starts its MCP servers by itself. Argument: the entry.
+Whether an entry of an agents file runs code, which the sub-agent then reaches by HOPLINE_CODE_SOCKET: "true" or empty. The MCP servers by
+command of an agent of the adapter `model` are code, too. Argument: the entry.
 */}}
 {{- define "hopline.runsCode" -}}
-{{- if or (eq .adapter "module") (and (eq .adapter "langgraph") (not .url)) (and (eq .adapter "mcp") .command) -}}true{{- end -}}
+{{- if or (eq .adapter "module") (and (eq .adapter "langgraph") (not .url)) (and (eq .adapter "mcp") .command) -}}true
+{{- else if eq .adapter "model" -}}
+{{- range default (list) .mcp -}}{{- if .command -}}true{{- break -}}{{- end -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The value `code` of an agent with its defaults, as JSON: entries of `agents` have none of values.yaml. Argument: the value. */}}

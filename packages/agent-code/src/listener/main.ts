@@ -1,8 +1,11 @@
+import { listenForServers } from '@hopline/agent-mcp/remote-server';
 import { serveHosts } from '../host-listener.ts';
+import { serverSocketOf } from '../server-socket.ts';
 
 /**
- * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. The
- * environment of the container is that of the code; the further arguments are the variables that it must have.
+ * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. At a
+ * second socket beside it, it starts MCP servers. The environment of the container is that of the code; the further arguments are the variables
+ * that it must have.
  */
 const [, , path, ...required] = process.argv;
 /** As the other services: the configuration is wrong, and another start cannot help. */
@@ -20,5 +23,9 @@ const listener = await serveHosts(path, {
   stdout: process.stdout,
   stderr: process.stderr,
 });
+const servers = await listenForServers(serverSocketOf(path), {
+  environment: process.env,
+  onFault: sentence => process.stderr.write(`hopline code: ${sentence}\n`),
+});
 // The sub-agent drains its turns first, and its end is that of the host.
-process.on('SIGTERM', () => void listener.close().then(() => process.exit(0)));
+process.on('SIGTERM', () => void Promise.all([listener.close(), servers.close()]).then(() => process.exit(0)));
