@@ -3,7 +3,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   // The protocol, and what every process needs.
   ['a2a', 'coalesce', 'lifecycle', 'outbound-http', 'telemetry', 'webhook-guard'],
   // The vocabulary of the log and of clients.
-  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles'],
+  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view'],
   // The rules of a task, and the interface of the log.
   ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
   // The broker, the A2A server, and the interface of agents.
@@ -25,7 +25,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'outbound-http': [],
   'agent-card': ['a2a'],
   endpoint: ['a2a', 'agent-card', 'events', 'lifecycle', 'telemetry'],
-  client: ['a2a', 'agent-card'],
+  client: ['a2a', 'agent-card', 'task-view'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
   'local-cluster': ['a2a', 'client'],
   terminal: ['a2a', 'client', 'profiles'],
@@ -48,6 +48,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   events: ['a2a'],
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
+  'task-view': ['a2a', 'profiles'],
   task: ['a2a', 'events'],
   log: ['a2a', 'coalesce', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
@@ -140,6 +141,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   coalesce: [],
   'agent-card': ['node:crypto'],
   'task-file': ['node:crypto'],
+  'task-view': [],
 };
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */

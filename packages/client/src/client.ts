@@ -1,4 +1,5 @@
 import type { JsonObject, Message, Metadata, SendRequest, Task, TaskState } from '@hopline/a2a';
+import type { ClientView } from '@hopline/task-view';
 import type { ListedAgent } from './agents.ts';
 import { Calls, type ExportOptions, type TaskPage } from './calls.ts';
 import type { Card, CardOptions } from './card.ts';
@@ -6,9 +7,10 @@ import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
-import type { StreamItem } from './stream-position.ts';
+import { BEGINNING, type StreamItem } from './stream-position.ts';
 import { Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
+import { answerOf, viewsOf } from './watch.ts';
 
 /** Address of the server, and how to reach it. */
 export type ClientOptions = {
@@ -73,6 +75,12 @@ export type SubscribeOptions = CallOptions & {
   cursor?: string;
 };
 
+/** Options of `ask`. */
+export type AskOptions = StreamOptions & {
+  /** Receives the view after each event, to show the answer while it arrives. */
+  onView?: (view: ClientView) => void;
+};
+
 /** Every call throws an A2AError, after the retries that RetryLimits allow, or the reason of an aborted signal. */
 export type Client = {
   /** Sends a message and waits for the end of its turn. */
@@ -87,6 +95,16 @@ export type Client = {
   cancel(taskId: string, options?: CallOptions): Promise<Task>;
   /** Yields the events of a task until it ends. */
   subscribe(taskId: string, options?: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined>;
+  /**
+   * Yields the task as a page shows it, after each event that changes it, until the task ends: answer, plan, tools, files, question. Starts at
+   * the beginning of the task, with its turns; with the task as it is, where the beginning has expired or the server has no cursors.
+   */
+  watch(task: string | Pick<Task, 'id'>, options?: CallOptions): AsyncGenerator<ClientView, void, undefined>;
+  /**
+   * Sends a message and resolves with the text of the answer. Rejects with NoAnswerError when the task ends otherwise or asks a question;
+   * answer it with `ask({ taskId: error.view.taskId, parts })`.
+   */
+  ask(message: OutgoingMessage, options?: AskOptions): Promise<string>;
   /** With `keyOf` the card must be signed; the result contains only signed fields. */
   card(options?: CardOptions): Promise<Card>;
   /** Resolves with the agents of a Hopline server. Throws UNSUPPORTED_OPERATION for a server without such a list. */
@@ -139,6 +157,18 @@ export function createClient(options: ClientOptions): Client {
     return transport.dialect.encodeSend(request);
   }
 
+  function watch(task: string | Pick<Task, 'id'>, call: CallOptions) {
+    const id = typeof task === 'string' ? task : task.id;
+    const items = follow({ operation: 'subscribe', taskId: id, cursor: BEGINNING }, call);
+    return viewsOf(items, { get: () => calls.get({ id }, call) });
+  }
+
+  function ask(message: OutgoingMessage, { onView, ...options }: AskOptions) {
+    const call = traced(options);
+    const continues = typeof message !== 'string' && message.taskId !== undefined;
+    return answerOf(viewsOf(follow({ operation: 'stream', params: sendParams(message, call) }, call), { continues }), onView);
+  }
+
   return {
     send: async (message, call = {}) => calls.send(sendParams(message, call), traced(call)),
     stream: (message, call = {}) => follow({ operation: 'stream', params: sendParams(message, call) }, traced(call)),
@@ -147,6 +177,8 @@ export function createClient(options: ClientOptions): Client {
     list: (call = {}) => calls.list(listParams(call), traced(call)),
     cancel: (taskId, call = {}) => calls.cancel(taskId, traced(call)),
     subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, traced(call)),
+    watch: (task, call = {}) => watch(task, traced(call)),
+    ask: async (message, options = {}) => ask(message, options),
     card: (call = {}) => calls.card(call),
     agents: (call = {}) => calls.agents(call),
     audit: (taskId, call = {}) => calls.audit(taskId, call),

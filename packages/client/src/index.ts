@@ -1,9 +1,19 @@
 export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
 export { A2AError } from '@hopline/a2a';
+export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
 export type { ListedAgent } from './agents.ts';
 export type { TaskPage } from './calls.ts';
 export type { Card, CardOptions } from './card.ts';
-export type { Client, ClientOptions, GetOptions, ListOptions, SendOptions, StreamOptions, SubscribeOptions } from './client.ts';
+export type {
+  AskOptions,
+  Client,
+  ClientOptions,
+  GetOptions,
+  ListOptions,
+  SendOptions,
+  StreamOptions,
+  SubscribeOptions,
+} from './client.ts';
 export { createClient } from './client.ts';
 export type { ClientLimits } from './limits.ts';
 export { CLIENT_LIMITS } from './limits.ts';
@@ -13,3 +23,4 @@ export type { StreamEvent, StreamGap, StreamItem } from './stream-position.ts';
 export { BEGINNING } from './stream-position.ts';
 export type { RetryLimits } from './tries.ts';
 export { RETRY_LIMITS } from './tries.ts';
+export { NoAnswerError } from './watch.ts';

@@ -1,5 +1,5 @@
-import { TOOL_NOTICES } from './notices.ts';
 import type { ForwardingProfile } from './profile.ts';
+import { TOOL_NOTICES } from './tool-notices.ts';
 
 /** Aion Server: streamed text is a transitory artifact with a fixed id, and the message at the end stays (S1-26, S1-28). */
 export const AION: ForwardingProfile = {

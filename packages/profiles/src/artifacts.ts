@@ -1,27 +1,7 @@
 import type { AgentPresentation, ArtifactKind, LaneArtifact } from '@hopline/events';
-import { AION } from './aion.ts';
-import { CAIPE } from './caipe.ts';
-import { ARTIFACT_KINDS } from './check-profile.ts';
+import { artifactKind, KINDS } from './kinds.ts';
 import { fill } from './notices.ts';
 import type { ArtifactHeader, ConductingProfile, Profile } from './profile.ts';
-import { TRANSPARENT } from './transparent.ts';
-
-/** Kinds of artifacts by name in all built-in profiles, any of which a nested server may use. */
-const KINDS: Readonly<Record<string, ArtifactKind>> = { ...TRANSPARENT.kinds, ...AION.kinds, ...CAIPE.kinds };
-
-/** The kind of an artifact by its name; undefined for an artifact that only an agent knows. */
-export function artifactKind(name: string | undefined, kinds = KINDS): ArtifactKind | undefined {
-  return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-}
-
-/** The kind of an artifact: by its name, otherwise by the kind that a custom profile recorded on it. */
-export function kindOfArtifact(
-  { name, metadata }: Pick<LaneArtifact, 'name' | 'metadata'>,
-  kinds = KINDS,
-): ArtifactKind | undefined {
-  const { artifactKind: recorded } = metadata ?? {};
-  return artifactKind(name, kinds) ?? (ARTIFACT_KINDS.has(recorded) ? (recorded as ArtifactKind) : undefined);
-}
 
 /** Records the kind on an artifact whose name exists only in a custom profile, because clients and other clusters do not know it. */
 export function withKind<A extends Pick<LaneArtifact, 'name' | 'metadata'>>(artifact: A, kind: ArtifactKind | undefined): A {

@@ -1,5 +1,5 @@
-import { TOOL_NOTICES } from './notices.ts';
 import type { ConductingProfile } from './profile.ts';
+import { TOOL_NOTICES } from './tool-notices.ts';
 
 /** The artifacts of a CAIPE supervisor, by which its front ends dispatch (S0-44). */
 export const CAIPE: ConductingProfile = {

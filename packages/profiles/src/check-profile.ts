@@ -1,11 +1,10 @@
+import { ARTIFACT_KINDS } from './kinds.ts';
 import type { Profile } from './profile.ts';
 
 /** A profile module is invalid. The message names the member. */
 export class ProfileError extends Error {
   override readonly name = 'ProfileError';
 }
-
-export const ARTIFACT_KINDS: ReadonlySet<unknown> = new Set(['plan', 'answer', 'result', 'call-start', 'call-end', 'progress']);
 
 /** A module's default export as a profile. Throws ProfileError with the path of the wrong member. */
 export function checkProfile(value: unknown): Profile {

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { codePoints } from '@hopline/a2a';
 import { type NoticeTemplates, titleCase } from '@hopline/events';
 import { CAIPE } from './caipe.ts';
-import { callNotice, TOOL_NOTICES } from './notices.ts';
+import { callNotice } from './notices.ts';
+import { TOOL_NOTICES } from './tool-notices.ts';
 
 function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: keyof NoticeTemplates) {
   return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import ACME from '../../../test/support/profiles/acme.ts';
-import { agentPresentation, answerArtifact, artifactKind, kindOfArtifact, laneArtifact, withKind } from './artifacts.ts';
+import { agentPresentation, answerArtifact, laneArtifact, withKind } from './artifacts.ts';
 import { CAIPE } from './caipe.ts';
 import { checkProfile, ProfileError } from './check-profile.ts';
+import { artifactKind, kindOfArtifact } from './kinds.ts';
 import { loadProfiles, PROFILES } from './registry.ts';
 import { TRANSPARENT } from './transparent.ts';
 

@@ -1,5 +1,5 @@
-import { TOOL_NOTICES } from './notices.ts';
 import type { ForwardingProfile } from './profile.ts';
+import { TOOL_NOTICES } from './tool-notices.ts';
 
 /** Hopline in front of an existing agent: the agent's own events pass through; only ids, coalescing and hops are Hopline's. */
 export const TRANSPARENT: ForwardingProfile = {
