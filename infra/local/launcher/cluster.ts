@@ -48,6 +48,13 @@ export class Cluster {
     }
   }
 
+  /** Kills one process as a fault would. Resolves with a sentence if nothing was killed, otherwise when it has ended. */
+  async crash(instance: string): Promise<string | undefined> {
+    const process = this.#processes.find(({ spec }) => spec.instance === instance);
+    if (process === undefined) return `no process of this cluster is named ${instance}`;
+    return (await process.crash()) ? undefined : `${instance} does not run`;
+  }
+
   /** Kills all processes at once. */
   kill(): void {
     for (const process of this.#processes) process.kill();

@@ -5,6 +5,7 @@ import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';
 import { checkHomeFormat, createHome, type Home, homePaths } from './home.ts';
 import { lockHome } from './home-lock.ts';
+import { KillRequests } from './kill-requests.ts';
 import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
 import { natsProcess } from './nats-process.ts';
@@ -105,8 +106,12 @@ function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
       isListed = false;
     }
   };
+  const kills = new KillRequests();
   const cluster: Cluster = new Cluster({
     changed: list,
+    connected: (_process, send) => send(kills.hello()),
+    message: ({ spec }, message, send) =>
+      void kills.answer(cluster, spec.instance, message).then(answer => answer && send(answer)),
     restarting: (process, ending, waitMs) => {
       const { instance } = process.spec;
       if (waitMs !== null) screen.notice(`${instance} ended (${ending}); restarting in ${waitMs / 1000} s`);

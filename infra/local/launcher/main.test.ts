@@ -161,6 +161,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
   const launcher = start(t, root, [], { HOPLINE_RELAYS: '2' });
   await launcher.prints(/Ctrl-C drains and stops everything/);
   const output = launcher.output();
+  assert.match(output, /^Starting Hopline …\n\nOpen http:\/\/127\.0\.0\.1:\d+\/\nHopline is up: /);
   assert.match(output, /task t-1 submitted\n── streaming_result\nHello there\ntask t-1 completed\n4 frames in/);
   assert.match(output, /Last-Event-ID: 3\.13' .*"params":\{"id":"t-1"\}/);
 
@@ -217,7 +218,7 @@ test('a home in use, a port in use and an old data folder are each reported in o
   const root = checkout();
   const first = start(t, root, ['--no-demo']);
   await first.prints(/Hopline is up/);
-  const url = /http:\S+/.exec(first.output())?.[0] ?? '';
+  const url = /is up: (\S+)/.exec(first.output())?.[1] ?? '';
   const second = start(t, root);
   assert.equal(await second.exit(), 1);
   assert.ok(second.output().includes(`Hopline already runs on the home ${root}/.hopline (${url}, process ${first.child.pid})`));

@@ -75,6 +75,8 @@ async function run(options: Options): Promise<void> {
 function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly AgentState[]): void {
   const here = (path: string) => relative(process.cwd(), path) || '.';
   screen.line();
+  const page = cluster.list().find(({ service }) => service === 'console')?.url;
+  if (page) screen.line(`Open ${page}/`);
   const state = agents.some(({ fault }) => fault === null)
     ? 'Hopline is up'
     : 'Hopline runs, but none of its agents is ready yet';

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isLoopback } from '@hopline/endpoint/loopback';
 import { freePort } from '@hopline/local-cluster';
 import type { LogUser } from '@hopline/log-jetstream';
 import type { AgentEntry, AgentsFile } from './agents-file.ts';
@@ -35,6 +36,7 @@ type Service = {
   env: NodeJS.ProcessEnv;
   port: number | null;
   host: string;
+  exchangesMessages?: boolean;
   agent?: { name: string; target: string };
   entry?: AgentEntry;
   /** Runs code of the operator's own agent. */
@@ -75,7 +77,10 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     env: {
       HOPLINE_CONSOLE_INGRESS_URL: `http://${urlHost(plan.host)}:${plan.ingressPort}/`,
       HOPLINE_CONSOLE_HOME: plan.home.folder,
+      // On loopback everyone who opens the page is the user of this machine. Elsewhere the operator decides.
+      HOPLINE_CONSOLE_WRITES: process.env.HOPLINE_CONSOLE_WRITES || String(isLoopback(plan.host)),
     },
+    exchangesMessages: true,
   };
   const services = [ingress, webConsole, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
   return services.map(service => serviceProcess(service, plan));
@@ -88,7 +93,7 @@ function targetOf({ url, command, path, module }: AgentEntry): string {
 }
 
 function serviceProcess(
-  { service, instance, cwd, env, port: fixedPort, host, agent, entry, isLocalCode = false }: Service,
+  { service, instance, cwd, env, port: fixedPort, host, agent, entry, isLocalCode = false, exchangesMessages }: Service,
   plan: ServicesPlan,
 ): ProcessSpec {
   let port = fixedPort;
@@ -99,6 +104,7 @@ function serviceProcess(
     logPath: join(plan.home.logs, `${instance}.log`),
     ...(agent && { agent }),
     writesForAuthor: isLocalCode,
+    ...(exchangesMessages && { exchangesMessages }),
     prepare: async () => {
       if (fixedPort === null && (port === null || !(await isPortFree(port)))) port = await freePort();
       const settings = {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,6 +50,39 @@ const NOTES_SIGTERM = (name: string) =>
 async function printedSomething(path: string): Promise<void> {
   while (readFileSync(path, 'utf8') === '') await new Promise(resolve => setTimeout(resolve, 10));
 }
+
+test('a process is killed on request as by a fault, and the messages of its next run are received too', async t => {
+  const { events, next } = recorder();
+  const received: unknown[] = [];
+  const answered = new EventEmitter();
+  const echo = `process.on('message', message => process.send({ echo: message }));`;
+  const child = new SupervisedProcess(
+    { ...spec(scratch(t), 'console', echo), exchangesMessages: true },
+    {
+      ...events,
+      connected: (_process, send) => send({ token: 'a' }),
+      message: (_process, message) => {
+        received.push(message);
+        answered.emit('message');
+      },
+    },
+  );
+  t.after(() => child.kill());
+  assert.equal(await child.crash(), false);
+  const first = once(answered, 'message');
+  await child.start();
+  await first;
+  const before = child.pid;
+  const again = once(answered, 'message');
+  const restarted = next('restarted');
+  assert.equal(await child.crash(), true);
+  await restarted;
+  await again;
+  assert.notEqual(child.pid, before);
+  assert.deepEqual(received, [{ echo: { token: 'a' } }, { echo: { token: 'a' } }]);
+  await child.stop(1_000);
+  assert.equal(await child.crash(), false);
+});
 
 test('a killed process restarts with a new id; a stopped one does not', async t => {
   const { events, next, notes } = recorder();

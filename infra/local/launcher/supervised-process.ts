@@ -11,6 +11,8 @@ export type ProcessSpec = {
   logPath: string;
   /** The process writes text that only the author of an agent may see to file descriptor 3. */
   writesForAuthor?: boolean;
+  /** The launcher and the process exchange messages over an IPC channel. */
+  exchangesMessages?: boolean;
   /** Set only for a sub-agent: its name and its target. */
   agent?: { name: string; target: string };
   prepare: () => Promise<{ command: string[]; env: NodeJS.ProcessEnv; url: string }>;
@@ -25,6 +27,10 @@ export type ProcessEvents = {
   restarting: (process: SupervisedProcess, ending: string, waitMs: number | null) => void;
   /** Text for the author of an agent, see `writesForAuthor`. */
   authorText?: (process: SupervisedProcess, text: string) => void;
+  /** A process that `exchangesMessages` has started; `send` fails silently once it has ended. */
+  connected?: (process: SupervisedProcess, send: (message: object) => void) => void;
+  /** A message of such a process. */
+  message?: (process: SupervisedProcess, message: unknown, send: (answer: object) => void) => void;
   /** The restart that `restarting` reported has happened. */
   restarted: (process: SupervisedProcess, pid: number) => void;
 };
@@ -115,10 +121,15 @@ export class SupervisedProcess {
     const startedAt = performance.now();
     // The open stdin is the lifeline: it ends with the launcher, even on SIGKILL, and the service then drains.
     // In its own session the process does not receive the terminal's Ctrl-C; the launcher drains the processes in order.
-    const stdio: StdioOptions = ['pipe', log, log, ...(this.spec.writesForAuthor ? (['pipe'] as const) : [])];
+    const more = [
+      ...(this.spec.writesForAuthor ? (['pipe'] as const) : []),
+      ...(this.spec.exchangesMessages ? (['ipc'] as const) : []),
+    ];
+    const stdio: StdioOptions = ['pipe', log, log, ...more];
     const child = spawn(program, args, { cwd: this.spec.cwd, env, stdio, detached: true });
     closeSync(log);
-    const authorText = child.stdio[AUTHOR_FD] as Readable | null | undefined;
+    if (this.spec.exchangesMessages) this.#exchangeMessages(child);
+    const authorText = this.spec.writesForAuthor ? (child.stdio[AUTHOR_FD] as Readable | null | undefined) : null;
     authorText
       ?.setEncoding('utf8')
       .on('data', (text: string) => this.#events.authorText?.(this, text))
@@ -139,6 +150,15 @@ export class SupervisedProcess {
     this.#starts += 1;
     this.#events.changed();
     if (this.#isReported) this.#events.restarted(this, child.pid);
+  }
+
+  #exchangeMessages(child: ChildProcess): void {
+    // A message to a process that has just ended fails; its exit is handled like any other.
+    const send = (message: object) => {
+      if (child.connected) child.send(message, () => {});
+    };
+    child.on('message', message => this.#events.message?.(this, message, send));
+    this.#events.connected?.(this, send);
   }
 
   #ended(ending: string, livedMs: number): void {
@@ -175,6 +195,16 @@ export class SupervisedProcess {
     await gone;
     clearTimeout(timer);
     return killed;
+  }
+
+  /** Kills the process as a fault would, so that it is restarted. Resolves with false if it does not run. */
+  async crash(): Promise<boolean> {
+    const child = this.#child;
+    if (child === null || this.#stopping) return false;
+    const gone = new Promise<void>(resolve => child.once('exit', () => resolve()));
+    child.kill('SIGKILL');
+    await gone;
+    return true;
   }
 
   /** Kills the process after a second Ctrl-C. */

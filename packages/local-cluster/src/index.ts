@@ -1,6 +1,14 @@
 export { apiKeyHeader, credentialsOf } from './credentials.ts';
 export { EnvironmentError } from './environment-error.ts';
 export { freePort } from './free-port.ts';
+export {
+  isKillAnswer,
+  isKillRequest,
+  isLauncherHello,
+  type KillAnswer,
+  type KillRequest,
+  type LauncherHello,
+} from './launcher-messages.ts';
 export { commandLineFor, type LocalCommand, localCommand, shellQuoted, URL_DEFAULT } from './local-command.ts';
 export { MetricsText } from './metrics-text.ts';
 export { type ProcessState, processState } from './process-state.ts';

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
 import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts';
+import { LAUNCHER_TOKEN_HEADER } from './kill-routes.ts';
+import { LauncherLink } from './launcher-link.ts';
 
 /** A fake of ingress: only the console's own limits are tested here. */
 const upstream = createServer((request, response) => {
@@ -17,7 +22,7 @@ const upstream = createServer((request, response) => {
 let server: ConsoleServer;
 let url: string;
 
-function consoleBefore(ingress: Server, host: string): ConsoleServer {
+function consoleBefore(ingress: Server, host: string, launcher?: LauncherLink, home?: string): ConsoleServer {
   const file = { type: 'text/html', bytes: Buffer.from('page'), gzipped: Buffer.from('') };
   return createConsole({
     ingressUrl: `http://127.0.0.1:${(ingress.address() as AddressInfo).port}/behind/`,
@@ -27,7 +32,8 @@ function consoleBefore(ingress: Server, host: string): ConsoleServer {
     host,
     allowsNoneOnPublic: false,
     publicUrl: undefined,
-    home: undefined,
+    home,
+    launcher,
     links: { jaeger: undefined, grafana: undefined },
     version: '0',
     probes: { health: createHealth(), metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() },
@@ -107,4 +113,92 @@ test('no cookie of ingress reaches the page', async () => {
   const { headers } = await fetch(`${url}/api/tasks`);
   assert.equal(headers.get('set-cookie'), null);
   assert.equal(headers.get('cache-control'), 'no-store');
+});
+
+const post = (address: string, headers: Record<string, string>) =>
+  fetch(address, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' });
+const TOKEN = { [LAUNCHER_TOKEN_HEADER]: 'token' };
+
+/** A launcher that has sent its token, and the processes that it was asked to kill. */
+function launcherLink() {
+  const killed: string[] = [];
+  const channel = Object.assign(new EventEmitter(), {
+    send: ({ id, kill }: { id: number; kill: string }) => {
+      killed.push(kill);
+      channel.emit('message', { id });
+    },
+  });
+  const link = new LauncherLink(channel);
+  channel.emit('message', { token: 'token' });
+  return { link, killed };
+}
+
+test('the page of the launcher kills a process; other pages, and requests without its token, kill nothing', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'console-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const process = { url: 'http://127.0.0.1:1', restarts: 0 };
+  const processes = [
+    { ...process, service: 'relay', instance: 'relay-1', pid: 12 },
+    { ...process, service: 'sub-agent', instance: 'sub-agent-a', pid: null, agent: { name: 'a', target: 'a.ts' } },
+    { ...process, service: 'console', instance: 'console-1', pid: 13 },
+  ];
+  writeFileSync(join(home, 'run.json'), JSON.stringify({ url: '', nats: 'nats://127.0.0.1:1', logs: '', processes }));
+  const { link, killed } = launcherLink();
+  const local = consoleBefore(upstream, '127.0.0.1', link, home);
+  t.after(() => local.close());
+  const at = await local.listen(0);
+  const kill = (headers: Record<string, string>) => post(`${at}/processes/relay-1/kill`, headers);
+  const info = await fetch(`${at}/console.json`);
+  assert.equal(((await info.json()) as { killToken: string }).killToken, 'token');
+  assert.equal(info.headers.get('access-control-allow-origin'), null);
+  assert.equal((await kill({})).status, 403);
+  assert.equal((await kill({ ...TOKEN, origin: 'https://other.example' })).status, 403);
+  assert.equal((await kill({ ...TOKEN, 'sec-fetch-site': 'cross-site' })).status, 403);
+  assert.equal((await fetch(`${at}/console.json`, { headers: { 'sec-fetch-site': 'cross-site' } })).status, 403);
+  // The preflight request of a page of another origin.
+  assert.equal((await fetch(`${at}/processes/relay-1/kill`, { method: 'OPTIONS' })).status, 404);
+  assert.deepEqual(killed, []);
+  assert.equal((await kill(TOKEN)).status, 204);
+  assert.deepEqual(killed, ['relay-1']);
+  assert.equal((await fetch(`${at}/processes.json`)).status, 403);
+  const listed = await (await fetch(`${at}/processes.json`, { headers: TOKEN })).json();
+  assert.deepEqual(listed, {
+    processes: [
+      { service: 'relay', instance: 'relay-1', pid: 12, restarts: 0 },
+      { service: 'sub-agent', instance: 'sub-agent-a', agent: 'a', pid: null, restarts: 0 },
+    ],
+  });
+});
+
+test('a console without a launcher, and one that others can reach, kills nothing and shows no token', async t => {
+  const { link, killed } = launcherLink();
+  for (const one of [consoleBefore(upstream, '127.0.0.1'), consoleBefore(upstream, '0.0.0.0', link)]) {
+    t.after(() => one.close());
+    const { port } = new URL(await one.listen(0));
+    const at = `http://127.0.0.1:${port}`;
+    assert.equal('killToken' in ((await (await fetch(`${at}/console.json`)).json()) as object), false);
+    assert.equal((await fetch(`${at}/processes.json`, { headers: TOKEN })).status, 404);
+    assert.equal((await post(`${at}/processes/relay-1/kill`, TOKEN)).status, 404);
+  }
+  assert.deepEqual(killed, []);
+});
+
+test('where ingress asks for credentials, killing asks for them too', async t => {
+  const ingress = createServer((request, response) => {
+    response.writeHead(request.headers['x-api-key'] === 'key' ? 200 : 401).end();
+  }).listen(0, '127.0.0.1');
+  await once(ingress, 'listening');
+  const { link, killed } = launcherLink();
+  const local = consoleBefore(ingress, '127.0.0.1', link);
+  t.after(async () => {
+    await local.close();
+    ingress.close();
+  });
+  const at = await local.listen(0);
+  const kill = (headers: Record<string, string>) => post(`${at}/processes/relay-1/kill`, { ...TOKEN, ...headers });
+  assert.equal((await kill({})).status, 401);
+  assert.equal((await kill({ 'x-api-key': 'wrong' })).status, 401);
+  assert.deepEqual(killed, []);
+  assert.equal((await kill({ 'x-api-key': 'key' })).status, 204);
+  assert.deepEqual(killed, ['relay-1']);
 });

@@ -11,6 +11,8 @@ import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from '.
 import type { AppFile, AppFiles } from './app-files.ts';
 import { clusterFrames } from './cluster-stream.ts';
 import { IngressConnection, IngressUnreachable } from './ingress-connection.ts';
+import { killToken, registerKills } from './kill-routes.ts';
+import type { LauncherLink } from './launcher-link.ts';
 import { OpenRequests } from './open-requests.ts';
 
 export type ConsoleDeps = {
@@ -29,6 +31,8 @@ export type ConsoleDeps = {
   /** Folder with a run.json. Absent: the console has no figures of processes. */
   home: string | undefined;
   links: { jaeger: string | undefined; grafana: string | undefined };
+  /** Absent: the page can kill no process. */
+  launcher?: LauncherLink | undefined;
   version: string;
   /** Absent: plain HTTP. */
   tls?: EndpointTls | undefined;
@@ -156,7 +160,7 @@ async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
 }
 
 function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: ConsoleDeps): void {
-  const { writes, apiKeyHeader, links, version, requestsMax } = deps;
+  const { writes, apiKeyHeader, links, version, requestsMax, launcher, host, home } = deps;
   const open = new OpenRequests(requestsMax);
   scope.addHook('preClose', async () => {
     open.abortAll();
@@ -174,7 +178,12 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     done(null, body),
   );
 
-  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links }));
+  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links, killToken: killToken(deps) }));
+
+  const requireCaller = async ({ headers }: FastifyRequest) => {
+    if (await ingress.requiresCredentials()) await ingress.requireAccepted(credentialsOf(headers, apiKeyHeader));
+  };
+  registerKills(scope, { launcher, host, home, requireCaller });
 
   scope.get('/cluster.stream', { exposeHeadRoute: false }, async (request, reply) => {
     await requireSafeAccess(ingress, deps);

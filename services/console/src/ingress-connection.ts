@@ -91,14 +91,21 @@ export class IngressConnection {
     return this.#auth.isRequired;
   }
 
-  /** Rejects while ingress is not ready. Asks for a task list, because /readyz of ingress does not answer under its public name. */
-  async check(signal: AbortSignal): Promise<void> {
-    await this.#listStatus(signal);
+  /** Rejects unless ingress accepts the credentials. */
+  async requireAccepted(credentials: Record<string, string>): Promise<void> {
+    const status = await this.#listStatus(credentials);
+    if (status === 401) throw new A2AError('UNAUTHENTICATED');
+    if (status !== 200) throw new A2AError('PERMISSION_DENIED', { detail: 'ingress refuses these credentials' });
   }
 
-  /** Status of a list of one task without credentials. Rejects while ingress is not ready. */
-  async #listStatus(signal?: AbortSignal): Promise<number> {
-    const headers = { 'a2a-version': '1.0' };
+  /** Rejects while ingress is not ready. Asks for a task list, because /readyz of ingress does not answer under its public name. */
+  async check(signal: AbortSignal): Promise<void> {
+    await this.#listStatus({}, signal);
+  }
+
+  /** Status of a list of one task. Rejects while ingress is not ready. */
+  async #listStatus(credentials: Record<string, string> = {}, signal?: AbortSignal): Promise<number> {
+    const headers = { 'a2a-version': '1.0', ...credentials };
     const { statusCode, body } = await this.request({
       method: 'GET',
       path: '/tasks?pageSize=1',

@@ -3,6 +3,12 @@ import { fromSettings, runService } from '@hopline/lifecycle';
 import { readAppFiles } from './app-files.ts';
 import { consoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
+import { LauncherLink } from './launcher-link.ts';
+
+// Made at once, because the launcher's first message may arrive while the service starts.
+const launcher = new LauncherLink(process);
+// The channel must not keep a drained process alive.
+process.channel?.unref();
 
 await runService({
   name: 'console',
@@ -26,6 +32,7 @@ await runService({
       publicUrl: settings.HOPLINE_PUBLIC_URL,
       home: settings.HOPLINE_CONSOLE_HOME,
       links: { jaeger: settings.HOPLINE_CONSOLE_JAEGER_URL, grafana: settings.HOPLINE_CONSOLE_GRAFANA_URL },
+      launcher,
       version,
       tls,
       probes,

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
+import { BEGINNING, createClient } from '@hopline/client';
+import { compileCache } from '../support/cluster/compile-cache.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../infra/local/launcher/main.ts', import.meta.url));
+/** The words that the guide of the demo has recorded for this question. */
+const QUESTION = 'explain hopline';
+/** A restarting ingress refuses connections for longer than the client's own patience on a slow machine. */
+const PATIENT = { triesMax: 100, unreachedTriesMax: 100 };
+const JSON_TYPE = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+
+let folder: string;
+let launcher: ReturnType<typeof spawn>;
+/** The addresses of the page and of ingress. */
+let page: string;
+let url: string;
+let token: string;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'hopline-kill-'));
+  launcher = spawn(process.execPath, [LAUNCHER, '--port', '0', '--no-demo'], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: folder,
+      ...compileCache(),
+      HOPLINE_HOME: join(folder, 'home'),
+      HOPLINE_NATS_SERVER: process.env.HOPLINE_NATS_SERVER ?? 'nats-server',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  for await (const text of launcher.stdout!.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    output += text;
+    if (/agent guide ✓.*Ctrl-C drains/s.test(output)) break;
+  }
+  launcher.stdout!.resume();
+  const [, opened, ingress] = /^Open (\S+)\/\nHopline is up: (\S+) /m.exec(output) ?? assert.fail(output);
+  [page, url] = [opened!, ingress!];
+  ({ killToken: token } = (await (await fetch(`${page}/console.json`)).json()) as { killToken: string });
+});
+
+after(async () => {
+  if (launcher !== undefined) {
+    launcher.kill('SIGTERM');
+    if (launcher.exitCode === null) await once(launcher, 'exit');
+  }
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+});
+
+type Process = { service: string; instance: string; pid: number | null; restarts: number };
+
+async function processes(): Promise<Process[]> {
+  const response = await fetch(`${page}/processes.json`, { headers: { 'x-hopline-launcher-token': token } });
+  return ((await response.json()) as { processes: Process[] }).processes;
+}
+
+/** Asks as the page does. */
+async function ask(): Promise<string> {
+  const message = {
+    messageId: crypto.randomUUID(),
+    role: 'ROLE_USER',
+    parts: [{ text: QUESTION }],
+    metadata: { agent: 'guide' },
+  };
+  const body = JSON.stringify({ message, configuration: { returnImmediately: true } });
+  const response = await fetch(`${page}/api/message:send`, { method: 'POST', headers: JSON_TYPE, body });
+  assert.equal(response.status, 200, await response.clone().text());
+  return ((await response.json()) as { task: { id: string } }).task.id;
+}
+
+/** The streamed answer, of a task in which nothing was killed if `kill` is undefined. */
+async function answer(kill?: string): Promise<string> {
+  const id = await ask();
+  const headers = { ...JSON_TYPE, 'last-event-id': BEGINNING, accept: 'text/event-stream' };
+  const fold = new Fold();
+  let killed: Promise<Response> | undefined;
+  if (kill !== undefined) {
+    // The stream of the page ends with the death of an ingress. The page then continues as the client below does.
+    const { body } = await fetch(`${page}/api/tasks/${id}:subscribe`, { headers });
+    for await (const { data } of decodeSse(body!)) {
+      fold.add(JSON.parse(data) as StreamResponse);
+      if ((fold.textOf('streaming_result') ?? '').length < 200) continue;
+      const headersOfKill = { ...JSON_TYPE, 'x-hopline-launcher-token': token };
+      killed = fetch(`${page}/processes/${kill}/kill`, { method: 'POST', headers: headersOfKill, body: '{}' });
+      break;
+    }
+    assert.equal((await killed)?.status, 204);
+    assert.notEqual(fold.task?.status.state, 'TASK_STATE_COMPLETED');
+  }
+  const whole = new Fold();
+  for await (const item of createClient({ url, retry: PATIENT }).subscribe(id, { cursor: BEGINNING })) {
+    assert.ok('event' in item);
+    whole.add(item.event);
+  }
+  assert.deepEqual(whole.violations, []);
+  assert.equal(whole.task?.status.state, 'TASK_STATE_COMPLETED');
+  return whole.textOf('streaming_result') ?? '';
+}
+
+test('the page of `npm start` asks, kills each kind of process in mid-answer, and the answer is whole', {
+  timeout: 300_000,
+}, async () => {
+  const expected = await answer();
+  assert.ok(expected.length > 1_000);
+  const before = await processes();
+  for (const kill of ['relay-1', 'ingress-1', 'supervisor-1', 'nats-1']) {
+    assert.equal(await answer(kill), expected, kill);
+    const { pid, restarts } = before.find(({ instance }) => instance === kill)!;
+    const again = (await processes()).find(({ instance }) => instance === kill)!;
+    assert.notEqual(again.pid, pid, kill);
+    assert.equal(again.restarts, restarts + 1, kill);
+  }
+  // The agent answers again from the beginning, and clients see the text of one run.
+  assert.equal(await answer('sub-agent-guide'), expected);
+});
+
+test('a process is not killed without the token of this start, and a name of no process is refused', async () => {
+  const before = await processes();
+  const kill = (instance: string, given: string) =>
+    fetch(`${page}/processes/${instance}/kill`, {
+      method: 'POST',
+      headers: { ...JSON_TYPE, 'x-hopline-launcher-token': given },
+      body: '{}',
+    });
+  const wrong = await kill('relay-1', 'a token of another start');
+  assert.equal(wrong.status, 400);
+  assert.match(await wrong.text(), /belongs to an earlier start of the cluster/);
+  assert.match(await (await kill('relay-9', token)).text(), /no process of this cluster is named relay-9/);
+  assert.match(await (await kill('console-1', token)).text(), /the console does not kill itself/);
+  assert.deepEqual(await processes(), before);
+});
