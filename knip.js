@@ -31,7 +31,7 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: ['launcher/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', '**/*.test.{ts,mjs}'],
+      entry: ['launcher/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', 'bootstrap/package.mjs!', '**/*.test.{ts,mjs}'],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
     },

@@ -46,11 +46,11 @@ export async function imageModules(root: string): Promise<Map<string, readonly s
 
 /**
  * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
- * same classes as the service that runs it. The same sources give the same bytes.
+ * same classes as the service that runs it. The same sources give the same bytes. `more`: further modules by the name of their bundle.
  */
-export async function bundle(root: string, folder: string): Promise<void> {
+export async function bundle(root: string, folder: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const services = await build({ ...serviceBuild(root), outdir: folder, metafile: true });
+  const services = await build({ ...serviceBuild(root, more), outdir: folder, metafile: true });
   writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: 'hopline', version, type: 'module' })}\n`);
   writePackage(folder, AGENT_KIT, { 'agent.mjs': 'agent.mjs', 'test-kit.mjs': 'agent-test-kit.mjs' });
@@ -64,7 +64,7 @@ export async function bundle(root: string, folder: string): Promise<void> {
   writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
 }
 
-function serviceBuild(root: string): BuildOptions {
+function serviceBuild(root: string, more: Readonly<Record<string, string>> = {}): BuildOptions {
   const kit = join(root, 'packages', 'agent', 'src');
   return {
     absWorkingDir: root,
@@ -78,6 +78,7 @@ function serviceBuild(root: string): BuildOptions {
       agent: join(kit, 'index.ts'),
       'agent-test-kit': join(kit, 'test-kit.ts'),
       'demo/files-server': join(root, 'infra/local/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js'),
+      ...more,
     },
     outExtension: { '.js': '.mjs' },
     bundle: true,

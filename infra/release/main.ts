@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { writeApiReference } from './api-reference.ts';
+import { packHopline } from './hopline-package.ts';
 import { packAll } from './pack.ts';
 
 const USAGE =
@@ -14,7 +15,8 @@ async function main(): Promise<void> {
   });
   if (values.help) return console.log(USAGE);
   const outFolder = resolve(process.env.INIT_CWD ?? process.cwd(), values.output);
-  for (const { name, version, path, bytes, unpackedBytes, files } of packAll(ROOT, outFolder)) {
+  const tarballs = [...packAll(ROOT, outFolder), await packHopline(ROOT, outFolder)];
+  for (const { name, version, path, bytes, unpackedBytes, files } of tarballs) {
     console.log(`${name}@${version}  ${kib(bytes)} KiB packed, ${kib(unpackedBytes)} KiB unpacked, ${files} files  ${path}`);
   }
   if (values.api) {

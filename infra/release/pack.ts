@@ -1,11 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { compile, compiledPath, reachable, readWorkspaces } from './compile.ts';
+import { npmPack, type Tarball } from './npm-pack.ts';
 import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages.ts';
-
-export type Tarball = { name: string; version: string; path: string; bytes: number; unpackedBytes: number; files: number };
 
 /** Makes the tarballs of the public packages in `outFolder`, which is created. Throws if a package cannot be compiled or packed. */
 export function packAll(root: string, outFolder: string): Tarball[] {
@@ -57,17 +55,7 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));
   cpSync(join(root, target.folder, 'README.md'), join(staging, 'README.md'));
-  const npm = ['pack', '--json', '--ignore-scripts', '--pack-destination', outFolder];
-  const [made] = JSON.parse(execFileSync('npm', npm, { cwd: staging, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }));
-  const path = join(outFolder, made.filename);
-  return {
-    name: source.name,
-    version,
-    path,
-    bytes: statSync(path).size,
-    unpackedBytes: made.unpackedSize,
-    files: made.entryCount,
-  };
+  return npmPack(staging, outFolder);
 }
 
 /**

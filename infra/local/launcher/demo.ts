@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { createClient } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
 import { noticePrinter, StreamPrinter } from '@hopline/terminal';
+import { INSTALLATION } from './installation.ts';
 import { LaunchError } from './launch-error.ts';
 import type { Screen } from './screen.ts';
 
 /** The agents that run without an agents file. */
-export const DEMO_AGENTS = fileURLToPath(new URL('../demo/agents.json', import.meta.url));
+export const DEMO_AGENTS = join(INSTALLATION.demo, 'agents.json');
 
 /** The demo answer takes about ten seconds. */
 const ANSWER_MS_MAX = 120_000;
@@ -18,7 +19,7 @@ export type DemoRun = { taskId: string | null; cursors: string[]; frames: number
 
 /** The question of the demo. Its agents call a real tool and stream a long text. */
 export function demoQuestion(): string {
-  const { text } = JSON.parse(readFileSync(new URL('../demo/question.json', import.meta.url), 'utf8'));
+  const { text } = JSON.parse(readFileSync(join(INSTALLATION.demo, 'question.json'), 'utf8'));
   return text;
 }
 

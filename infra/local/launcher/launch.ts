@@ -5,6 +5,7 @@ import { Cluster, waitReady } from './cluster.ts';
 import { DEMO_AGENTS } from './demo.ts';
 import { checkHomeFormat, createHome, type Home, homePaths } from './home.ts';
 import { lockHome } from './home-lock.ts';
+import type { Installation } from './installation.ts';
 import { KillRequests } from './kill-requests.ts';
 import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
@@ -28,7 +29,7 @@ const LOG_CHECK_MS = 2000;
 const CONSOLE_PORT_OFFSET = 90;
 const PORT_MAX = 65_535;
 
-export type LaunchPaths = { root: string; servicesFolder: string; natsServer: string | null };
+export type LaunchPaths = { installation: Installation; natsServer: string | null };
 /** `stop` also ends a start in progress. `kill` kills every process at once, even during a drain. */
 export type Signals = { stop: AbortSignal; kill: AbortSignal };
 export type LocalCluster = { url: string; home: Home; cluster: Cluster; close(): Promise<void> };
@@ -68,9 +69,9 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     // Chosen here, so that it stays the same when ingress restarts.
     const grpcPort = options.grpcPort || (await freePort());
     const consolePort = await consolePortNear(port);
-    const { servicesFolder } = paths;
+    const { installation } = paths;
     const ports = { ingressPort: port, grpcPort, consolePort };
-    const plan = { home, natsUrl, natsUsers: users, host, servicesFolder, ...ports, agents, profile, relays };
+    const plan = { home, natsUrl, natsUsers: users, host, installation, ...ports, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), signals.stop);
     run.isUp = true;
   } catch (error) {
@@ -147,7 +148,7 @@ async function startNats({ cluster, home, paths, users, run, signal }: StartNats
   if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
-  const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.root, users));
+  const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.installation.folder, users));
   const fault = await unlessAborted(
     waitReady(nats, () => isNatsReady(port), SOON_READY_MS_MAX),
     signal,

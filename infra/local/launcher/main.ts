@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { credentialsOf, EnvironmentError, localCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
+import { INSTALLATION } from './installation.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import { callerCredentials, nextSteps } from './next-steps.ts';
@@ -11,7 +11,6 @@ import { corsSetting, type Options, parseOptions } from './options.ts';
 import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 /** Placeholder for agents of an unknown kind. Shown in a command, never sent by the launcher. */
 const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 
@@ -37,9 +36,9 @@ onStopSignals({
 try {
   // npm runs scripts in the root of the checkout; INIT_CWD is the user's directory.
   const folder = process.env.INIT_CWD ?? process.cwd();
-  const options = parseOptions(process.argv.slice(2), process.env, folder, ROOT);
+  const options = parseOptions(process.argv.slice(2), process.env, folder, INSTALLATION.homeBase(folder));
   Object.assign(process.env, absolutePaths(process.env, folder), corsSetting(options, process.env));
-  if (options.help) process.stdout.write(readFileSync(new URL('help.txt', import.meta.url)));
+  if (options.help) process.stdout.write(readFileSync(INSTALLATION.help));
   else await run(options);
 } catch (error) {
   process.exitCode = 1;
@@ -53,7 +52,7 @@ async function run(options: Options): Promise<void> {
   screen.line('Starting Hopline …');
   const running = await launch(
     options,
-    { root: ROOT, servicesFolder: `${ROOT}/services`, natsServer: process.env.HOPLINE_NATS_SERVER ?? null },
+    { installation: INSTALLATION, natsServer: process.env.HOPLINE_NATS_SERVER ?? null },
     screen,
     { stop: stop.signal, kill: kill.signal },
   );
@@ -150,7 +149,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
   const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
-  const own = home.folder === resolve(ROOT, '.hopline') ? undefined : home.folder;
+  const own = home.folder === resolve(INSTALLATION.homeBase(process.cwd()), '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);
   for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), credentials, resume }))
     screen.line(line);

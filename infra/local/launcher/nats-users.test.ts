@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createHome, homePaths } from './home.ts';
+import { INSTALLATION } from './installation.ts';
 import { natsProcess } from './nats-process.ts';
 import { NatsUsers } from './nats-users.ts';
 import { serviceProcesses } from './service-processes.ts';
 
 const AGENTS = { folder: '/', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
 const PLAN = {
-  servicesFolder: '/services',
+  installation: INSTALLATION,
   natsUrl: 'nats://n',
   host: '127.0.0.1',
   ingressPort: 1,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -7,6 +8,8 @@ export const URL_DEFAULT = 'http://127.0.0.1:8000/';
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 /** Published files are JavaScript. */
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
+/** The package `hopline` has the launcher beside this code. */
+const HAS_LAUNCHER = existsSync(new URL('./launcher.mjs', import.meta.url));
 
 /** How the command is run here, for the command lines that hints print. */
 export type LocalCommand = {
@@ -33,7 +36,7 @@ export function localCommand(environment: Readonly<Record<string, string | undef
   // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx only runs an installed
   // package. No registry has this package, and a stranger who registers its name must not be able to run code here.
   const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
-  return { prefix, start: undefined, tarballs: undefined };
+  return { prefix, start: HAS_LAUNCHER ? `${prefix} dev` : undefined, tarballs: undefined };
 }
 
 /** Makes a command for hints from arguments such as `follow TASK`. It works here, with the server at `url`. */

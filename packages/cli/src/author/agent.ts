@@ -21,7 +21,11 @@ const OF_CLUSTER = /^(?:NATS|HOPLINE)_/;
 /** Names and number of variables that an entry may have. */
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const VARIABLES_MAX = 1_024;
-const SUB_AGENT = fileURLToPath(new URL('../../../../services/sub-agent/src/main.ts', import.meta.url));
+/** Bundles of the package `hopline` lie beside each other. */
+const BUNDLED_SUB_AGENT = fileURLToPath(new URL('./sub-agent.mjs', import.meta.url));
+const SUB_AGENT = existsSync(BUNDLED_SUB_AGENT)
+  ? BUNDLED_SUB_AGENT
+  : fileURLToPath(new URL('../../../../services/sub-agent/src/main.ts', import.meta.url));
 
 export const agent = command({
   name: 'agent',
