@@ -152,7 +152,7 @@ test('the settings of the code container that the chart makes are refused, with 
   for (const name of ['HOPLINE_CODE_SOCKET', 'HOPLINE_CODE_USER']) {
     assert.match(
       rejected(`settings.${name}=/given`),
-      new RegExp(`settings\\.${name} \\(agent-clerk\\): set agents\\[\\]\\.code\\.separate`),
+      new RegExp(`settings\\.${name} \\(agent-clerk\\): set agents\\.NAME\\.code\\.separate`),
     );
     assert.match(rejected(`env[2].name=${name}`), new RegExp(`env: ${name} \\(agent-clerk\\): set code\\.separate instead`));
   }

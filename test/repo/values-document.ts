@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { chartSchemaDocument } from './chart-schema-document.ts';
 import { markdownTable } from './markdown-table.ts';
 
 type Schema = {
+  $ref?: string;
+  $defs?: Record<string, Schema>;
+  patternProperties?: Record<string, Schema>;
   type?: string | string[];
   description?: string;
   enum?: unknown[];
@@ -29,18 +33,19 @@ One agent in a running Hopline.
 type Row = { value: string; default: string; allowed: string; meaning: string };
 
 /** The text of docs/reference/values.md. */
-export function valuesDocument(): string {
-  return `${chartValues('hopline', INTRO, '##')}\n${chartValues('hopline-agent', AGENT_INTRO, '###')}`;
+export async function valuesDocument(): Promise<string> {
+  return `${await chartValues('hopline', INTRO, '##')}\n${await chartValues('hopline-agent', AGENT_INTRO, '###')}`;
 }
 
-function chartValues(chart: string, intro: string, heading: string): string {
+async function chartValues(chart: string, intro: string, heading: string): Promise<string> {
   const folder = new URL(`../../infra/helm/${chart}/`, import.meta.url);
-  const schema = JSON.parse(readFileSync(new URL('values.schema.json', folder), 'utf8')) as Schema;
+  const schema = JSON.parse(await chartSchemaDocument(chart)) as Schema;
   const values = parse(readFileSync(new URL('values.yaml', folder), 'utf8')) as Record<string, unknown>;
   const alone: Row[] = [];
+  const definition = ({ $ref }: Schema) => schema.$defs![$ref!.replace('#/$defs/', '')]!;
   const sections: string[] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const rows = rowsOf(name, property, values[name]);
+    const rows = rowsOf(name, property, values[name], definition);
     if (rows.length === 1) alone.push(...rows);
     else sections.push(`${heading} ${name}\n\n${property.description}\n\n${table(rows)}`);
   }
@@ -53,17 +58,21 @@ function table(rows: readonly Row[]): string {
 }
 
 /** One row for each value without members. */
-function rowsOf(path: string, schema: Schema, value: unknown): Row[] {
-  // settings.md lists the members of `settings`, agents.schema.json those of an entry.
-  const members = /(^|\.)(settings|entry)$/.test(path) ? undefined : (schema.properties ?? schema.items?.properties);
+function rowsOf(path: string, given: Schema, value: unknown, definition: (reference: Schema) => Schema): Row[] {
+  const schema = given.$ref === undefined ? given : definition(given);
+  const byName = Object.values(schema.patternProperties ?? {});
+  if (path === 'agents') return rowsOf('agents.NAME', byName[0]!, undefined, definition);
+  // settings.md lists the members of `settings`, agents.schema.json those of an entry, and the members of `pods` of a role are those of `pods`.
+  const isListedElsewhere = /(^|\.)(settings|entry)$|\.pods$/.test(path);
+  const members = isListedElsewhere ? undefined : (schema.properties ?? schema.items?.properties);
   if (members === undefined) {
     return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning: cell(schema.description ?? '') }];
   }
   const isList = schema.items !== undefined;
   return Object.entries(members).flatMap(([name, member]) => {
     const inner = isList ? undefined : (value as Record<string, unknown> | undefined)?.[name];
-    const isRequired = isList && (schema.items?.required ?? []).includes(name);
-    const rows = rowsOf(`${path}${isList ? '[]' : ''}.${name}`, member, inner);
+    const isRequired = ((isList ? schema.items?.required : schema.required) ?? []).includes(name);
+    const rows = rowsOf(`${path}${isList ? '[]' : ''}.${name}`, member, inner, definition);
     return isRequired ? rows.map(row => ({ ...row, default: 'required' })) : rows;
   });
 }
