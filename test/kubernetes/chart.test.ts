@@ -146,14 +146,6 @@ test('a setting reaches its service unchanged from the values file, large number
   for (const [name, value] of Object.entries(settings)) assert.equal(env.get(name), String(value), name);
 });
 
-test('helm lint finds nothing', { skip }, () => {
-  const { status, stdout, stderr } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', CHART], {
-    encoding: 'utf8',
-  });
-  assert.equal(status, 0, stdout + stderr);
-  assert.doesNotMatch(stdout, /\[(WARNING|ERROR)\]/);
-});
-
 test('values.yaml and values.schema.json name the same values', () => {
   type Schema = { properties?: Record<string, Schema> };
   const paths = (value: unknown, schema: Schema, path: string): string[] =>
@@ -1144,6 +1136,81 @@ test('the heap of nats-server is limited to 80 % of the memory of its container'
   assert.equal(limitOf('nats.resources.limits.memory=2000000000'), '1600000000');
   assert.equal(limitOf('nats.resources.limits=null'), undefined);
   assert.match(rejection('nats.resources.limits.memory=1Gb'), /nats\.resources\.limits\.memory "1Gb": use bytes, or one of k, M/);
+});
+
+/** The output of nats-server for a rendered nats.conf; empty if it accepts the file. */
+function serverFaults(manifests: readonly Manifest[], variables: Record<string, string>): string {
+  const text = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  const path = join(folder, 'nats.conf');
+  writeFileSync(path, text.replace('/data', folder));
+  const named = [...text.matchAll(/\$(\w+)/g)].map(([, name]) => [
+    name!,
+    /^NATS_ROUTE_\d/.test(name!) ? `nats://node${name!.at(-1)}:6222` : 'p1',
+  ]);
+  const env = { ...Object.fromEntries(named), ...variables };
+  const { status, stderr } = spawnSync(findBinary(), ['-t', '-c', path], { env, encoding: 'utf8' });
+  rmSync(folder, { recursive: true });
+  return status === 0 ? '' : stderr;
+}
+
+test('further lines reach nats.conf and its block jetstream, and nats-server accepts them', { skip }, () => {
+  const lines = (config: string, jetStreamConfig: string) =>
+    render([`nats.config=${config}`, `nats.jetStreamConfig=${jetStreamConfig}`]);
+  const accepted = lines('write_deadline: 5s\nmax_payload: 4MB', 'max_outstanding_catchup: 32MB');
+  assert.equal(serverFaults(accepted, {}), '');
+  const conf = accepted.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  assert.match(conf, /jetstream \{[^}]*max_outstanding_catchup: 32MB\n\}/);
+  assert.ok(conf.indexOf('max_payload: 4MB') > conf.indexOf('max_payload: 8MB'), 'the later line wins');
+  assert.match(serverFaults(lines('', 'no_such_member: 1'), {}), /no_such_member/);
+  assert.match(serverFaults(lines('no_such_member: 1', ''), {}), /no_such_member/);
+});
+
+test('with the label of a zone each NATS node has a tag of its zone, and replicas are in different zones', { skip }, () => {
+  const manifests = render(['nats.zoneLabel=topology.kubernetes.io/zone']);
+  assert.equal(serverFaults(manifests, { NATS_ZONE_TAG: 'zone:eu-1a' }), '');
+  const { containers } = manifests.find(({ kind }) => kind === 'StatefulSet')!.spec.template!.spec;
+  const env = containers[0]!.env as unknown as {
+    name: string;
+    value?: string;
+    valueFrom?: { fieldRef?: { fieldPath: string } };
+  }[];
+  const of = (name: string) => env.find(variable => variable.name === name);
+  assert.equal(of('NATS_ZONE')!.valueFrom!.fieldRef!.fieldPath, "metadata.labels['topology.kubernetes.io/zone']");
+  assert.equal(of('NATS_ZONE_TAG')!.value, 'zone:$(NATS_ZONE)');
+  assert.ok(env.findIndex(({ name }) => name === 'NATS_ZONE') < env.findIndex(({ name }) => name === 'NATS_ZONE_TAG'));
+  const conf = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  assert.match(conf, /jetstream \{[^}]*unique_tag: "zone:"\n\}\nserver_tags: \$NATS_ZONE_TAG\n/);
+});
+
+test('a packaged chart has a README with every value, an icon and maintainers, and no fault', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const helm = (...args: string[]) => execFileSync('helm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const icon = readFileSync(join(ROOT, 'services/console/app/public/icon.svg'), 'utf8').trim();
+  for (const chart of [CHART, AGENT_CHART]) {
+    const saved = helm('package', chart, '--destination', folder).trim().split(': ')[1]!;
+    const readme = helm('show', 'readme', saved);
+    assert.match(readme, /\| `pods\.nodeSelector` /);
+    // The workflow of a release replaces this beginning with the address of the repository.
+    for (const [, target] of readme.matchAll(/\]\(([^)]+)\)/g)) assert.match(target!, /^\.\.\/\.\.\/\.\.\/\w/);
+    const about = parse(helm('show', 'chart', saved));
+    assert.equal(about.icon, `data:image/svg+xml;base64,${Buffer.from(icon).toString('base64')}`);
+    assert.equal(about.maintainers.length, 1);
+    const entry = ['entry.adapter=recording', 'entry.path=a.jsonl'].flatMap(value => ['--set', value]);
+    const values = chart === CHART ? ['--set', 'allowUnauthenticated=true'] : entry;
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', saved, ...values], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout);
+    assert.doesNotMatch(stdout, /\[(INFO|WARNING|ERROR)\]/);
+  }
 });
 
 test('nats-server syncs at the interval in the values, or at its default', { skip }, () => {

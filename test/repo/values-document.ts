@@ -30,6 +30,43 @@ const AGENT_INTRO = `## The chart hopline-agent
 One agent in a running Hopline.
 `;
 
+/** The beginning of each chart's README.md, which `helm show readme` prints. Links begin with ../../../, which the release workflow replaces. */
+const READMES: Record<string, string> = {
+  hopline: `# Hopline
+
+An event-sourced relay cluster for A2A streams over NATS JetStream: ingress, relays, supervisors, a notifier, your agents, and NATS with three nodes.
+Clients resume every stream on any replica, so no load balancer needs session affinity.
+
+\`\`\`sh
+helm install hopline oci://REGISTRY/charts/hopline --values values.yaml
+\`\`\`
+
+REGISTRY is that of the release, for example \`ghcr.io/OWNER\`; in a checkout the chart is \`infra/helm/hopline\`. values.yaml has at least \`auth\` or
+\`allowUnauthenticated: true\`. Kubernetes 1.30 or newer and Helm 3 or 4 are needed.
+
+- [Kubernetes](../../../docs/guides/kubernetes.md): production checklist, sizing, backup, TLS, larger volumes, symptoms
+- [Load balancers](../../../docs/guides/load-balancers.md): what each needs, and the value that sets it
+- [Upgrading](../../../docs/guides/upgrading.md): values that changed, what restarts
+- [How a release is signed](../../../infra/release/README.md), and the commands that verify it
+
+A role, an agent and NATS each have \`pods\`, whose members are those of \`pods\` below. The file is generated from \`values.yaml\` and \`values.schema.json\`.
+`,
+  'hopline-agent': `# One agent in a running Hopline
+
+\`\`\`sh
+helm install weather oci://REGISTRY/charts/hopline-agent --values weather.yaml
+\`\`\`
+
+REGISTRY is that of the release, for example \`ghcr.io/OWNER\`; in a checkout the chart is \`infra/helm/hopline-agent\`. weather.yaml has at least \`entry\`.
+[Kubernetes](../../../docs/guides/kubernetes.md#an-agent-as-a-release-of-its-own) explains it. The file is generated from \`values.yaml\` and \`values.schema.json\`.
+`,
+};
+
+/** The text of a chart's README.md. */
+export function chartReadme(chart: string): Promise<string> {
+  return chartValues(chart, `${READMES[chart]!}\n## Values\n`, '##');
+}
+
 type Row = { value: string; default: string; allowed: string; meaning: string };
 
 /** The text of docs/reference/values.md. */

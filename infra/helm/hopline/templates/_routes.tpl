@@ -52,8 +52,10 @@ spec:
   {{- end }}
   rules:
     - backendRefs: [{ name: {{ $service }}, port: {{ .port }} }]
-      # Envoy cuts a response after 15 s otherwise.
-      timeouts: { request: 0s }
+      {{- with .gateway.requestTimeout }}
+      # 0s: none. Envoy cuts a response after 15 s otherwise.
+      timeouts: { request: {{ . | quote }} }
+      {{- end }}
 {{- end }}
 {{- end -}}
 
