@@ -573,11 +573,23 @@ test('a setting that no service reads, or cannot have its value, is rejected by 
 });
 
 test('ingress answers under the names of its Service and routes', { skip }, () => {
-  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com'];
+  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com', 'httpIngress.furtherHosts={b.example.com}'];
+  const rules = render(values).find(({ kind }) => kind === 'Ingress')!.spec as unknown as { rules: { host: string }[] };
+  assert.deepEqual(
+    rules.rules.map(({ host }) => host),
+    ['a2a.example.com', 'b.example.com'],
+  );
   const ingress = render(values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-ingress');
   const variables = ingress!.spec.template!.spec.containers[0]!.env!;
   const name = 'hopline-ingress';
-  const names = [name, `${name}.default`, `${name}.default.svc`, `${name}.default.svc.cluster.local`, 'a2a.example.com'];
+  const names = [
+    name,
+    `${name}.default`,
+    `${name}.default.svc`,
+    `${name}.default.svc.cluster.local`,
+    'a2a.example.com',
+    'b.example.com',
+  ];
   assert.equal(variables.find(variable => variable.name === 'HOPLINE_ALLOWED_HOSTS')?.value, names.join());
 });
 

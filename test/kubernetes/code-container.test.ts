@@ -83,6 +83,9 @@ for (const [chart, pod] of Object.entries(CHARTS)) {
     const values = ['code.uid=70000', 'code.heapPercent=30', 'code.resources.limits.memory=2Gi', 'resources.limits.memory=1Gi'];
     const { code, subAgent } = containersOf(pod([...CLERK, ...values]));
     assert.equal(code!.securityContext!.runAsUser, 70_000);
+    const ofPods = containersOf(pod([...CLERK, ...values, 'pods.containerSecurityContext.runAsUser=5']));
+    const users = [ofPods.code!, ofPods.subAgent].map(({ securityContext }) => securityContext!.runAsUser);
+    assert.deepEqual(users, [70_000, 5], 'a user for all containers leaves the code its own');
     assert.equal(settingOf(code!, 'NODE_OPTIONS'), '--max-old-space-size-percentage=30');
     assert.deepEqual(
       [code, subAgent].map(one => (one!.resources!.limits as { memory: string }).memory),

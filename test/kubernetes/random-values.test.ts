@@ -80,7 +80,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
       { adapter: 'module', path: 'a.ts', env: ['MORE', 'OTEL_A'] },
     ),
   ],
-  [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
+  [/hostnames$|furtherHosts$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constant('0 3 * * *')],

@@ -45,13 +45,9 @@ Arguments: root; pods (of the agent, merged); values (of the agent); code (its v
   imagePullPolicy: {{ $root.Values.image.pullPolicy }}
   restartPolicy: Always
   args: {{ concat (list "code" (include "hopline.codeSocket" .)) .named | toJson }}
-  securityContext:
-    {{- include "hopline.securityContext" (dict "pods" $pods) | nindent 4 }}
-    {{- /* Without `pods.uid` the platform chooses the users. */}}
-    {{- if and $pods.uid .code.uid }}
-    runAsUser: {{ int64 .code.uid }}
-    runAsGroup: {{ int64 .code.uid }}
-    {{- end }}
+  {{- /* Without `pods.uid` the platform chooses the users. */}}
+  {{- $user := ternary (dict "runAsUser" (int64 (default 0 .code.uid)) "runAsGroup" (int64 (default 0 .code.uid))) dict (not (or (empty $pods.uid) (empty .code.uid))) }}
+  securityContext: {{- mergeOverwrite (include "hopline.securityContext" (dict "pods" $pods) | fromYaml) $user | toYaml | nindent 4 }}
   env:
     {{- if not (hasKey $given "NODE_OPTIONS") }}
     - name: NODE_OPTIONS
