@@ -3,9 +3,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { FORMAT } from '../../packages/log-jetstream/src/layouts.ts';
-import { CHART, type Manifest, renderChart, skip } from './rendered-chart.ts';
+import { CHART, type Manifest, manifestsOf, renderChart, skip } from './rendered-chart.ts';
 import { upgradeOver } from './upgrade-over.ts';
 
 const LOG_RECORD = '/api/v1/namespaces/default/configmaps/hopline-log';
@@ -104,30 +105,94 @@ for (const from of NODES) {
   }
 }
 
-test('a release that changes only its version restarts no pod', { skip }, t => {
-  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
-  t.after(() => rmSync(folder, { recursive: true }));
+/** A copy of the chart with another version. */
+function nextVersion(folder: string): string {
   const next = join(folder, 'next');
   cpSync(CHART, next, { recursive: true });
   const chart = readFileSync(join(CHART, 'Chart.yaml'), 'utf8');
   const changed = chart.replace(/^version: .*$/m, 'version: 9.9.9').replace(/^appVersion: .*$/m, 'appVersion: "9.9.9"');
   writeFileSync(join(next, 'Chart.yaml'), changed);
-  const pinned = ['image.tag=1.0.0', 'console.enabled=true', 'backup.enabled=true', 'backup.existingClaim=backups'];
+  return next;
+}
+
+/** Values that turn on every object whose content is not random. */
+const EVERY_OBJECT = [
+  'nats.existingSecret=passwords',
+  'secretsKey.existingSecret=key',
+  'console.enabled=true',
+  'backup.enabled=true',
+  'backup.existingClaim=backups',
+  'httpIngress.enabled=true',
+  'podMonitor.enabled=true',
+  'prometheusRule.enabled=true',
+  'dashboards.enabled=true',
+  'relay.autoscaling.enabled=true',
+  'pods.serviceAccount.create=true',
+];
+
+test('a release that changes only its version changes only the images: a diff shows nothing else', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const next = nextVersion(folder);
   const metrics = ['nats.metrics.enabled=true', 'nats.metrics.image.tag=1.0.0'];
-  const workloads = (path: string, values: readonly string[]) =>
-    Object.fromEntries(renderChart(path, values).flatMap(workloadOf));
-  const before = workloads(CHART, [...pinned, ...metrics]);
-  assert.ok(Object.keys(before).length >= 9);
-  assert.deepEqual(workloads(next, [...pinned, ...metrics]), before);
-  // A version without a pinned image changes the services, but not NATS.
-  const nats = (path: string, values: readonly string[]) => workloads(path, values)['StatefulSet/hopline-nats'];
-  assert.ok(nats(next, []));
-  assert.deepEqual(nats(next, []), nats(CHART, []));
-  assert.deepEqual(nats(next, metrics), nats(CHART, metrics));
+  const pinned = [...EVERY_OBJECT, ...metrics, 'image.tag=1.0.0'];
+  assert.deepEqual(renderChart(next, pinned), renderChart(CHART, pinned));
+  const values = [...EVERY_OBJECT, ...metrics];
+  const before = renderChart(CHART, values);
+  const after = renderChart(next, values);
+  const changed = after.filter((manifest, index) => !isDeepStrictEqual(manifest, before[index]));
+  assert.deepEqual(
+    [...new Set(changed.map(({ kind, metadata }) => `${kind}/${metadata.name.replace('hopline-', '')}`))].sort(),
+    ['CronJob/backup', 'Pod/test', ...SERVICES.map(name => `Deployment/${name}`)].sort(),
+    'NATS stays as it is',
+  );
+  const { version } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+  const text = (manifests: readonly Manifest[]) => JSON.stringify(manifests);
+  assert.equal(
+    text(after).replaceAll('"hopline:9.9.9"', `"hopline:${version}"`).replaceAll('"9.9.9"', `"${version}"`),
+    text(before),
+  );
 });
 
-/** The part of a workload that determines whether it replaces its pods. */
-function workloadOf({ kind, metadata, spec }: Manifest): [string, unknown][] {
-  const template = spec?.jobTemplate?.spec.template ?? spec?.template;
-  return template === undefined ? [] : [[`${kind}/${metadata.name}`, template]];
+const SERVICES = ['agent-files', 'agent-guide', 'console', 'ingress', 'notifier', 'relay', 'supervisor'];
+const PASSWORDS = '/api/v1/namespaces/default/secrets/hopline-nats';
+const WEBHOOK_KEY = '/api/v1/namespaces/default/secrets/hopline-secrets';
+
+/** Pod templates of the rendered Deployments and of NATS, by component. */
+function templatesIn(text: string): Record<string, unknown> {
+  return Object.fromEntries(
+    manifestsOf(text).flatMap(({ kind, metadata, spec }) =>
+      kind === 'Deployment' || kind === 'StatefulSet' ? [[metadata.name.replace('hopline-', ''), spec.template]] : [],
+    ),
+  );
 }
+
+test('a changed password or key restarts what reads it, and an upgrade that changes none restarts nothing', {
+  skip,
+}, async () => {
+  const installed = await upgradeOver({});
+  const secret = (name: string) => manifestsOf(installed).find(one => one.kind === 'Secret' && one.metadata.name === name)!;
+  const [passwords, key] = [secret('hopline-nats'), secret('hopline-secrets')];
+  const existing = (changes: Record<string, string>, newKey = key.data!.key!) => ({
+    [PASSWORDS]: { ...passwords, data: { ...passwords.data, ...changes } },
+    [WEBHOOK_KEY]: { ...key, data: { key: newKey } },
+  });
+  const before = templatesIn(installed);
+  const changed = async (objects: Record<string, object>) => {
+    const after = templatesIn(await upgradeOver(objects));
+    return Object.keys(before)
+      .filter(name => !isDeepStrictEqual(before[name], after[name]))
+      .sort();
+  };
+  assert.deepEqual(await changed(existing({})), [], 'the first upgrade finds the Secrets of the installation');
+  assert.deepEqual(await changed(existing({ relay: 'cG90aGVy' })), ['nats', 'relay']);
+  assert.deepEqual(await changed(existing({ route: 'cG90aGVy' })), ['nats']);
+  assert.deepEqual(await changed(existing({}, 'b3RoZXI=')), ['ingress', 'notifier']);
+  const { data: _data, ...removed } = passwords;
+  const services = SERVICES.filter(name => name !== 'console');
+  assert.deepEqual(
+    await changed({ ...existing({}), [PASSWORDS]: removed }),
+    [...services, 'nats'].sort(),
+    'all passwords are new',
+  );
+});

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
 import { parse } from 'yaml';
-import { consumerName, QUEUES } from '../../packages/log-jetstream/src/names.ts';
 import { findBinary } from '../support/nats/nats-server.ts';
 import {
   allContainers,
@@ -18,6 +17,7 @@ import {
   ROOT,
   render,
   renderChart,
+  renderedText,
   schemaFaults,
   skip,
   template,
@@ -31,6 +31,7 @@ const EVERYTHING = [
   'prometheusRule.enabled=true',
   'dashboards.enabled=true',
   'relay.autoscaling.enabled=true',
+  'keda.prometheus=http://prometheus.monitoring:9090',
   'ingress.tlsSecret=tls',
   'nats.metrics.enabled=true',
   'supervisor.keda.enabled=true',
@@ -60,7 +61,7 @@ const MATRIX: Record<string, readonly string[]> = {
   everything: EVERYTHING,
   'another NATS': EXTERNAL,
   'one NATS node': ['nats.replicas=1'],
-  'no agents': ['agents=null'],
+  'no agents': ['demoAgents=false'],
   'Gateway API': [
     'gateway.enabled=true',
     'gateway.parentRefs[0].name=edge',
@@ -105,8 +106,7 @@ for (const [name, values] of Object.entries(MATRIX)) {
   });
 
   test(`chart, ${name}: Kubernetes knows every member of every object`, { skip: withoutKubeconform }, () => {
-    const input = execFileSync('helm', template(values), { encoding: 'utf8', maxBuffer: 1 << 26 });
-    assert.equal(schemaFaults(input), '');
+    assert.equal(schemaFaults(renderedText(values)), '');
   });
 
   test(`chart, ${name}: names of objects and variables are unique`, { skip }, () => {
@@ -144,14 +144,6 @@ test('a setting reaches its service unchanged from the values file, large number
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-relay'))!;
   const env = new Map(relay.spec.template!.spec.containers[0]!.env!.map(({ name, value }) => [name, value]));
   for (const [name, value] of Object.entries(settings)) assert.equal(env.get(name), String(value), name);
-});
-
-test('helm lint finds nothing', { skip }, () => {
-  const { status, stdout, stderr } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', CHART], {
-    encoding: 'utf8',
-  });
-  assert.equal(status, 0, stdout + stderr);
-  assert.doesNotMatch(stdout, /\[(WARNING|ERROR)\]/);
 });
 
 test('values.yaml and values.schema.json name the same values', () => {
@@ -286,7 +278,7 @@ const AGENT_MATRIX: Record<string, readonly string[]> = {
     'nats.url=tls://nats.example.com:4222',
     'nats.credentialsSecret=creds',
     'nats.tlsSecret=tls',
-    'nats.monitorUrl=nats.example.com:8222',
+    'keda.prometheus=http://prometheus.monitoring:9090',
     'keda.enabled=true',
     'expose=true',
     'allowUnauthenticated=true',
@@ -331,9 +323,27 @@ test('chart hopline-agent: an agent without an entry, and an unknown value, are 
   assert.match(rejected('entry.adapter=a2a', 'entry.url=http://a/', 'replica=2'), /replica/);
 });
 
-test('the grace period of every service covers the wait for its endpoints, its drain and a margin', { skip }, () => {
-  const deployments = render(['pods.preStopSeconds=7', 'pods.drainSeconds=33']).filter(({ kind }) => kind === 'Deployment');
-  for (const { spec } of deployments) assert.equal(spec.template!.spec.terminationGracePeriodSeconds, 50);
+test('only pods that a Service selects wait for their endpoints; every grace period covers that wait, the drain and a margin', {
+  skip,
+}, () => {
+  const agents = ['a', 'b'].flatMap(name => [`agents.${name}.entry.adapter=a2a`, `agents.${name}.entry.url=http://a/`]);
+  const values = ['console.enabled=true', 'agents.a.expose=true', 'pods.preStopSeconds=7', 'pods.drainSeconds=33'];
+  const deployments = render([...agents, ...values, 'ingress.pods.preStopSeconds=60']).filter(
+    ({ kind }) => kind === 'Deployment',
+  );
+  const seconds = deployments.map(({ metadata, spec }) => {
+    const { containers, terminationGracePeriodSeconds } = spec.template!.spec;
+    return [metadata.name, containers[0]!.lifecycle?.preStop.sleep?.seconds ?? 0, terminationGracePeriodSeconds];
+  });
+  assert.deepEqual(seconds.sort(), [
+    ['hopline-agent-a', 7, 50],
+    ['hopline-agent-b', 0, 43],
+    ['hopline-console', 7, 50],
+    ['hopline-ingress', 60, 103],
+    ['hopline-notifier', 0, 43],
+    ['hopline-relay', 0, 43],
+    ['hopline-supervisor', 0, 43],
+  ]);
 });
 
 test('NATS with one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
@@ -473,13 +483,50 @@ test('an autoscaled service has no replica count, because it would undo the scal
   assert.ok(manifests.some(({ kind, metadata }) => kind === 'HorizontalPodAutoscaler' && metadata.name === 'hopline-relay'));
 });
 
-test('KEDA reads the consumers that the services create', { skip }, () => {
-  const manifests = render(['supervisor.keda.enabled=true', 'settings.HOPLINE_PREFIX=blue']);
-  const scaled = manifests.find(({ kind }) => kind === 'ScaledObject');
-  const read = scaled!.spec.triggers!.map(({ metadata }) => `${metadata.stream}/${metadata.consumer}`);
-  assert.deepEqual(read.sort(), QUEUES.map(queue => `blue_A2A_WORK/${consumerName('supervisor', queue)}`).sort());
-  const deployment = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === scaled!.metadata.name);
-  assert.equal(deployment?.spec.replicas, undefined);
+test('KEDA has one trigger for each role: the turns that run or wait, and the open streams of ingress', { skip }, () => {
+  const values = ['keda.prometheus=http://prometheus:9090', 'agents.guide.keda.enabled=true', 'agents.guide.entry.adapter=a2a'];
+  const roles = ['supervisor.keda.enabled=true', 'ingress.keda.enabled=true', 'agents.guide.entry.url=http://a/'];
+  const manifests = render([...values, ...roles]);
+  const jobs = ['ingress', 'supervisor', 'agent-guide'].map(name => {
+    const of = (kind: string) => manifests.find(one => one.kind === kind && one.metadata.name === `hopline-${name}`)!;
+    assert.equal(of('Deployment').spec.replicas, undefined);
+    const [{ type, metadata }, ...more] = of('ScaledObject').spec.triggers! as [
+      { type: string; metadata: Record<string, string> },
+    ];
+    assert.deepEqual([type, more, metadata.serverAddress], ['prometheus', [], 'http://prometheus:9090']);
+    return metadata.query!;
+  });
+  const job = 'job="hopline/default/hopline"';
+  const turns = (agent: string) => {
+    const labels = `{${job},agent="${agent}"}`;
+    return `sum(hopline_active_tasks${labels}) + (sum(hopline_queue_waiting${labels}) or vector(0))`;
+  };
+  assert.deepEqual(jobs, [`sum(hopline_open_streams{${job},service="ingress"})`, turns('supervisor'), turns('guide')]);
+  const metrics = readFileSync(join(ROOT, 'docs/reference/metrics.md'), 'utf8');
+  for (const [name] of jobs.join().matchAll(/hopline_\w+/g))
+    assert.ok(metrics.includes(`\`${name}\``), `${name} is not a metric`);
+  assert.match(rejection('supervisor.keda.enabled=true'), /keda\.prometheus is required for keda of supervisor/);
+});
+
+test('a HorizontalPodAutoscaler targets an amount of CPU and removes pods slowly', { skip }, () => {
+  const of = (...values: string[]) =>
+    render(['relay.autoscaling.enabled=true', ...values]).find(({ kind }) => kind === 'HorizontalPodAutoscaler')!
+      .spec as unknown as { metrics: unknown[]; behavior: Record<string, Record<string, unknown>> };
+  const cpu = (averageValue: string) => ({
+    type: 'Resource',
+    resource: { name: 'cpu', target: { type: 'AverageValue', averageValue } },
+  });
+  assert.deepEqual(of().metrics, [cpu('600m')]);
+  assert.equal(of().behavior.scaleDown!.stabilizationWindowSeconds, 600);
+  const own = ['relay.autoscaling.cpu=1.5', 'relay.autoscaling.metrics[0].type=Pods'];
+  assert.deepEqual(of(...own).metrics, [cpu('1.5'), { type: 'Pods' }]);
+  const behavior = of('relay.autoscaling.behavior.scaleDown.selectPolicy=Disabled').behavior;
+  assert.deepEqual(behavior, { scaleDown: { selectPolicy: 'Disabled' } });
+  assert.equal(
+    of('autoscalingBehavior.scaleDown.stabilizationWindowSeconds=60').behavior.scaleDown!.stabilizationWindowSeconds,
+    60,
+  );
+  assert.match(rejection('relay.autoscaling.enabled=true', 'relay.autoscaling.cpu='), /relay: autoscaling needs cpu or metrics/);
 });
 
 test('wrong and unknown values are rejected by name', { skip }, () => {
@@ -491,6 +538,9 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('agents[0].name=Not_A_Name', 'agents[0].entry.adapter=a2a', 'agents[0].entry.url=http://a/'), /name/);
   assert.match(rejection('nats.enabled=false'), /nats\.url is required/);
   assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
+  assert.match(rejection('relay.pods.spec.containers[0].name=a'), /pods\.spec\.containers \(relay\): set pods\.sidecars instead/);
+  assert.match(rejection('relay.pods.resources.limits.cpu=1'), /'\/relay\/pods': additional properties 'resources'/);
+  assert.match(rejection('agents.Not_A_Name.entry.adapter=a2a'), /additional properties 'Not_A_Name'/);
   assert.match(rejection('backup.enabled=true'), /backup\.existingClaim is required/);
   assert.match(rejection('backup.restore=folder', 'backup.existingClaim=backups'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
@@ -523,11 +573,23 @@ test('a setting that no service reads, or cannot have its value, is rejected by 
 });
 
 test('ingress answers under the names of its Service and routes', { skip }, () => {
-  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com'];
+  const values = ['httpIngress.enabled=true', 'httpIngress.host=a2a.example.com', 'httpIngress.furtherHosts={b.example.com}'];
+  const rules = render(values).find(({ kind }) => kind === 'Ingress')!.spec as unknown as { rules: { host: string }[] };
+  assert.deepEqual(
+    rules.rules.map(({ host }) => host),
+    ['a2a.example.com', 'b.example.com'],
+  );
   const ingress = render(values).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-ingress');
   const variables = ingress!.spec.template!.spec.containers[0]!.env!;
   const name = 'hopline-ingress';
-  const names = [name, `${name}.default`, `${name}.default.svc`, `${name}.default.svc.cluster.local`, 'a2a.example.com'];
+  const names = [
+    name,
+    `${name}.default`,
+    `${name}.default.svc`,
+    `${name}.default.svc.cluster.local`,
+    'a2a.example.com',
+    'b.example.com',
+  ];
   assert.equal(variables.find(variable => variable.name === 'HOPLINE_ALLOWED_HOSTS')?.value, names.join());
 });
 
@@ -666,7 +728,7 @@ test('values of `pods` apply to every pod: services, NATS, backups and the test'
     'pods.nodeSelector.disk=ssd',
     'pods.tolerations[0].key=team',
     'pods.priorityClassName=high',
-    'pods.serviceAccountName=hopline',
+    'pods.serviceAccount.name=hopline',
     'pods.labels.team=a2a',
     'pods.annotations.mesh=off',
   ];
@@ -682,6 +744,154 @@ test('values of `pods` apply to every pod: services, NATS, backups and the test'
     assert.deepEqual([metadata.labels!.team, metadata.annotations!.mesh], ['a2a', 'off'], name);
   }
   assert.ok(templates.length >= 9);
+});
+
+test('a role, an agent, NATS and the backup lay their own `pods` over those of all', { skip }, () => {
+  const owners = { relay: 'relay', ingress: 'ingress', nats: 'nats', backup: 'backup', 'agent-guide': 'agents.guide' };
+  const all = [
+    ...EVERYTHING.filter(value => !value.startsWith('agents')),
+    'agents.guide.entry.adapter=a2a',
+    'agents.guide.entry.url=http://a/',
+    'pods.nodeSelector.pool=any',
+    'pods.nodeSelector.disk=ssd',
+    'pods.tolerations[0].key=any',
+    'pods.annotations.mesh=off',
+    'pods.topologySpreadConstraints[0].topologyKey=rack',
+    'pods.serviceAccount.create=true',
+    'pods.spec.runtimeClassName=gvisor',
+  ];
+  const own = Object.values(owners).flatMap(path => [
+    `${path}.pods.nodeSelector.pool=own`,
+    `${path}.pods.tolerations[0].key=own`,
+    `${path}.pods.annotations.own=yes`,
+    `${path}.pods.labels.team=own`,
+    `${path}.pods.priorityClassName=`,
+    `${path}.pods.affinity.nodeAffinity.a=b`,
+    `${path}.pods.serviceAccount.annotations.role=own`,
+    `${path}.pods.securityContext.fsGroup=5`,
+    `${path}.pods.containerSecurityContext.runAsUser=6`,
+    `${path}.pods.spec.runtimeClassName=kata`,
+  ]);
+  const manifests = render([...all, ...own]);
+  const accounts = manifests.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata);
+  assert.deepEqual(
+    Object.fromEntries(accounts.map(({ name, annotations }) => [name, annotations])),
+    Object.fromEntries([
+      ['hopline', undefined],
+      ...Object.keys(owners).map(component => [`hopline-${component}`, { role: 'own' }]),
+    ]),
+  );
+  for (const { metadata, spec } of podTemplates(manifests)) {
+    const component = metadata.labels!['app.kubernetes.io/component']!;
+    const isOwn = component in owners;
+    const { nodeSelector, tolerations, affinity, ...members } = spec as unknown as Record<string, unknown>;
+    assert.deepEqual(nodeSelector, { pool: isOwn ? 'own' : 'any', disk: 'ssd' }, component);
+    assert.deepEqual(tolerations, [{ key: isOwn ? 'own' : 'any' }], component);
+    assert.deepEqual(affinity, isOwn ? { nodeAffinity: { a: 'b' } } : undefined, component);
+    assert.equal(members.runtimeClassName, isOwn ? 'kata' : 'gvisor', component);
+    assert.equal(members.priorityClassName, isOwn ? undefined : 'high', component);
+    assert.equal(members.serviceAccountName, isOwn ? `hopline-${component}` : 'hopline', component);
+    assert.equal(spec.securityContext!.fsGroup, isOwn ? 5 : 65_532, component);
+    assert.equal(spec.containers[0]!.securityContext!.runAsUser, isOwn ? 6 : undefined, component);
+    assert.deepEqual([metadata.annotations!.mesh, metadata.annotations!.own], ['off', isOwn ? 'yes' : undefined], component);
+    assert.equal(metadata.labels!.team, isOwn ? 'own' : undefined, component);
+    if (component === 'test' || component === 'backup') continue;
+    const { team: _team, ...selector } = metadata.labels!;
+    const constraint = { topologyKey: 'rack', labelSelector: { matchLabels: selector } };
+    assert.deepEqual(members.topologySpreadConstraints, [constraint], component);
+  }
+});
+
+test('a strategy, sidecars, containers before them, labels of all and further objects reach their places', { skip }, () => {
+  const values = [
+    'pods.sidecars[0].name=logs',
+    'pods.sidecars[0].image=logs:1',
+    'pods.initContainers[0].name=first',
+    'pods.initContainers[0].image=first:1',
+    'pods.initContainers[0].securityContext.readOnlyRootFilesystem=false',
+    'relay.pods.sidecars=null',
+    'relay.pods.strategy.type=Recreate',
+    'supervisor.pods.strategy.rollingUpdate.maxSurge=3',
+    'nats.pods.strategy.type=OnDelete',
+    'nats.volumes[0].name=more',
+    'nats.volumeMounts[0].name=more',
+    'nats.volumeMounts[0].mountPath=/more',
+    'pods.workloadAnnotations.watched=yes',
+    'commonLabels.cost=a2a',
+    'extraObjects[0].kind=ConfigMap',
+    'extraObjects[0].metadata.name=mine-{{ .Release.Name }}',
+    'extraObjects[1]=kind: ConfigMap\nmetadata:\n  name: text',
+    'console.service.spec.loadBalancerClass=internal',
+    'console.enabled=true',
+    'ingress.service.spec.externalTrafficPolicy=Local',
+  ];
+  const manifests = render(values);
+  const spec = (name: string) =>
+    manifests.find(({ kind, metadata }) => /^Deployment$|^StatefulSet$/.test(kind) && metadata.name === `hopline-${name}`)!
+      .spec as Manifest['spec'] & { strategy?: unknown; updateStrategy?: unknown };
+  const names = (name: string) => allContainers(spec(name).template!.spec).map(container => container.name);
+  assert.deepEqual(names('ingress'), ['first', 'ingress', 'logs']);
+  assert.deepEqual(names('relay'), ['first', 'relay']);
+  assert.deepEqual(names('agent-files'), ['first', 'code', 'sub-agent', 'logs']);
+  assert.deepEqual(names('nats'), ['first', 'nats', 'logs']);
+  const [first] = allContainers(spec('ingress').template!.spec);
+  assert.deepEqual(first!.securityContext, {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    readOnlyRootFilesystem: false,
+  });
+  assert.deepEqual(spec('relay').strategy, { type: 'Recreate' });
+  assert.deepEqual(spec('supervisor').strategy, { type: 'RollingUpdate', rollingUpdate: { maxSurge: 3, maxUnavailable: 0 } });
+  assert.deepEqual(spec('notifier').strategy, { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } });
+  assert.deepEqual(spec('nats').updateStrategy, { type: 'OnDelete' });
+  assert.ok(spec('nats').template!.spec.volumes!.some(({ name }) => name === 'more'));
+  const added = manifests.filter(({ metadata }) => /^(mine-hopline|text)$/.test(metadata.name));
+  assert.deepEqual(added.map(({ metadata }) => metadata.name).sort(), ['mine-hopline', 'text']);
+  for (const { kind, metadata, spec } of manifests) {
+    if (!added.some(one => one.metadata === metadata)) assert.equal(metadata.labels?.cost, 'a2a', `${kind}/${metadata.name}`);
+    if (kind !== 'Deployment' && kind !== 'StatefulSet') continue;
+    assert.equal(metadata.annotations!.watched, 'yes');
+    assert.equal(spec.template!.metadata.labels!.cost, 'a2a');
+    assert.ok(!JSON.stringify(spec.selector).includes('cost'), 'a selector never changes');
+  }
+  const service = (name: string) => manifests.find(({ kind, metadata }) => kind === 'Service' && metadata.name === name)!.spec;
+  assert.equal((service('hopline-console') as { loadBalancerClass?: string }).loadBalancerClass, 'internal');
+  assert.equal((service('hopline-ingress') as { externalTrafficPolicy?: string }).externalTrafficPolicy, 'Local');
+});
+
+test('the cluster autoscaler may remove a node although its pods have scratch folders', { skip }, () => {
+  const name = 'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes';
+  for (const { kind, spec } of render([])) {
+    if (kind !== 'Deployment' && kind !== 'StatefulSet') continue;
+    const { metadata, spec: pod } = spec.template!;
+    const folders = pod.volumes!.filter(volume => 'emptyDir' in volume).map(volume => volume.name);
+    assert.deepEqual(metadata.annotations![name]!.split(','), folders);
+  }
+  const own = podTemplates(render([`pods.annotations.${name.replaceAll('.', '\\.')}=mine`]));
+  assert.ok(own.every(({ metadata }) => metadata.annotations![name] === 'mine'));
+});
+
+test('files of values add, change and remove single agents, and a list of agents is accepted', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const agentsOf = (...files: object[]) => {
+    const paths = files.map((_, index) => join(folder, `${index}.yaml`));
+    for (const [index, agents] of files.entries()) writeFileSync(paths[index]!, JSON.stringify({ agents }));
+    const args = [...template([]), ...paths.flatMap(path => ['-f', path])];
+    return manifestsOf(execFileSync('helm', args, { encoding: 'utf8', maxBuffer: 1 << 26 })).flatMap(
+      ({ kind, metadata, spec }) =>
+        kind === 'Deployment' && metadata.name.includes('-agent-') ? [`${metadata.name.slice(14)} ${spec.replicas}`] : [],
+    );
+  };
+  const entry = { adapter: 'a2a', url: 'http://a/' };
+  const base = { weather: { entry }, clerk: { entry, replicas: 3 } };
+  assert.deepEqual(agentsOf({}), ['guide 1', 'files 1'], 'the agents of the demo');
+  assert.deepEqual(agentsOf(base), ['clerk 3', 'weather 2']);
+  assert.deepEqual(agentsOf(base, { clerk: { replicas: 5 }, more: { entry } }), ['clerk 5', 'more 2', 'weather 2']);
+  assert.deepEqual(agentsOf(base, { clerk: null }), ['weather 2']);
+  assert.deepEqual(agentsOf([{ name: 'weather', entry }]), ['weather 2']);
+  const named = ['agents.weather.name=wether', 'agents.weather.entry.adapter=a2a', 'agents.weather.entry.url=http://a/'];
+  assert.match(rejection(...named), /agents\.weather\.name: "wether" is another name/);
 });
 
 test('a custom label never replaces one that selects pods, a custom annotation replaces any default of the Ingress resource', {
@@ -938,6 +1148,81 @@ test('the heap of nats-server is limited to 80 % of the memory of its container'
   assert.equal(limitOf('nats.resources.limits.memory=2000000000'), '1600000000');
   assert.equal(limitOf('nats.resources.limits=null'), undefined);
   assert.match(rejection('nats.resources.limits.memory=1Gb'), /nats\.resources\.limits\.memory "1Gb": use bytes, or one of k, M/);
+});
+
+/** The output of nats-server for a rendered nats.conf; empty if it accepts the file. */
+function serverFaults(manifests: readonly Manifest[], variables: Record<string, string>): string {
+  const text = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  const path = join(folder, 'nats.conf');
+  writeFileSync(path, text.replace('/data', folder));
+  const named = [...text.matchAll(/\$(\w+)/g)].map(([, name]) => [
+    name!,
+    /^NATS_ROUTE_\d/.test(name!) ? `nats://node${name!.at(-1)}:6222` : 'p1',
+  ]);
+  const env = { ...Object.fromEntries(named), ...variables };
+  const { status, stderr } = spawnSync(findBinary(), ['-t', '-c', path], { env, encoding: 'utf8' });
+  rmSync(folder, { recursive: true });
+  return status === 0 ? '' : stderr;
+}
+
+test('further lines reach nats.conf and its block jetstream, and nats-server accepts them', { skip }, () => {
+  const lines = (config: string, jetStreamConfig: string) =>
+    render([`nats.config=${config}`, `nats.jetStreamConfig=${jetStreamConfig}`]);
+  const accepted = lines('write_deadline: 5s\nmax_payload: 4MB', 'max_outstanding_catchup: 32MB');
+  assert.equal(serverFaults(accepted, {}), '');
+  const conf = accepted.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  assert.match(conf, /jetstream \{[^}]*max_outstanding_catchup: 32MB\n\}/);
+  assert.ok(conf.indexOf('max_payload: 4MB') > conf.indexOf('max_payload: 8MB'), 'the later line wins');
+  assert.match(serverFaults(lines('', 'no_such_member: 1'), {}), /no_such_member/);
+  assert.match(serverFaults(lines('no_such_member: 1', ''), {}), /no_such_member/);
+});
+
+test('with the label of a zone each NATS node has a tag of its zone, and replicas are in different zones', { skip }, () => {
+  const manifests = render(['nats.zoneLabel=topology.kubernetes.io/zone']);
+  assert.equal(serverFaults(manifests, { NATS_ZONE_TAG: 'zone:eu-1a' }), '');
+  const { containers } = manifests.find(({ kind }) => kind === 'StatefulSet')!.spec.template!.spec;
+  const env = containers[0]!.env as unknown as {
+    name: string;
+    value?: string;
+    valueFrom?: { fieldRef?: { fieldPath: string } };
+  }[];
+  const of = (name: string) => env.find(variable => variable.name === name);
+  assert.equal(of('NATS_ZONE')!.valueFrom!.fieldRef!.fieldPath, "metadata.labels['topology.kubernetes.io/zone']");
+  assert.equal(of('NATS_ZONE_TAG')!.value, 'zone:$(NATS_ZONE)');
+  assert.ok(env.findIndex(({ name }) => name === 'NATS_ZONE') < env.findIndex(({ name }) => name === 'NATS_ZONE_TAG'));
+  const conf = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'hopline-nats')!.data![
+    'nats.conf'
+  ]!;
+  assert.match(conf, /jetstream \{[^}]*unique_tag: "zone:"\n\}\nserver_tags: \$NATS_ZONE_TAG\n/);
+});
+
+test('a packaged chart has a README with every value, an icon and maintainers, and no fault', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const helm = (...args: string[]) => execFileSync('helm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const icon = readFileSync(join(ROOT, 'services/console/app/public/icon.svg'), 'utf8').trim();
+  for (const chart of [CHART, AGENT_CHART]) {
+    const saved = helm('package', chart, '--destination', folder).trim().split(': ')[1]!;
+    const readme = helm('show', 'readme', saved);
+    assert.match(readme, /\| `pods\.nodeSelector` /);
+    // The workflow of a release replaces this beginning with the address of the repository.
+    for (const [, target] of readme.matchAll(/\]\(([^)]+)\)/g)) assert.match(target!, /^\.\.\/\.\.\/\.\.\/\w/);
+    const about = parse(helm('show', 'chart', saved));
+    assert.equal(about.icon, `data:image/svg+xml;base64,${Buffer.from(icon).toString('base64')}`);
+    assert.equal(about.maintainers.length, 1);
+    const entry = ['entry.adapter=recording', 'entry.path=a.jsonl'].flatMap(value => ['--set', value]);
+    const values = chart === CHART ? ['--set', 'allowUnauthenticated=true'] : entry;
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', '--kube-version', '1.34.0', saved, ...values], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stdout);
+    assert.doesNotMatch(stdout, /\[(INFO|WARNING|ERROR)\]/);
+  }
 });
 
 test('nats-server syncs at the interval in the values, or at its default', { skip }, () => {

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { missingPrograms } from './cluster.ts';
 import { checkAnswers, Load } from './load.ts';
-import { CHART, Release } from './release.ts';
+import { CHART, demoAgents, Release } from './release.ts';
 
 const QUESTION = 'explain hopline';
 /** The recorded answer takes about ten seconds, so a fault in its middle hits a running turn. */
@@ -124,8 +124,7 @@ for (const [name, { replicas, left }] of Object.entries(DRAINS)) {
     // Only a cluster of one node is certainly a test cluster, and only there an evicted pod finds no other node.
     if (nodes.length > 1) return t.skip('the cluster has more than one node');
     const node = nodes[0]!.replace('node/', '');
-    const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-    await release.upgrade({ agents: [{ ...values.agents[0], replicas, pdb: true }] });
+    await release.upgrade({ agents: { guide: { ...demoAgents().guide, replicas, pdb: true } } });
     // A plan names the chosen agent's skill only while another agent exists, so the answers would differ in it.
     await release.kubectl(
       'wait',
@@ -158,13 +157,9 @@ for (const [name, { replicas, left }] of Object.entries(DRAINS)) {
 
 test('an added agent restarts no other pod, and answers', options, async () => {
   const before = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
-  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-  const entry = { ...values.agents[0].entry, description: 'Another one', pace: 'burst', default: false, skills: [] };
-  await release.upgrade({
-    ...values,
-    relay: { ...values.relay, replicas: 1 },
-    agents: [...values.agents, { ...values.agents[0], name: 'second', entry }],
-  });
+  const { guide } = demoAgents();
+  const entry = { ...guide.entry, description: 'Another one', pace: 'burst', default: false, skills: [] };
+  await release.upgrade({ agents: { guide, second: { ...guide, entry } } });
   const now = await release.kubectl('get', 'pods', '--output', 'name', '--selector', 'app.kubernetes.io/component!=test');
   const added = now.split('\n').filter(pod => !before.includes(pod));
   assert.equal(added.length, 1, added.join());
@@ -176,8 +171,8 @@ const AGENT_REPLICAS = 2;
 test('an agent with a release of its own restarts no other pod, and answers', options, async () => {
   const pods = async () => (await release.kubectl('get', 'pods', '--output', 'name')).split('\n');
   const before = await pods();
-  const values = JSON.parse(await release.helm('get', 'values', 'hopline', '--all', '--output', 'json'));
-  await release.addAgent('third', { folder: '/app/demo', entry: { ...values.agents[0].entry, default: false, skills: [] } });
+  const { guide } = demoAgents();
+  await release.addAgent('third', { folder: guide.folder, entry: { ...guide.entry, default: false, skills: [] } });
   try {
     const added = (await pods()).filter(pod => !before.includes(pod));
     assert.equal(added.length, AGENT_REPLICAS, added.join());

@@ -83,6 +83,9 @@ for (const [chart, pod] of Object.entries(CHARTS)) {
     const values = ['code.uid=70000', 'code.heapPercent=30', 'code.resources.limits.memory=2Gi', 'resources.limits.memory=1Gi'];
     const { code, subAgent } = containersOf(pod([...CLERK, ...values]));
     assert.equal(code!.securityContext!.runAsUser, 70_000);
+    const ofPods = containersOf(pod([...CLERK, ...values, 'pods.containerSecurityContext.runAsUser=5']));
+    const users = [ofPods.code!, ofPods.subAgent].map(({ securityContext }) => securityContext!.runAsUser);
+    assert.deepEqual(users, [70_000, 5], 'a user for all containers leaves the code its own');
     assert.equal(settingOf(code!, 'NODE_OPTIONS'), '--max-old-space-size-percentage=30');
     assert.deepEqual(
       [code, subAgent].map(one => (one!.resources!.limits as { memory: string }).memory),
@@ -154,7 +157,7 @@ test('the settings of the code container that the chart makes are refused, with 
   for (const name of ['HOPLINE_CODE_SOCKET', 'HOPLINE_CODE_USER']) {
     assert.match(
       rejected(`settings.${name}=/given`),
-      new RegExp(`settings\\.${name} \\(agent-clerk\\): set agents\\[\\]\\.code\\.separate`),
+      new RegExp(`settings\\.${name} \\(agent-clerk\\): set agents\\.NAME\\.code\\.separate`),
     );
     assert.match(rejected(`env[2].name=${name}`), new RegExp(`env: ${name} \\(agent-clerk\\): set code\\.separate instead`));
   }

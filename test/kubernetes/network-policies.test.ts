@@ -110,8 +110,8 @@ test('NATS is reached by the services that have a login, by its nodes, and at ot
   assert.deepEqual(at(rules('nats.metrics.enabled=true'), 'monitor'), []);
   assert.deepEqual(at(rules('nats.metrics.enabled=true'), 'metrics'), [{ ...SCRAPED, ports: [{ port: 'metrics' }] }]);
   assert.deepEqual(at(rules(), 'metrics'), []);
-  const from = [{ namespaceSelector: { matchLabels: { name: 'keda' } } }];
-  const allowed = rules('networkPolicy.monitorFrom[0].namespaceSelector.matchLabels.name=keda');
+  const from = [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }];
+  const allowed = rules('networkPolicy.monitorFrom[0].namespaceSelector.matchLabels.name=monitoring');
   assert.deepEqual(at(allowed, 'monitor'), [{ from, ports: [{ port: 'monitor' }] }]);
 });
 

@@ -18,10 +18,15 @@ type Schema = {
   properties?: Record<string, Schema>;
   additionalProperties?: boolean | Schema;
   items?: Schema;
+  patternProperties?: Record<string, Schema>;
+  $ref?: string;
+  $defs?: Record<string, Schema>;
 };
 
 /** Names that YAML reads as numbers or booleans unless they are quoted, and the longest name that Helm allows for a release. */
 const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
+const SPREAD = { maxSkew: 1, topologyKey: 'rack', whenUnsatisfiable: 'DoNotSchedule' };
+const CPU = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } };
 const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
 
 /** Settings of every service, and variables of other programs. */
@@ -36,7 +41,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/^settings$/, fc.record({ ...ANY_SETTINGS, HOPLINE_PREFIX: fc.constantFrom('a', 7, 1e6, true) }, { requiredKeys: [] })],
   [/\.settings$/, fc.record(ANY_SETTINGS, { requiredKeys: [] })],
   [
-    /(labels|annotations|nodeSelector)$/,
+    /([lL]abels|[aA]nnotations|nodeSelector)$/,
     fc.dictionary(fc.constantFrom('a', 'a.b/c', 'app.kubernetes.io/part-of'), fc.constantFrom('', '1', 'on')),
   ],
   [
@@ -50,6 +55,17 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/resources$/, fc.constantFrom({}, RESOURCES)],
   [/volumes$/, fc.constantFrom([], [{ name: 'more', emptyDir: {} }])],
   [/volumeMounts$/, fc.constant([])],
+  [/(sidecars|initContainers)$/, fc.constantFrom([], [{ name: 'more', image: 'more:1' }])],
+  [/topologySpreadConstraints$/, fc.constantFrom(null, [], [SPREAD])],
+  [/pods\.spec$/, fc.constantFrom({}, { hostNetwork: false, schedulerName: 'mine' })],
+  [/service\.spec$/, fc.constantFrom({}, { externalTrafficPolicy: 'Cluster' })],
+  [/ecurityContext$/, fc.constantFrom({}, { runAsUser: 7 })],
+  [/strategy$/, fc.constantFrom({}, { type: 'RollingUpdate' })],
+  [/[bB]ehavior$/, fc.constantFrom({}, { scaleDown: { stabilizationWindowSeconds: 7 } })],
+  [/autoscaling\.metrics$/, fc.constantFrom([], [{ type: 'Resource', resource: CPU }])],
+  [/authenticationRef$/, fc.constantFrom({}, { name: 'mine' })],
+  [/extraObjects$/, fc.constantFrom([], [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mine' } }])],
+  [/(config|jetStreamConfig)$/, fc.constantFrom('', 'debug: true')],
   [/affinity$/, fc.constantFrom({}, { nodeAffinity: {} })],
   [/tolerations$/, fc.constantFrom([], [{ operator: 'Exists' }])],
   [/parentRefs$/, fc.constantFrom([], [{ name: 'edge' }])],
@@ -64,20 +80,20 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
       { adapter: 'module', path: 'a.ts', env: ['MORE', 'OTEL_A'] },
     ),
   ],
-  [/hostnames$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
+  [/hostnames$|furtherHosts$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constant('0 3 * * *')],
   [/^tls\.(nats|clients)Secret$/, fc.constantFrom('', '', '', 'a')],
   [/restore$/, fc.constantFrom('', '', '', '', '1e5')],
-  [/^nats\.(url|monitorUrl|credentialsSecret|tlsSecret)$|^auth\.\w+$/, fc.constantFrom('', '', '', '', '', '', '', 'a')],
+  [/^nats\.(url|credentialsSecret|tlsSecret)$|^auth\.\w+$/, fc.constantFrom('', '', '', '', '', '', '', 'a')],
   [/allowUnauthenticated$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
   [/nats\.clientCertificate$/, fc.integer({ min: 0, max: 9 }).map(chance => chance === 0)],
   [/relay\.replicas$/, fc.integer({ min: 0, max: 17 })],
   [/relay\.autoscaling\.max$/, fc.integer({ min: 10, max: 17 })],
   [/^layouts$/, fc.constantFrom([], [], [{ shards: 64, streamGroups: 4 }], [{ shards: 2, streamGroups: 3 }])],
   [/^shards$/, fc.option(fc.integer({ min: 16, max: 64 }))],
-  [/url$|monitorUrl$/i, fc.constantFrom('', 'http://a.example.com')],
+  [/url$|prometheus$/i, fc.constantFrom('', 'http://a.example.com')],
   [/repository$|registry$/, fc.constantFrom('a', 'a.example.com/b')],
   [/folder$|path$|profile$/, fc.constantFrom('/a', '1e5')],
   [/^global$/, fc.constant({})],
@@ -89,25 +105,34 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
 ];
 
 /** Values that the schema allows, each of which is omitted half of the time. */
-function valuesOf(schema: Schema, path = ''): fc.Arbitrary<unknown> {
+function valuesOf(given: Schema, path = '', definitions = given.$defs ?? {}): fc.Arbitrary<unknown> {
+  const schema = given.$ref === undefined ? given : definitions[given.$ref.replace('#/$defs/', '')]!;
   const open = OPEN.find(([pattern]) => pattern.test(path));
   if (open !== undefined) return open[1];
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
   if (schema.properties !== undefined) {
     const members = Object.entries(schema.properties).map(([name, member]) => [
       name,
-      valuesOf(member, path === '' ? name : `${path}.${name}`),
+      valuesOf(member, path === '' ? name : `${path}.${name}`, definitions),
     ]);
     const always = ['entry', 'allowUnauthenticated'];
-    const required = path === 'agents' ? ['name', 'entry'] : always.filter(name => name in schema.properties!);
+    const required = path === 'agents.item' ? ['name', 'entry'] : always.filter(name => name in schema.properties!);
     return fc.record<Record<string, unknown>>(Object.fromEntries(members), { requiredKeys: required });
   }
+  if (path === 'agents') {
+    const list = fc.uniqueArray(valuesOf(schema.items!, 'agents.item', definitions), { maxLength: 2, selector: nameOf });
+    const withoutName = ({ name: _name, ...agent }: { name?: unknown }) => agent;
+    return fc.oneof(
+      list,
+      list.map(agents => Object.fromEntries(agents.map(agent => [nameOf(agent), withoutName(agent as object)]))),
+    );
+  }
   const [type, ...others] = [schema.type ?? 'object'].flat();
-  const value = ofType(schema, type!, path);
+  const value = ofType(schema, type!, path, definitions);
   return others.includes('null') ? fc.option(value) : value;
 }
 
-function ofType(schema: Schema, type: string, path: string): fc.Arbitrary<unknown> {
+function ofType(schema: Schema, type: string, path: string, definitions: Record<string, Schema>): fc.Arbitrary<unknown> {
   switch (type) {
     case 'boolean':
       return fc.boolean();
@@ -117,7 +142,7 @@ function ofType(schema: Schema, type: string, path: string): fc.Arbitrary<unknow
       if (schema.pattern !== undefined) return fc.stringMatching(new RegExp(schema.pattern));
       return fc.constantFrom(...(schema.minLength === undefined ? [''] : []), ...NAMES);
     case 'array':
-      return fc.uniqueArray(valuesOf(schema.items!, path), { maxLength: 2, selector: nameOf });
+      return fc.uniqueArray(valuesOf(schema.items!, path, definitions), { maxLength: 2, selector: nameOf });
     default:
       throw new Error(`${path}: give it values in OPEN`);
   }

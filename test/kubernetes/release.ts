@@ -1,7 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort } from '@hopline/local-cluster';
+import { parse } from 'yaml';
 
 export const CHART = fileURLToPath(new URL('../../infra/helm/hopline', import.meta.url));
 const AGENT_CHART = fileURLToPath(new URL('../../infra/helm/hopline-agent', import.meta.url));
@@ -10,6 +13,15 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.
 export const IPV4_POLICIES = { privateRanges: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'] };
 const RETRY_MS = 200;
 const run = promisify(execFile);
+
+type ChartAgent = { folder: string; entry: object; [value: string]: unknown };
+
+/** The agents of the demo by name, as in `agents` of the chart. */
+export function demoAgents(): { guide: ChartAgent; files: ChartAgent } {
+  const list = parse(readFileSync(join(CHART, 'files/demo-agents.yaml'), 'utf8')) as (ChartAgent & { name: string })[];
+  const [guide, files] = list.map(({ name: _name, ...agent }) => agent as ChartAgent);
+  return { guide: guide!, files: files! };
+}
 
 /** A release of the chart in its own namespace, which enforces the restricted Pod Security Standard. */
 export class Release {

@@ -3,7 +3,7 @@ import type { Setting } from '../../packages/lifecycle/src/index.ts';
 import { agentsSchemaDocument } from './agents-schema-document.ts';
 import { SERVICES, type ServiceSettings } from './settings-document.ts';
 
-type Schema = { [member: string]: unknown; properties?: Record<string, Schema>; items?: Schema };
+type Schema = { [member: string]: unknown; properties?: Record<string, Schema>; items?: Schema; $defs?: Record<string, Schema> };
 
 /** Paths of `settings` in the values of each chart, by the service that reads them; `all`: every service. */
 const SETTINGS_OF: Record<string, Record<string, string>> = {
@@ -51,8 +51,27 @@ export async function chartSchemaDocument(chart: string): Promise<string> {
   }
   const sorted = [...definitions].sort(([one], [other]) => (one < other ? -1 : 1));
   Object.assign(memberOf(schema, ENTRY_OF[chart]!), await entrySchema());
-  schema.$defs = Object.fromEntries(sorted.map(([name, setting]) => [name, valueSchema(setting)]));
+  const { agent } = schema.$defs ?? {};
+  schema.$defs = {
+    ...(agent !== undefined && { podsOfRole: podsOfRole(schema.properties!.pods!), agent }),
+    ...Object.fromEntries(sorted.map(([name, setting]) => [name, valueSchema(setting)])),
+  };
   return `${JSON.stringify(schema, null, 2)}\n`;
+}
+
+/**
+ * The members of `pods` that a role, an agent or NATS may set for itself; null removes one that the chart does not need. `resources` is beside
+ * the `pods` of a role.
+ */
+function podsOfRole({ properties: { resources: _resources, ...members } = {} }: Schema): Schema {
+  const isRemovable = ({ type, pattern }: Schema) => type !== 'integer' && pattern === undefined;
+  const nullable = Object.entries(members).map(([name, member]) => [
+    name,
+    isRemovable(member) ? { ...member, type: [...new Set([member.type, 'null'].flat())] } : member,
+  ]);
+  const description =
+    'Laid over `pods`, as Helm lays one file of values over another: maps are merged, lists replaced, and null removes a member.';
+  return { type: 'object', description, additionalProperties: false, properties: Object.fromEntries(nullable) };
 }
 
 /** Helm's regular expressions repeat at most 1,000 times: sub-agents check the length at start. */
@@ -78,7 +97,8 @@ async function entrySchema(): Promise<Schema> {
 }
 
 function memberOf(schema: Schema, path: string): Schema {
-  return path.split('.').reduce<Schema>((found, name) => (found.items ?? found).properties![name]!, schema);
+  const start = path.startsWith('agents.') ? { properties: { agents: schema.$defs!.agent! } } : schema;
+  return path.split('.').reduce<Schema>((found, name) => found.properties![name]!, start);
 }
 
 /** Names that begin with HOPLINE_ are settings. Others are for Node, OpenTelemetry, proxies and agents. */

@@ -8,7 +8,7 @@ import { dependenciesDocument } from './dependencies-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
 import { serviceVariablesDocument, settingNamesDocument, settingsDocument } from './settings-document.ts';
-import { valuesDocument } from './values-document.ts';
+import { chartReadme, valuesDocument } from './values-document.ts';
 
 /** Reference documents that are generated from the sources; `node test/repo/write-reference.ts` writes them. */
 export const REFERENCE: Record<string, () => string | Promise<string>> = {
@@ -24,6 +24,8 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
   'infra/local/launcher/service-variables.json': serviceVariablesDocument,
   'packages/lifecycle/src/setting-names.json': settingNamesDocument,
+  'infra/helm/hopline/README.md': () => chartReadme('hopline'),
+  'infra/helm/hopline-agent/README.md': () => chartReadme('hopline-agent'),
   'infra/helm/hopline/values.schema.json': () => chartSchemaDocument('hopline'),
   'infra/helm/hopline-agent/values.schema.json': () => chartSchemaDocument('hopline-agent'),
   ...Object.fromEntries(

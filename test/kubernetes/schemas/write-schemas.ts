@@ -15,6 +15,7 @@ const KINDS = {
   'pod-v1': 'core.v1.Pod',
   'secret-v1': 'core.v1.Secret',
   'service-v1': 'core.v1.Service',
+  'serviceaccount-v1': 'core.v1.ServiceAccount',
   'deployment-apps-v1': 'apps.v1.Deployment',
   'statefulset-apps-v1': 'apps.v1.StatefulSet',
   'horizontalpodautoscaler-autoscaling-v2': 'autoscaling.v2.HorizontalPodAutoscaler',

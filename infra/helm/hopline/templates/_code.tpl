@@ -35,11 +35,11 @@ Arguments: name; named (the variables that the entry names).
 {{/*
 The container in which the code of an agent runs, without the login of its sub-agent. It is a sidecar of Kubernetes: it starts before the sub-agent, and
 ends after the sub-agent has drained its turns.
-Arguments: root; values (of the agent); code (its value `code`); named (the variables that the entry names); settings, env (of the code).
+Arguments: root; pods (of the agent, merged); values (of the agent); code (its value `code`); named (the variables that the entry names); settings, env (of the code).
 */}}
 {{- define "hopline.codeContainer" -}}
 {{- $root := .root -}}
-{{- $pods := $root.Values.pods -}}
+{{- $pods := .pods -}}
 {{- $settings := .settings -}}
 {{- $given := dict -}}
 {{- range .env -}}{{- $_ := set $given .name true -}}{{- end -}}
@@ -48,13 +48,9 @@ Arguments: root; values (of the agent); code (its value `code`); named (the vari
   imagePullPolicy: {{ $root.Values.image.pullPolicy }}
   restartPolicy: Always
   args: {{ concat (list "code" (include "hopline.codeSocket" .)) .named | toJson }}
-  securityContext:
-    {{- include "hopline.securityContext" $root | nindent 4 }}
-    {{- /* Without `pods.uid` the platform chooses the users. */}}
-    {{- if and $pods.uid .code.uid }}
-    runAsUser: {{ int64 .code.uid }}
-    runAsGroup: {{ int64 .code.uid }}
-    {{- end }}
+  {{- /* Without `pods.uid` the platform chooses the users. */}}
+  {{- $user := ternary (dict "runAsUser" (int64 (default 0 .code.uid)) "runAsGroup" (int64 (default 0 .code.uid))) dict (not (or (empty $pods.uid) (empty .code.uid))) }}
+  securityContext: {{- mergeOverwrite (include "hopline.securityContext" (dict "pods" $pods) | fromYaml) $user | toYaml | nindent 4 }}
   env:
     {{- if not (hasKey $given "NODE_OPTIONS") }}
     - name: NODE_OPTIONS
@@ -76,9 +72,9 @@ Arguments: root; values (of the agent); code (its value `code`); named (the vari
     {{- with .values.volumeMounts }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end -}}
 
-{{/* Volumes of that container. Argument: root. */}}
+{{/* Volumes of that container. Argument: a map with the members of `pods`. */}}
 {{- define "hopline.codeVolumes" -}}
-- { name: code-tmp, emptyDir: { sizeLimit: {{ .Values.pods.tmpSize }} } }
+- { name: code-tmp, emptyDir: { sizeLimit: {{ .tmpSize }} } }
 # In memory, where code that fills it gets an error. On a disk Kubernetes would evict the pod.
 - { name: code, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
 {{- end -}}

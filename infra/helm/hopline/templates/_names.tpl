@@ -24,11 +24,11 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* Labels of an object. No version: each release would change every object. Arguments: root, component. */}}
 {{- define "hopline.labels" -}}
-{{ include "hopline.selector" . }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- $own := include "hopline.selector" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- merge $own .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* The labels and those of a value, which replace none. Arguments: root, component, more. */}}
@@ -37,11 +37,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{/*
-Labels of a pod: those that select it, and those of a value, which replace none. No version: it would restart every pod, NATS
+Labels of a pod: those that select it, and those of the values, which replace none. No version: it would restart every pod, NATS
 included, at a release that changes nothing else. Arguments: root, component, more.
 */}}
 {{- define "hopline.podLabels" -}}
-{{- merge (include "hopline.selector" . | fromYaml) (default (dict) .more) | toYaml -}}
+{{- merge (include "hopline.selector" . | fromYaml) (default (dict) .more) .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* HOPLINE_PREFIX as text: a number of a values file is floating point. */}}
@@ -65,48 +65,4 @@ image, and a tag or digest of its own another version: nothing else of `image` d
 {{- $name := $image.repository -}}
 {{- if $image.registry -}}{{- $name = printf "%s/%s" $image.registry $name -}}{{- end -}}
 {{- if $image.digest -}}{{- printf "%s@%s" $name $image.digest -}}{{- else -}}{{- printf "%s:%s" $name (default .tag $image.tag) -}}{{- end -}}
-{{- end -}}
-
-{{- define "hopline.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: { drop: [ALL] }
-{{- end -}}
-
-{{- define "hopline.podSecurityContext" -}}
-runAsNonRoot: true
-{{- with .Values.pods.uid }}
-runAsUser: {{ int64 . }}
-runAsGroup: {{ int64 . }}
-fsGroup: {{ int64 . }}
-{{- /* A volume that is right already is not walked through at each start. */}}
-fsGroupChangePolicy: OnRootMismatch
-{{- end }}
-seccompProfile: { type: RuntimeDefault }
-{{- end -}}
-
-{{/* Where pods may run, and as whom. Argument: a map with the members of `pods`. */}}
-{{- define "hopline.placement" -}}
-automountServiceAccountToken: false
-{{- with .serviceAccountName }}
-serviceAccountName: {{ . | quote }}
-{{- end }}
-enableServiceLinks: false
-{{- with .priorityClassName }}
-priorityClassName: {{ . | quote }}
-{{- end }}
-{{- with .nodeSelector }}
-nodeSelector: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .tolerations }}
-tolerations: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .affinity }}
-affinity: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{/* The one writable folder of a container. */}}
-{{- define "hopline.tmpVolume" -}}
-{ name: tmp, emptyDir: { sizeLimit: {{ .Values.pods.tmpSize }} } }
 {{- end -}}

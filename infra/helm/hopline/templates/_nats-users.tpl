@@ -14,7 +14,7 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
 {{- $names := .Values.nats.agentUsers -}}
-{{- range .Values.agents -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range include "hopline.agents" . | fromJsonArray -}}{{- $names = append $names .name -}}{{- end -}}
 {{- range uniq $names -}}
 {{- $_ := set $users (printf "agent-%s" .) ($all.agent | toRawJson | replace "hopline-agent-name" . | fromJson) -}}
 {{- end -}}
@@ -46,6 +46,21 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{/* Secret with the passwords of the users, and of the nodes among themselves. */}}
 {{- define "hopline.natsSecretName" -}}
 {{- default (printf "%s-nats" (include "hopline.fullname" .)) .Values.nats.existingSecret -}}
+{{- end -}}
+
+{{/*
+The passwords that the chart generates at the first install and upgrades keep, as JSON. `route` is that of the nodes among themselves. Each begins with a
+letter, because nats-server reads a number as one. Argument: root.
+*/}}
+{{- define "hopline.natsPasswords" -}}
+{{- $new := dict -}}
+{{- range append (keys (include "hopline.natsUsers" . | fromJson)) "route" -}}{{- $_ := set $new . (printf "p%s" (randAlphaNum 40) | b64enc) -}}{{- end -}}
+{{- include "hopline.generated" (dict "root" . "name" (include "hopline.natsSecretName" .) "members" $new) -}}
+{{- end -}}
+
+{{/* Key of a service's user. Arguments: root, component. */}}
+{{- define "hopline.natsUserKey" -}}
+{{- ternary "agent" .component (and (hasPrefix "agent-" .component) (not .root.Values.nats.userPerAgent)) -}}
 {{- end -}}
 
 {{/* Variable of nats-server with the password of a user. Argument: its key. */}}
@@ -89,8 +104,7 @@ authorization {
 {{- define "hopline.natsCredentials" -}}
 {{- $root := .root -}}
 {{- if $root.Values.nats.enabled -}}
-{{- $isShared := and (hasPrefix "agent-" .component) (not $root.Values.nats.userPerAgent) -}}
-{{- $key := ternary "agent" .component $isShared -}}
+{{- $key := include "hopline.natsUserKey" . -}}
 - name: NATS_USER
   value: {{ (get (fromJson (include "hopline.natsUsers" $root)) $key).user | quote }}
 - name: NATS_PASSWORD

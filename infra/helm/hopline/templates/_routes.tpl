@@ -28,13 +28,15 @@ spec:
   ingressClassName: {{ . | quote }}
   {{- end }}
   {{- if .tlsSecret }}
-  tls: [{ secretName: {{ .tlsSecret | quote }}, hosts: [{{ .host | quote }}] }]
+  tls: [{ secretName: {{ .tlsSecret | quote }}, hosts: {{ prepend .furtherHosts .host | toJson }} }]
   {{- end }}
   rules:
-    - host: {{ .host | quote }}
+    {{- range prepend .furtherHosts .host }}
+    - host: {{ . | quote }}
       http:
         paths:
           - { path: /, pathType: Prefix, backend: { service: { name: {{ $service }}, port: { name: http } } } }
+    {{- end }}
 {{- end }}
 {{- end }}
 {{- if .gateway.enabled }}
@@ -52,15 +54,17 @@ spec:
   {{- end }}
   rules:
     - backendRefs: [{ name: {{ $service }}, port: {{ .port }} }]
-      # Envoy cuts a response after 15 s otherwise.
-      timeouts: { request: 0s }
+      {{- with .gateway.requestTimeout }}
+      # 0s: none. Envoy cuts a response after 15 s otherwise.
+      timeouts: { request: {{ . | quote }} }
+      {{- end }}
 {{- end }}
 {{- end -}}
 
 {{- /* Host names of the routes, as JSON: the service answers under them. */}}
 {{- define "hopline.routeHosts" -}}
 {{- $hosts := list -}}
-{{- if .httpIngress.enabled -}}{{- $hosts = append $hosts .httpIngress.host -}}{{- end -}}
+{{- if .httpIngress.enabled -}}{{- $hosts = concat $hosts (list .httpIngress.host) (include "hopline.exactHosts" .httpIngress.furtherHosts | fromJsonArray) -}}{{- end -}}
 {{- if .gateway.enabled -}}{{- $hosts = concat $hosts (include "hopline.exactHosts" .gateway.hostnames | fromJsonArray) -}}{{- end -}}
 {{- toJson $hosts -}}
 {{- end -}}

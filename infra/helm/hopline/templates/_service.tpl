@@ -6,7 +6,7 @@ A role that serves callers has its probes on a port of their own, which no Servi
 */}}
 {{- define "hopline.deployment" -}}
 {{- $root := .root -}}
-{{- $pods := $root.Values.pods -}}
+{{- $pods := include "hopline.podsOf" . | fromJson -}}
 {{- $name := printf "%s-%s" (include "hopline.fullname" $root) .component -}}
 {{- $labels := dict "root" $root "component" .component -}}
 {{- $own := default (dict) .values.settings -}}
@@ -42,58 +42,58 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- end -}}
 {{- /* Entries of `agents` have no defaults of values.yaml. */ -}}
 {{- if and $root.Values.nats.clientCertificate (not $root.Values.nats.tlsSecret) -}}{{- fail "nats.clientCertificate: set nats.tlsSecret, which has it" -}}{{- end -}}
-{{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "cpuPercent" 75) (default (dict) .values.autoscaling) -}}
+{{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "cpu" "600m") (default (dict) .values.autoscaling) -}}
 {{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
 {{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
+{{- if and $autoscaling.enabled (not (or $autoscaling.cpu $autoscaling.metrics)) -}}{{- fail (printf "%s: autoscaling needs cpu or metrics" .component) -}}{{- end -}}
 {{- range $kind, $scale := dict "autoscaling" $autoscaling "keda" $keda -}}
 {{- if and $scale.enabled (gt (int $scale.min) (int $scale.max)) -}}{{- fail (printf "%s: %s.min is above its max" $.component $kind) -}}{{- end -}}
 {{- end -}}
+{{- $isSelected := or (has .role (list "ingress" "console")) (default false .values.expose) -}}
+{{- $preStopSeconds := ternary (int $pods.preStopSeconds) 0 $isSelected -}}
+{{- $image := mergeOverwrite (dict) (deepCopy $root.Values.image) (deepCopy (default (dict) .values.image)) -}}
+{{- $emptyDirs := ternary (list "tmp" "code-tmp" "code") (list "tmp") (not (empty .code)) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ $name }}
-  labels: {{- include "hopline.labels" $labels | nindent 4 }}
+  {{- /* The version of the image, so it changes with it. */}}
+  labels: {{- set (include "hopline.labels" $labels | fromYaml) "app.kubernetes.io/version" (default $root.Chart.AppVersion $image.tag | trunc 63) | toYaml | nindent 4 }}
+  {{- with $pods.workloadAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   {{- if not (or $autoscaling.enabled $keda.enabled) }}
   replicas: {{ .values.replicas }}
   {{- end }}
   selector:
     matchLabels: {{- include "hopline.selector" $labels | nindent 6 }}
-  # A new pod is ready before an old one drains.
-  strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
+  {{- with $pods.strategy }}
+  {{- /* A role that sets another type has the `rollingUpdate` of `pods`, too. */}}
+  strategy: {{- ternary (omit . "rollingUpdate") . (eq (default "" .type) "Recreate") | toYaml | nindent 4 }}
+  {{- end }}
   template:
     metadata:
       labels: {{- include "hopline.podLabels" (set $labels "more" $pods.labels) | nindent 8 }}
-      {{- with $pods.annotations }}
-      annotations: {{- toYaml . | nindent 8 }}
-      {{- end }}
+      annotations: {{- include "hopline.podAnnotations" (dict "pods" $pods "own" (include "hopline.secretChecksums" (dict "root" $root "component" .component "withoutNats" .withoutNats "role" .role) | fromJson) "emptyDirs" $emptyDirs) | nindent 8 }}
     spec:
-      {{- $account := default $pods.serviceAccountName .values.serviceAccountName }}
-      {{- include "hopline.placement" (merge (dict "serviceAccountName" $account) $pods) | nindent 6 }}
-      terminationGracePeriodSeconds: {{ add $pods.preStopSeconds $pods.drainSeconds 10 }}
-      securityContext: {{- include "hopline.podSecurityContext" $root | nindent 8 }}
-      topologySpreadConstraints:
-        {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-        - maxSkew: 1
-          topologyKey: {{ . }}
-          whenUnsatisfiable: ScheduleAnyway
-          labelSelector: { matchLabels: { {{- include "hopline.selector" $labels | replace "\n" ", " -}} } }
-          # An update spreads its own pods: those that it replaces do not count.
-          matchLabelKeys: [pod-template-hash]
-        {{- end }}
-      {{- with $root.Values.image.pullSecrets }}
-      imagePullSecrets: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .code }}
+      {{- include "hopline.podSpec" (dict "root" $root "component" .component "values" .values "pods" $pods) | nindent 6 }}
+      terminationGracePeriodSeconds: {{ add $preStopSeconds $pods.drainSeconds 10 }}
+      topologySpreadConstraints: {{- include "hopline.spread" (dict "labels" (include "hopline.selector" $labels) "constraints" $pods.topologySpreadConstraints "byTemplate" true) | nindent 8 }}
+      {{- $initContainers := include "hopline.furtherContainers" (dict "root" $root "pods" $pods "containers" $pods.initContainers) }}
+      {{- if or .code $initContainers }}
       initContainers:
-        {{- include "hopline.codeContainer" (dict "root" $root "values" $.values "code" .values "named" .named "settings" $codeSettings "env" $codeEnv) | nindent 8 }}
+        {{- with $initContainers }}{{ . | nindent 8 }}{{ end }}
+        {{- with .code }}
+        {{- include "hopline.codeContainer" (dict "root" $root "pods" $pods "values" $.values "code" .values "named" .named "settings" $codeSettings "env" $codeEnv) | nindent 8 }}
+        {{- end }}
       {{- end }}
       containers:
         - name: {{ .role }}
           image: {{ include "hopline.image" (dict "image" $root.Values.image "own" .values.image "tag" $root.Chart.AppVersion) }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: [{{ .role }}]
-          securityContext: {{- include "hopline.securityContext" $root | nindent 12 }}
+          securityContext: {{- include "hopline.securityContext" (dict "pods" $pods) | nindent 12 }}
           env:
             - name: HOPLINE_INSTANCE
               valueFrom: { fieldRef: { fieldPath: metadata.name } }
@@ -167,8 +167,8 @@ spec:
           {{- /* Without NATS an ingress answers 503 with Retry-After for a minute; without endpoints connections would be refused. */}}
           readinessProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: {{ ternary 12 3 (eq .role "ingress") }} }
           livenessProbe: { httpGet: { path: /livez, port: probes }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
-          {{- if gt (int $pods.preStopSeconds) 0 }}
-          lifecycle: { preStop: { sleep: { seconds: {{ $pods.preStopSeconds }} } } }
+          {{- if gt $preStopSeconds 0 }}
+          lifecycle: { preStop: { sleep: { seconds: {{ $preStopSeconds }} } } }
           {{- end }}
           resources: {{- toYaml (default $pods.resources .values.resources) | nindent 12 }}
           volumeMounts:
@@ -187,10 +187,11 @@ spec:
             {{- else }}
             {{- with .values.volumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
             {{- end }}
+        {{- with include "hopline.furtherContainers" (dict "root" $root "pods" $pods "containers" $pods.sidecars) }}{{ . | nindent 8 }}{{ end }}
       volumes:
-        - {{ include "hopline.tmpVolume" $root }}
+        - {{ include "hopline.tmpVolume" $pods }}
         {{- if .code }}
-        {{- include "hopline.codeVolumes" $root | nindent 8 }}
+        {{- include "hopline.codeVolumes" $pods | nindent 8 }}
         {{- end }}
         {{- if and (not .withoutNats) (include "hopline.natsTlsSecret" $root) }}
         - { name: nats-tls, secret: { secretName: {{ include "hopline.natsTlsSecret" $root | quote }} } }
@@ -231,13 +232,23 @@ spec:
   scaleTargetRef: { apiVersion: apps/v1, kind: Deployment, name: {{ $name }} }
   minReplicas: {{ $autoscaling.min }}
   maxReplicas: {{ $autoscaling.max }}
+  {{- with default $root.Values.autoscalingBehavior $autoscaling.behavior }}
+  behavior: {{- toYaml . | nindent 4 }}
+  {{- end }}
   metrics:
+    {{- with $autoscaling.cpu }}
+    {{- /* An amount, because the request may be that of an idle service. */}}
     - type: Resource
-      resource: { name: cpu, target: { type: Utilization, averageUtilization: {{ $autoscaling.cpuPercent }} } }
+      resource: { name: cpu, target: { type: AverageValue, averageValue: {{ . | quote }} } }
+    {{- end }}
+    {{- with $autoscaling.metrics }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 {{- if $keda.enabled }}
-{{- $monitor := ternary (printf "%s-nats.%s:8222" (include "hopline.fullname" $root) $root.Release.Namespace) $root.Values.nats.monitorUrl $root.Values.nats.enabled }}
-{{- $prefix := include "hopline.prefix" $root }}
+{{- $server := dig "prometheus" "" (default (dict) $root.Values.keda) | required (printf "keda.prometheus is required for keda of %s: the address of the Prometheus that scrapes the pods" .component) }}
+{{- $job := printf "job=%q" (printf "hopline/%s/%s" $root.Release.Namespace (include "hopline.fullname" $root)) }}
+{{- $turns := printf "%s,agent=%q" $job (trimPrefix "agent-" .component) }}
+{{- /* Turns that run and those that wait for a slot; of ingress, its open streams. */}}
+{{- $work := printf "sum(hopline_active_tasks{%s}) + (sum(hopline_queue_waiting{%s}) or vector(0))" $turns $turns }}
 ---
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -248,20 +259,46 @@ spec:
   scaleTargetRef: { name: {{ $name }} }
   minReplicaCount: {{ $keda.min }}
   maxReplicaCount: {{ $keda.max }}
-  # Without an answer of NATS the number of pods stays.
+  # Without an answer of Prometheus the number of pods stays.
   fallback: { failureThreshold: 3, replicas: {{ $keda.min }}, behavior: currentReplicasIfHigher }
+  {{- with default $root.Values.autoscalingBehavior $keda.behavior }}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior: {{- toYaml . | nindent 8 }}
+  {{- end }}
   triggers:
-    # The queue of work without an owner and those of tenants; the longest one decides.
-    {{- range $queue := list "" "_0" "_1" "_2" "_3" "_4" "_5" "_6" "_7" }}
-    - type: nats-jetstream
+    - type: prometheus
       metadata:
-        natsServerMonitoringEndpoint: {{ required "nats.monitorUrl is required for keda while nats.enabled is false" $monitor | quote }}
-        account: $G
-        stream: {{ ternary "A2A_WORK" (printf "%s_A2A_WORK" $prefix) (empty $prefix) }}
-        consumer: {{ $.component }}{{ $queue }}
-        lagThreshold: {{ int $keda.itemsPerPod | quote }}
-    {{- end }}
+        serverAddress: {{ $server | quote }}
+        query: {{ default (ternary (printf "sum(hopline_open_streams{%s})" (printf "%s,service=%q" $job "ingress")) $work (eq .role "ingress")) $keda.query | quote }}
+        threshold: {{ int $keda.itemsPerPod | quote }}
+        # No data is an error, not an idle cluster.
+        ignoreNullValues: "false"
+      {{- with $keda.authenticationRef }}
+      authenticationRef: {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/*
+Checksums, as annotations, of the Secrets that the chart generates and a service reads at its start: with another password or key its pods are
+replaced. Other Secrets are unknown where templates are rendered without a cluster. Arguments: root, component, role, withoutNats.
+*/}}
+{{- define "hopline.secretChecksums" -}}
+{{- $sums := dict -}}
+{{- $nats := .root.Values.nats -}}
+{{- if and $nats.enabled (not $nats.existingSecret) (not .withoutNats) -}}
+{{- $_ := set $sums "checksum/nats-login" (get (include "hopline.natsPasswords" .root | fromJson) (include "hopline.natsUserKey" .) | sha256sum) -}}
+{{- end -}}
+{{- if and (has .role (list "ingress" "notifier")) (not .root.Values.secretsKey.existingSecret) -}}
+{{- $_ := set $sums "checksum/webhook-key" (include "hopline.webhookKey" .root | sha256sum) -}}
+{{- end -}}
+{{- toJson $sums -}}
+{{- end -}}
+
+{{/* The generated key of the webhook secrets, as in a Secret. Argument: root. */}}
+{{- define "hopline.webhookKey" -}}
+{{- get (include "hopline.generated" (dict "root" . "name" (printf "%s-secrets" (include "hopline.fullname" .)) "members" (dict "key" (randBytes 32 | b64enc))) | fromJson) "key" -}}
 {{- end -}}
 
 {{- define "hopline.probePort" -}}8002{{- end -}}
@@ -359,10 +396,10 @@ Arguments: root, name, entry, folder, values.
   "HOPLINE_PUSH" "ingress.push"
   "HOPLINE_SECRETS_KEY" "secretsKey.existingSecret"
   "HOPLINE_SECRETS_KEY_FILE" "secretsKey.existingSecret"
-  "HOPLINE_AGENT" "agents[].entry"
-  "HOPLINE_AGENTS_DIR" "agents[].folder"
-  "HOPLINE_CODE_SOCKET" "agents[].code.separate"
-  "HOPLINE_CODE_USER" "agents[].code.separate"
+  "HOPLINE_AGENT" "agents.NAME.entry"
+  "HOPLINE_AGENTS_DIR" "agents.NAME.folder"
+  "HOPLINE_CODE_SOCKET" "agents.NAME.code.separate"
+  "HOPLINE_CODE_USER" "agents.NAME.code.separate"
   "HOPLINE_SHARDS" "shards"
   "HOPLINE_DRAIN_MS_MAX" "pods.drainSeconds"
   "NATS_URL" "nats.url"

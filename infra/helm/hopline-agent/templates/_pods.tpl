@@ -1,0 +1,1 @@
+../../hopline/templates/_pods.tpl

@@ -1,0 +1,24 @@
+{{/*
+The agents as a JSON list, each with its `name`: those of the map or list `agents`, or the two of the demo while it is empty. A member that a later
+file of values sets to null is left out. Argument: root.
+*/}}
+{{- define "hopline.agents" -}}
+{{- $agents := list -}}
+{{- if kindIs "slice" .Values.agents -}}
+{{- $agents = .Values.agents -}}
+{{- $names := dict -}}
+{{- range $agents -}}
+{{- if hasKey $names .name -}}{{- fail (printf "agents: two have the name %q" .name) -}}{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- else -}}
+{{- range $name, $agent := .Values.agents -}}
+{{- if $agent -}}
+{{- if and $agent.name (ne $agent.name $name) -}}{{- fail (printf "agents.%s.name: %q is another name: leave it out" $name $agent.name) -}}{{- end -}}
+{{- $agents = append $agents (mergeOverwrite (deepCopy $agent) (dict "name" $name)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.demoAgents (not .Values.agents) -}}{{- $agents = .Files.Get "files/demo-agents.yaml" | fromYamlArray -}}{{- end -}}
+{{- toJson $agents -}}
+{{- end -}}
