@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
@@ -17,7 +21,7 @@ const upstream = createServer((request, response) => {
 let server: ConsoleServer;
 let url: string;
 
-function consoleBefore(ingress: Server, host: string): ConsoleServer {
+function consoleBefore(ingress: Server, host: string, home?: string): ConsoleServer {
   const file = { type: 'text/html', bytes: Buffer.from('page'), gzipped: Buffer.from('') };
   return createConsole({
     ingressUrl: `http://127.0.0.1:${(ingress.address() as AddressInfo).port}/behind/`,
@@ -27,7 +31,7 @@ function consoleBefore(ingress: Server, host: string): ConsoleServer {
     host,
     allowsNoneOnPublic: false,
     publicUrl: undefined,
-    home: undefined,
+    home,
     links: { jaeger: undefined, grafana: undefined },
     version: '0',
     probes: { health: createHealth(), metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() },
@@ -107,4 +111,23 @@ test('no cookie of ingress reaches the page', async () => {
   const { headers } = await fetch(`${url}/api/tasks`);
   assert.equal(headers.get('set-cookie'), null);
   assert.equal(headers.get('cache-control'), 'no-store');
+});
+
+test('the console links to the Jaeger that npm run observe has started beside its cluster, while it runs', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-console-'));
+  const beside = consoleBefore(upstream, '127.0.0.1', home);
+  t.after(async () => {
+    await beside.close();
+    rmSync(home, { recursive: true });
+  });
+  const address = await beside.listen(0);
+  const links = async () => ((await (await fetch(`${address}/console.json`)).json()) as { links: object }).links;
+  assert.deepEqual(await links(), {});
+  const jaeger = 'http://127.0.0.1:16686';
+  writeFileSync(join(home, 'observe.json'), JSON.stringify({ pid: process.pid, jaeger }));
+  assert.deepEqual(await links(), { jaeger });
+  // A process that has ended: its parent has waited for it.
+  const { pid } = spawnSync(process.execPath, ['--version']);
+  writeFileSync(join(home, 'observe.json'), JSON.stringify({ pid, jaeger }));
+  assert.deepEqual(await links(), {});
 });

@@ -122,6 +122,10 @@ test('the logs of all services, or of one, are printed in the order of their tim
       '08:00:03.000  relay-1         info  three',
     ]);
   assert.equal((await hopline(home, ['logs', 'relay', '--lines', '1', '--json'])).out, line(3, 'three'));
+  const nats = { time: '2026-11-22T08:00:02.000Z', level: 'info', instance: 'nats-1', msg: 'two' };
+  if (zone === 0) assert.deepEqual(JSON.parse((await hopline(home, ['logs', 'nats', '--json'])).out), nats);
+  const plain = { level: 'info', instance: 'sub-agent-dice', msg: 'plain text' };
+  assert.deepEqual(JSON.parse((await hopline(home, ['logs', 'dice', '--json'])).out), plain);
   assert.equal((await hopline(home, ['logs', 'relay', '--lines', '0'])).out, '');
   for (const name of ['dice', 'sub-agent', 'sub-agent-dice'])
     assert.equal((await hopline(home, ['logs', name])).out, 'plain text\n');
