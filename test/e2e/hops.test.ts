@@ -167,7 +167,10 @@ for (const [kind, text, agent] of KINDS) {
         const inLog = hopsOf(await report(taskOf(list)), agent);
         for (const hop of RECORDED_HOPS.filter(name => name !== 'finish')) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
         // The end may be in one record with the last token, whose time the record has. The rest of `finish` is then in `publish`.
-        assert.ok((inLog.get('finish') ?? 0) <= took('finish') + ROUNDING_S, `finish: ${inLog.get('finish')} s, ${took('finish')} s`);
+        assert.ok(
+          (inLog.get('finish') ?? 0) <= took('finish') + ROUNDING_S,
+          `finish: ${inLog.get('finish')} s, ${took('finish')} s`,
+        );
       }),
   );
 }

@@ -180,6 +180,12 @@ const relay: Dashboard = {
           'shard {{shard}}': 'max by (shard) (hopline_shard_lag{job=~"$job"})',
         }),
         graph(
+          'Oldest input by shard',
+          'Age of the oldest stored input that its relay has not folded. Its task stands still for that long. See RUNBOOK, HoplineInputsOld.',
+          's',
+          { 'shard {{shard}}': 'max by (shard) (hopline_shard_oldest_input_seconds{job=~"$job"})' },
+        ),
+        graph(
           'Owned shards',
           'Shards by owner. The sum is the number of shards (HOPLINE_SHARDS) for relays and for notifiers.',
           'none',
@@ -415,6 +421,12 @@ const ingress: Dashboard = {
           p95: quantile(0.95, HOPS, { where: 'hop="webhook"' }),
         }),
         graph(
+          'Oldest event that waits',
+          'Also while the receiver fails, or all workers of the notifier are taken. See RUNBOOK, HoplineWebhooksLate.',
+          's',
+          { '{{instance}}': 'max by (instance) (hopline_webhook_oldest_event_seconds{job=~"$job"})' },
+        ),
+        graph(
           'Retries and abandoned webhooks',
           'Retries are normal while a receiver is down. An abandoned webhook receives nothing more.',
           'ops',
@@ -449,6 +461,15 @@ const nats: Dashboard = {
         graph('Bytes', 'Stored bytes by stream.', 'bytes', {
           '{{stream_name}}': 'max by (stream_name) (jetstream_stream_total_bytes)',
         }),
+        graph('Age of the oldest record', 'How far back each stream reaches.', 's', {
+          '{{stream_name}}': 'time() - max by (stream_name) (jetstream_stream_first_timestamp_seconds)',
+        }),
+        graph(
+          'Oldest open task',
+          'Age of the oldest record that an open task needs. Retention must not reach it; see RUNBOOK, HoplineRetentionNear.',
+          's',
+          { 'open task': 'time() - min(hopline_open_tasks_oldest_start_timestamp_seconds{job=~"$job"})' },
+        ),
         graph('Records', 'New records by stream.', 'ops', {
           '{{stream_name}}': 'max by (stream_name) (rate(jetstream_stream_last_seq[$__rate_interval]))',
         }),
