@@ -7,7 +7,7 @@ type Stream = {
   name: string;
   cluster?: { leader?: string };
   config: { max_bytes: number };
-  state: { bytes: number; messages: number; last_seq: number };
+  state: { bytes: number; messages: number; last_seq: number; first_ts: string };
   consumer_detail?: {
     name: string;
     delivered: { consumer_seq: number };
@@ -42,6 +42,15 @@ export async function natsMetrics(monitorUrl: string): Promise<string> {
     lines.add('jetstream_stream_limit_bytes', 'Bytes that may be stored, -1 without a limit', of, stream.config.max_bytes);
     lines.add('jetstream_stream_total_messages', 'Messages stored', of, stream.state.messages);
     lines.add('jetstream_stream_last_seq', 'Sequence of the newest message', of, stream.state.last_seq);
+    if (stream.state.messages > 0) {
+      const firstAt = Date.parse(stream.state.first_ts) / 1_000;
+      lines.add(
+        'jetstream_stream_first_timestamp_seconds',
+        'When the oldest message was stored, seconds since 1970',
+        of,
+        firstAt,
+      );
+    }
     for (const { name, delivered, num_pending, num_ack_pending, num_redelivered } of stream.consumer_detail ?? []) {
       // Only the consumers of the work queue have lasting names; readers of one task live for seconds.
       if (!stream.name.endsWith('_WORK')) continue;

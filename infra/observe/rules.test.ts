@@ -41,12 +41,19 @@ const QUIET: Record<string, string> = {
   'hopline_requests_total{job="hopline", outcome="server_error"}': '0x90',
   'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x90',
   'hopline_shard_lag{job="hopline", shard="3"}': '2x90',
+  'hopline_shard_oldest_input_seconds{job="hopline", shard="3"}': '0.2x90',
   'hopline_shard_restarts_total{job="hopline", reason="log_fault", shard="3"}': '0x90',
   'hopline_log_connected{job="hopline", service="relay", instance="relay-1"}': '1x90',
   'hopline_log_connected{job="hopline", service="supervisor", instance="supervisor-1"}': '1x90',
   'hopline_active_tasks{job="hopline", service="supervisor", instance="supervisor-1"}': '0x90',
   'hopline_owned_shards{job="hopline", service="notifier", instance="notifier-1"}': '16x90',
   'hopline_webhook_failing_seconds{job="hopline", service="notifier"}': '0x90',
+  'hopline_webhook_oldest_event_seconds{job="hopline", service="notifier"}': '1x90',
+  // A task that is two days old; the stream removes records of three days ago.
+  'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': '86400x90',
+  'jetstream_stream_first_timestamp_seconds{job="nats", stream_name="A2A_LOG"}': '0+60x90',
+  // The inputs of ended tasks go first.
+  'jetstream_stream_first_timestamp_seconds{job="nats", stream_name="A2A_RAW"}': '86400+60x90',
   'jetstream_consumer_num_pending{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '1x90',
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
   'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x90',
@@ -102,11 +109,20 @@ const FAULTS: Record<string, Record<string, string>> = {
     'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}':
       '0+10x70 700x20',
   },
-  HoplineWebhookFails: { 'hopline_webhook_failing_seconds{job="hopline", service="notifier"}': '0x10 0+60x80' },
+  HoplineWebhookFails: {
+    'hopline_webhook_failing_seconds{job="hopline", service="notifier"}': '0x10 0+60x80',
+    'hopline_webhook_oldest_event_seconds{job="hopline", service="notifier"}': '0x10 0+60x80',
+  },
   HoplineRequestsFail: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0x70 0+10x20' },
   HoplineProcessDown: { 'up{job="hopline", instance="relay-1"}': '1x70 0x20' },
   HoplineShardsWithoutRelay: { 'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x70 8x20' },
   HoplineShardLag: { 'hopline_shard_lag{job="hopline", shard="3"}': '2x70 5000x20' },
+  HoplineInputsOld: { 'hopline_shard_oldest_input_seconds{job="hopline", shard="3"}': '0.2x70 60+60x20' },
+  HoplineWebhooksLate: { 'hopline_webhook_oldest_event_seconds{job="hopline", service="notifier"}': '1x70 301x20' },
+  // Fifty records of a minute each are removed in a minute: 75,600 s ahead are gone in less than half an hour.
+  HoplineRetentionNear: {
+    'jetstream_stream_first_timestamp_seconds{job="nats", stream_name="A2A_LOG"}': '0+600x70 42000+1800x20',
+  },
   HoplineShardRestarts: { 'hopline_shard_restarts_total{job="hopline", reason="log_fault", shard="3"}': '0x70 0+1x20' },
   HoplineOwnersLost: { 'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x70 8x20' },
   HoplineEventLoopSlow: { 'nodejs_eventloop_delay_p99_seconds{job="hopline", instance="relay-1"}': '0.02x70 0.9x20' },

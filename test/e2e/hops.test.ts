@@ -161,8 +161,16 @@ for (const [kind, text, agent] of KINDS) {
         assert.ok(turn < took('first token'), `${turn} s of ${took('first token')} s`);
         if (list.filter(frame => shapeOf(frame).startsWith('artifact:streaming_result')).length === 1)
           assertNear(turn + chunks, took('first token'), 'first token');
+        const [turnPath] = (await report(taskOf(list))).turns;
+        const pathMs = turnPath!.path.reduce((sum, part) => sum + part.toMs - part.fromMs, 0);
+        assert.ok(pathMs >= 0.99 * (turnPath!.toMs - turnPath!.fromMs), JSON.stringify(turnPath));
         const inLog = hopsOf(await report(taskOf(list)), agent);
-        for (const hop of RECORDED_HOPS) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
+        for (const hop of RECORDED_HOPS.filter(name => name !== 'finish')) assertSame(inLog.get(hop) ?? 0, took(hop), hop);
+        // The end may be in one record with the last token, whose time the record has. The rest of `finish` is then in `publish`.
+        assert.ok(
+          (inLog.get('finish') ?? 0) <= took('finish') + ROUNDING_S,
+          `finish: ${inLog.get('finish')} s, ${took('finish')} s`,
+        );
       }),
   );
 }
@@ -188,6 +196,13 @@ function hopsOf({ hops: ofTurns, events, producers }: TaskTrace, agent: string):
   const sums = new Map<string, number>();
   const add = (hop: string, ms: number) => sums.set(hop, (sums.get(hop) ?? 0) + ms / 1_000);
   for (const { hop, ms, agent: own } of ofTurns) if (['accept', 'work_queue'].includes(hop) || own === agent) add(hop, ms);
+  for (const { agent: own, firstTokenMs, lastTokenMs, endMs, tools } of producers) {
+    if (own !== agent || firstTokenMs === undefined || lastTokenMs === undefined || endMs === undefined) continue;
+    const inTools = (fromMs: number, toMs: number) =>
+      tools.reduce((sum, tool) => sum + (tool.fromMs >= fromMs && tool.fromMs < toMs ? tool.ms : 0), 0);
+    add('talk', lastTokenMs - firstTokenMs - inTools(firstTokenMs, lastTokenMs));
+    add('finish', endMs - lastTokenMs - inTools(lastTokenMs, endMs));
+  }
   for (const { chunk, producer } of events) {
     if (chunk === undefined || producers.find(({ id }) => id === producer)?.agent !== agent) continue;
     add('publish', chunk.publishMs);
@@ -219,7 +234,7 @@ function assertNear(sum: number, whole: number, what: string): void {
 async function hops(agent: string): Promise<Map<string, number>> {
   const name = 'hopline_hop_duration_seconds_sum';
   const found = new Map<string, number>();
-  for (const hop of [...TURN_HOPS, 'tool', ...CHUNK_HOPS]) {
+  for (const hop of [...TURN_HOPS, 'tool', 'talk', 'finish', 'redelivery', ...CHUNK_HOPS]) {
     const label = hop === 'accept' ? `hop="${hop}"` : `hop="${hop}",agent="${hop === 'work_queue' ? 'supervisor' : agent}"`;
     found.set(hop, await metric(name, 'services', label));
   }

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2A_METHOD, ATTR, SPAN, startHop, startTelemetry } from '@hopline/telemetry';
 import { parse } from 'yaml';
-import { prepareStack } from '../../infra/observe/stack.ts';
+import { PORTS, prepareStack } from '../../infra/observe/stack.ts';
 import { JAEGER, JAEGER_ABSENT, Jaeger } from '../support/telemetry/jaeger.ts';
 
 const COLLECTOR = new URL('../../infra/observe/config/collector.yaml', import.meta.url);
@@ -32,7 +32,8 @@ test('the sampling rules of the collector name only attributes and methods that 
 test('Jaeger accepts the configuration that npm run observe writes', { skip: JAEGER_ABSENT }, t => {
   const state = mkdtempSync(join(tmpdir(), 'hopline-observe-'));
   t.after(() => rmSync(state, { recursive: true, force: true }));
-  const [program] = prepareStack({ jaeger: JAEGER }, { state, natsMetrics: '127.0.0.1:1' });
+  const inner = { otlpGrpc: 4317, jaegerGrpc: 16685, spanMetrics: 8889 };
+  const [program] = prepareStack({ jaeger: JAEGER }, { state, natsMetrics: '127.0.0.1:1', ports: PORTS, inner });
   const { status, stderr } = spawnSync(JAEGER, ['validate', ...program!.command.slice(1)], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
 });

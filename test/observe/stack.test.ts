@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '@hopline/local-cluster';
+import { freePort, OBSERVE_FILE, observedAt } from '@hopline/local-cluster';
 import { until } from '../kit/until.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
-/** `npm run observe` alongside a real nats-server. Its programs listen on fixed ports, so fakes replace them. */
+/** `npm run observe` alongside a real nats-server. Fakes replace its programs. */
 
 const MAIN = fileURLToPath(new URL('../../infra/observe/main.ts', import.meta.url));
 
@@ -27,8 +27,11 @@ function folders(t: TestContext, programs: readonly string[]): { home: string; p
   return { home, path };
 }
 
-function start(t: TestContext, { home, path }: { home: string; path: string }) {
-  const child = spawn(process.execPath, [MAIN], { env: { PATH: path, HOPLINE_HOME: home }, stdio: ['ignore', 'pipe', 'pipe'] });
+function start(t: TestContext, { home, path }: { home: string; path: string }, args: readonly string[] = []) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: path, HOPLINE_HOME: home },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -103,4 +106,36 @@ test('observe scrapes the processes and the NATS server of a cluster, even after
   assert.notEqual(await until(natsName), before);
   child.kill('SIGTERM');
   assert.equal(await ended, 0);
+});
+
+test('every port of observe is an option; the console finds the addresses while observe runs', async t => {
+  const place = folders(t, ['prometheus', 'jaeger']);
+  const { nats, monitorPort } = await monitored(t);
+  writeRun(place.home, { 'ingress-1': 'http://127.0.0.1:8000' }, nats, monitorPort);
+  const ports = { prometheus: await freePort(), jaeger: await freePort(), grafana: await freePort(), otlp: await freePort() };
+  const options = Object.entries(ports).flatMap(([name, port]) => [`--${name}`, `${port}`]);
+  const { child, ended, output } = start(t, place, options);
+  await until(() => (output().includes('logs        ') ? true : undefined));
+  const address = (port: number) => `127.0.0.1:${port}`;
+  assert.ok(output().includes(`OTEL_EXPORTER_OTLP_ENDPOINT=http://${address(ports.otlp)} npm start`), output());
+  const config = (name: string) => readFileSync(join(place.home, 'observe', name), 'utf8');
+  assert.ok(config('jaeger.yaml').includes(`http: { endpoint: "${address(ports.jaeger)}" }`));
+  assert.ok(config('collector.yaml').includes(`http: { endpoint: "${address(ports.otlp)}" }`));
+  const inner = [
+    ...['jaeger.yaml', 'collector.yaml']
+      .map(config)
+      .join('')
+      .matchAll(/grpc: \{ endpoint: "([^"]+)"/g),
+  ];
+  assert.equal(new Set(inner.map(([, endpoint]) => endpoint)).size, 2, 'each has a port of its own');
+  assert.deepEqual(await until(() => (existsSync(join(place.home, OBSERVE_FILE)) ? observedAt(place.home) : undefined)), {
+    prometheus: `http://${address(ports.prometheus)}`,
+    jaeger: `http://${address(ports.jaeger)}`,
+  });
+  child.kill('SIGTERM');
+  assert.equal(await ended, 0);
+  assert.equal(existsSync(join(place.home, OBSERVE_FILE)), false);
+  const wrong = start(t, place, ['--jaeger', '0']);
+  assert.equal(await wrong.ended, 1);
+  assert.equal(wrong.output(), 'hopline: --jaeger must be a port from 1 to 65535, not 0\n');
 });

@@ -130,6 +130,7 @@ export const TOKEN_PATH: TokenPath = {
         relay('checkpoint-barriers.ts'),
         relay('relay.ts'),
         relay('shown-tasks.ts'),
+        relay('read-times.ts'),
         relay('side-effects.ts'),
         log('bounded-map.ts'),
         server('feed/byte-budget.ts'),

@@ -1,4 +1,4 @@
-import { HOPS } from '../../packages/telemetry/src/hops.ts';
+import { HOPS, TRACED_HOPS } from '../../packages/telemetry/src/hops.ts';
 import { METRICS } from '../../packages/telemetry/src/metric-registry.ts';
 import { markdownTable } from './markdown-table.ts';
 
@@ -14,6 +14,13 @@ Times are taken from the clocks of the processes named and of NATS: on several m
 and a negative one counts as 0. A work item that is delivered again counts in none of \`work_queue\`, \`plan\`, \`agent_queue\` and \`agent\`.
 `;
 
+const CRITICAL_PATH = `## The cost of a hop
+
+is its share of the critical path: the time in which nothing else delayed the end of the turn. \`hopline trace\`, \`hopline why\`, the console and the
+[audit](task-audit.md) follow that path from the end of a turn back to the question. While an agent talks, the chunks of its earlier tokens are
+published, held and appended at the same time, so only the last of them has a share. The path has these parts as well, which no metric counts:
+`;
+
 /** The text of docs/reference/hops.md. */
 export function hopsDocument(): string {
   const rows = HOPS.map(({ name, from, to, measured, per, meaning }) => [
@@ -25,5 +32,7 @@ export function hopsDocument(): string {
     measured,
     meaning,
   ]);
-  return `${INTRO}\n${markdownTable([['Hop', 'From', 'To', 'Unit', 'Per', 'Measured by', 'Meaning'], ...rows])}`;
+  const traced = TRACED_HOPS.map(({ name, from, to, meaning }) => [`\`${name}\``, from, to, meaning]);
+  const measuredTable = markdownTable([['Hop', 'From', 'To', 'Unit', 'Per', 'Measured by', 'Meaning'], ...rows]);
+  return `${INTRO}\n${measuredTable}\n${CRITICAL_PATH}\n${markdownTable([['Hop', 'From', 'To', 'Meaning'], ...traced])}`;
 }

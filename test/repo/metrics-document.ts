@@ -25,6 +25,9 @@ export async function metricsDocument(): Promise<string> {
     const metrics = createHopMetrics(service, exported);
     startAgentAtZero(metrics, service, 'demo');
     metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
+    metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
+    metrics.openTasksOldestStart.observe(() => [[0, {}]]);
+    metrics.webhookOldestEvent.observe(() => [[0, {}]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
     metrics.webhookFailing.observe(() => [[0, {}]]);

@@ -2,6 +2,8 @@ import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { LANES_BYTES_MAX } from '@hopline/task';
+import { readTaskRecords } from '../../packages/task-audit/src/task-records.ts';
+import { traceOf } from '../../packages/task-audit/src/trace.ts';
 import { placeHistory } from '../support/history/place-history.ts';
 import { verifyHistory } from '../support/history/verify-history.ts';
 import {
@@ -68,6 +70,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   }
   verifyOperations(evidence, histories, report);
   await verifyReplay(evidence, report);
+  await verifyHops(evidence, report);
   verifyBounds(evidence, histories, report);
   for (const what of evidence.cluster.servers.unsupported) report('the double of nats-server knows each request', what);
   return violations;
@@ -100,6 +103,28 @@ async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): 
     const verdict = verifyByReplay(known);
     if (verdict.verdict !== 'same' && verdict.verdict !== 'expired')
       report('the facts of a task follow from its inputs', `${plan.name}: ${JSON.stringify(verdict).slice(0, DETAIL_CHARS_MAX)}`);
+  }
+}
+
+/** Smallest part of a turn that the hops on its critical path may have. */
+const COVERED_MIN = 0.99;
+
+/** Every turn's time must be in named hops, whichever processes died. Retention may have removed the records that name them. */
+async function verifyHops({ clients, cluster }: RunEvidence, report: Report): Promise<void> {
+  for (const { taskId, plan } of clients) {
+    const records = taskId === undefined ? undefined : await readTaskRecords(cluster.log, taskId);
+    if (records === undefined) continue;
+    const { turns, partial } = traceOf(records);
+    if (partial !== undefined) continue;
+    for (const { turn, fromMs, toMs, path } of turns) {
+      const coveredMs = path.reduce((sum, part) => sum + part.toMs - part.fromMs, 0);
+      const isOrdered = path.every((part, index) => part.fromMs >= (path[index - 1]?.toMs ?? fromMs) && part.toMs <= toMs);
+      if (!isOrdered || coveredMs < COVERED_MIN * (toMs - fromMs))
+        report(
+          'hops cover the time of a turn',
+          `${plan.name}, turn ${turn}: ${coveredMs} of ${toMs - fromMs} ms: ${JSON.stringify(path)}`,
+        );
+    }
   }
 }
 

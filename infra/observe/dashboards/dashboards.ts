@@ -1,3 +1,4 @@
+import { TURN_HOPS } from '@hopline/local-cluster';
 import { bars, type Dashboard, graph, quantile, rate, stat, sum, table, total } from './panels.ts';
 
 const HOPS = 'hopline_hop_duration_seconds';
@@ -5,8 +6,10 @@ const FIRST_TOKEN = 'hopline_time_to_first_token_seconds';
 const CHUNK = 'hopline_chunk_duration_seconds';
 const agentVariable = { name: 'agent', label: 'Agent', query: 'label_values(hopline_turns_ended_total{job=~"$job"}, agent)' };
 const ofAgent = 'agent=~"$agent"';
-/** Share of each hop in the time of all hops. */
-const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job"}[$__range])) / scalar(sum(rate(${HOPS}_sum{job=~"$job"}[$__range])))`;
+const ofTurns = `hop=~"${TURN_HOPS.join('|')}"`;
+const ofChunks = `hop=~"publish|hold|wait_for_append|append|splice|socket"`;
+/** Share of each hop in the time of turns. Hops of chunks pass while the agent talks, so their sum is not a delay. */
+const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job", ${ofTurns}}[$__range])) / scalar(sum(rate(${HOPS}_sum{job=~"$job", ${ofTurns}}[$__range])))`;
 
 const overview: Dashboard = {
   uid: 'hopline-overview',
@@ -130,20 +133,20 @@ const overview: Dashboard = {
       panels: [
         bars(
           'Share of each hop',
-          'Share of all measured time in the shown range. The longest bar is where to look first.',
+          'Share of the time of turns in the shown range. The longest bar is where to look first. Agents that work at the same time count each.',
           'percentunit',
           {
             '{{hop}}': HOP_SHARE,
           },
         ),
+        graph('Hops of turns, p95', 'Time in each hop. docs/reference/hops.md defines where each begins and ends.', 's', {
+          '{{hop}}': quantile(0.95, HOPS, { by: 'hop', where: ofTurns }),
+        }),
         graph(
-          'Hops, p95',
-          'Time in each hop. docs/reference/hops.md defines where each begins and ends.',
+          'Hops of one chunk, p95',
+          'From a token to the client’s socket. Chunks overlap each other and the agent that talks.',
           's',
-          { '{{hop}}': quantile(0.95, HOPS, { by: 'hop' }) },
-          {
-            width: 16,
-          },
+          { '{{hop}}': quantile(0.95, HOPS, { by: 'hop', where: ofChunks }) },
         ),
       ],
     },
@@ -176,6 +179,12 @@ const relay: Dashboard = {
         graph('Lag by shard', 'Input records of a shard that its relay has not read. It returns to 0 within seconds.', 'none', {
           'shard {{shard}}': 'max by (shard) (hopline_shard_lag{job=~"$job"})',
         }),
+        graph(
+          'Oldest input by shard',
+          'Age of the oldest stored input that its relay has not folded. Its task stands still for that long. See RUNBOOK, HoplineInputsOld.',
+          's',
+          { 'shard {{shard}}': 'max by (shard) (hopline_shard_oldest_input_seconds{job=~"$job"})' },
+        ),
         graph(
           'Owned shards',
           'Shards by owner. The sum is the number of shards (HOPLINE_SHARDS) for relays and for notifiers.',
@@ -300,6 +309,17 @@ const agents: Dashboard = {
         graph('Wait for a free slot', 'If it rises, every process of the agent is busy: add replicas or slots.', 's', {
           '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="agent_queue", ${ofAgent}` }),
         }),
+        graph(
+          'Wait for redelivery',
+          'From the last output of an attempt whose worker died or stopped to the next attempt.',
+          's',
+          {
+            '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="redelivery", ${ofAgent}` }),
+          },
+        ),
+        graph('Talk', 'First token to last token, without tools.', 's', {
+          '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="talk", ${ofAgent}` }),
+        }),
         graph('Duration of turns', 'Work taken to the end of the turn.', 's', {
           '{{agent}}': quantile(0.95, 'hopline_turn_duration_seconds', { by: 'agent', where: ofAgent }),
         }),
@@ -401,6 +421,12 @@ const ingress: Dashboard = {
           p95: quantile(0.95, HOPS, { where: 'hop="webhook"' }),
         }),
         graph(
+          'Oldest event that waits',
+          'Also while the receiver fails, or all workers of the notifier are taken. See RUNBOOK, HoplineWebhooksLate.',
+          's',
+          { '{{instance}}': 'max by (instance) (hopline_webhook_oldest_event_seconds{job=~"$job"})' },
+        ),
+        graph(
           'Retries and abandoned webhooks',
           'Retries are normal while a receiver is down. An abandoned webhook receives nothing more.',
           'ops',
@@ -435,6 +461,15 @@ const nats: Dashboard = {
         graph('Bytes', 'Stored bytes by stream.', 'bytes', {
           '{{stream_name}}': 'max by (stream_name) (jetstream_stream_total_bytes)',
         }),
+        graph('Age of the oldest record', 'How far back each stream reaches.', 's', {
+          '{{stream_name}}': 'time() - max by (stream_name) (jetstream_stream_first_timestamp_seconds)',
+        }),
+        graph(
+          'Oldest open task',
+          'Age of the oldest record that an open task needs. Retention must not reach it; see RUNBOOK, HoplineRetentionNear.',
+          's',
+          { 'open task': 'time() - min(hopline_open_tasks_oldest_start_timestamp_seconds{job=~"$job"})' },
+        ),
         graph('Records', 'New records by stream.', 'ops', {
           '{{stream_name}}': 'max by (stream_name) (rate(jetstream_stream_last_seq[$__rate_interval]))',
         }),

@@ -20,6 +20,8 @@ export type PriorAttempts = {
   shownText: string;
   /** Runs that those attempts began at a server and that have not ended according to the log. */
   remoteRuns: readonly unknown[];
+  /** When the newest fact of those attempts was made, in epoch milliseconds; undefined if they have written none. */
+  lastAt: number | undefined;
 };
 
 export const NO_PRIOR_ATTEMPTS: PriorAttempts = {
@@ -28,6 +30,7 @@ export const NO_PRIOR_ATTEMPTS: PriorAttempts = {
   openTools: [],
   shownText: '',
   remoteRuns: [],
+  lastAt: undefined,
 };
 
 /** Reads the task's facts once; only a later attempt needs it. */
@@ -38,10 +41,15 @@ export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, t
   const openTools = new Map<string, OpenTool>();
   const shownTexts = new Map<string, string>();
   const remoteRuns = new RemoteRunsOfTurn(producer, turn);
+  let lastAt: number | undefined;
   for await (const { record } of readTask(log.facts, newest)) {
     for (const fact of record.facts) {
       remoteRuns.add(fact);
-      if (fact.kind === 'message.received') shownTexts.clear();
+      if (fact.kind === 'message.received') {
+        shownTexts.clear();
+        lastAt = undefined;
+      }
+      if ('producer' in fact && fact.producer === producer) lastAt = fact.at;
       if (fact.kind !== 'artifact.updated' || fact.producer !== producer) continue;
       if (fact.event.artifactUpdate.lastChunk === true) closedLanes.add(fact.lane);
       else openLanes.add(fact.lane);
@@ -50,7 +58,7 @@ export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, t
     }
   }
   const shownText = [...shownTexts.values()].join('');
-  return { closedLanes, openLanes, openTools: [...openTools.values()], shownText, remoteRuns: remoteRuns.open };
+  return { closedLanes, openLanes, openTools: [...openTools.values()], shownText, remoteRuns: remoteRuns.open, lastAt };
 }
 
 /** The text of a closed lane remains; a later attempt does not write it again. */

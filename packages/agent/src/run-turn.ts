@@ -50,6 +50,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;
+  if (prior.lastAt !== undefined) deps.metrics?.hopDuration.recordMs(takenAt - prior.lastAt, { hop: 'redelivery', agent: name });
   const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
   const watching = watchTask(log, job, stop.signal);

@@ -38,3 +38,41 @@ for (const [direction, stepMs] of [
     assert.equal(recorded.at(-1)?.hop, 'agent');
     assert.ok(Math.abs(recorded.at(-1)!.ms) < HOUR_MS / 2, 'from the item to the end of the turn');
   });
+
+test('from the first token on, the time of an agent is in `talk`, `finish` and its tools', t => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });
+  const recorded: [hop: string, ms: number][] = [];
+  const hop = { count: () => {}, max: () => {}, beforeSegmentEnd: () => {}, carrier: () => ({}) } as unknown as Hop;
+  const hopDuration = { recordMs: (ms: number, { hop }: { hop: string }) => recorded.push([hop, ms]) };
+  const metrics = new TurnMetrics({
+    ...{ hop, agent: 'argocd', takenAt: STARTED_AT, isFirstAttempt: true, onToolEnd: () => {} },
+    metrics: { hopDuration } as unknown as Pick<HopMetrics, 'hopDuration'>,
+  });
+  const after = (ms: number, event: Parameters<TurnMetrics['count']>[0]) => {
+    now += ms;
+    metrics.count(event);
+  };
+  const tool = (phase: 'start' | 'end', callId: string) => ({ type: 'tool', phase, callId, tool: 'sync' }) as const;
+  const text = { type: 'text', text: 'a' } as const;
+  after(10, tool('start', '1'));
+  after(20, tool('end', '1'));
+  after(30, text);
+  after(100, text);
+  after(5, tool('start', '2'));
+  after(200, text);
+  after(300, tool('end', '2'));
+  after(50, tool('start', '3'));
+  after(60, tool('end', '3'));
+  now += 7;
+  metrics.end();
+  assert.deepEqual(recorded, [
+    ['tool', 20],
+    ['agent', 40],
+    ['tool', 500],
+    ['tool', 60],
+    ['talk', 105],
+    ['finish', 57],
+  ]);
+});

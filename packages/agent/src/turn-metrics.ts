@@ -27,11 +27,12 @@ export class TurnMetrics {
   readonly #takenMs: number;
   readonly #tools = new Map<string, { hop: Hop; tool: string; startedAt: number; startedMs: number }>();
   #toolCalls = 0;
-  /** Time with at least one open tool call, before the first text. */
+  /** Time with at least one open tool call since the last text. */
   #toolMs = 0;
   #toolsSinceMs: number | undefined;
-  #hasText = false;
+  /** When the last text came, and the time from the first to the last text without tools. */
   #lastMs: number | undefined;
+  #talkMs = 0;
   /** Values of the hop's current segment. */
   #events = 0;
   #tokens = 0;
@@ -51,10 +52,15 @@ export class TurnMetrics {
     const now = performance.now();
     this.#tokens += 1;
     this.#characters += codePoints(event.text);
-    if (this.#lastMs === undefined) this.#options.hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
-    else if (now - this.#lastMs > this.#gapMsMax) this.#gapMsMax = now - this.#lastMs;
+    if (this.#lastMs === undefined) {
+      this.#options.hop.max(COUNT.firstTokenMs, Math.round(now - this.#startedMs));
+      this.#endAgentHop(now);
+    } else {
+      const sinceMs = now - this.#lastMs;
+      if (sinceMs > this.#gapMsMax) this.#gapMsMax = sinceMs;
+      this.#talkMs += sinceMs - this.#takeToolMs(now);
+    }
     this.#lastMs = now;
-    if (!this.#hasText) this.#endAgentHop();
   }
 
   /** The trace context of an open tool call, for the request to its server. */
@@ -64,7 +70,13 @@ export class TurnMetrics {
 
   /** Ends all open measurements. Call it when the turn is over. */
   end(): void {
-    if (!this.#hasText) this.#endAgentHop();
+    const now = performance.now();
+    if (this.#lastMs === undefined) this.#endAgentHop(now);
+    else {
+      const { agent, metrics } = this.#options;
+      metrics?.hopDuration.recordMs(this.#talkMs, { hop: 'talk', agent });
+      metrics?.hopDuration.recordMs(now - this.#lastMs - this.#takeToolMs(now), { hop: 'finish', agent });
+    }
     for (const { hop } of this.#tools.values()) {
       hop.set({ [ATTR.outcome]: 'open' });
       hop.end();
@@ -126,15 +138,23 @@ export class TurnMetrics {
   }
 
   #pauseTools(): void {
-    if (this.#toolsSinceMs !== undefined && !this.#hasText) this.#toolMs += performance.now() - this.#toolsSinceMs;
+    if (this.#toolsSinceMs !== undefined) this.#toolMs += performance.now() - this.#toolsSinceMs;
     this.#toolsSinceMs = undefined;
   }
 
+  /** The time in tools since the last text. A tool that is open counts up to now. */
+  #takeToolMs(now: number): number {
+    const openMs = this.#toolsSinceMs === undefined ? 0 : now - this.#toolsSinceMs;
+    if (this.#toolsSinceMs !== undefined) this.#toolsSinceMs = now;
+    const toolMs = this.#toolMs + openMs;
+    this.#toolMs = 0;
+    return toolMs;
+  }
+
   /** From the work item to the first text, without the time in tools, which is a separate hop. */
-  #endAgentHop(): void {
+  #endAgentHop(now: number): void {
     const { agent, metrics, isFirstAttempt } = this.#options;
-    this.#pauseTools();
-    this.#hasText = true;
-    if (isFirstAttempt) metrics?.hopDuration.recordMs(performance.now() - this.#takenMs - this.#toolMs, { hop: 'agent', agent });
+    const toolMs = this.#takeToolMs(now);
+    if (isFirstAttempt) metrics?.hopDuration.recordMs(now - this.#takenMs - toolMs, { hop: 'agent', agent });
   }
 }

@@ -172,8 +172,11 @@ test('trace prints the audit of the server; the exit code is 1 when an input is 
   });
   const balanced = await hopline(page({}), ['trace', 't-1']);
   assert.deepEqual([balanced.code, balanced.err], [0, '']);
+  const slowest = 'slowest: redelivery argocd, [^\n]*\naudit: all text is complete and unchanged\n--all prints [^\n]*\n$';
+  assert.match(balanced.out, new RegExp(`^task t-1 completed, 4 events[\\s\\S]*\n${slowest}`));
+  const { out } = await hopline(page({}), ['trace', 't-1', '--all']);
   assert.match(
-    balanced.out,
+    out,
     /^task t-1 completed, 4 events[\s\S]*text: 3 in, 3 accepted, 2 chunks out, 1 merged\n {2}all text is complete/,
   );
   const lost = await hopline(page({ unaccounted: { text: 2 } }), ['trace', 't-1', '--json']);

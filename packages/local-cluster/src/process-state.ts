@@ -36,7 +36,7 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
 }
 
 /** Checks the process itself, because the launcher's list is outdated if the launcher was killed. */
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { HOPS } from '../../telemetry/src/hops.ts';
 import { MetricsText } from './metrics-text.ts';
-import { type ReadProcess, snapshotOf, type TopReading } from './top-snapshot.ts';
+import { type ReadProcess, snapshotOf, type TopReading, TURN_HOPS } from './top-snapshot.ts';
 
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
@@ -17,6 +18,29 @@ const counted = (tokens: number, cpu: number, first: [sum: number, count: number
   `hopline_hop_duration_seconds_sum{hop="agent",agent="argocd"} ${first[0]}\n` +
   `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
   `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
+
+test('the time of turns is shared between their hops, without those of chunks, which pass while the agent talks', () => {
+  assert.deepEqual(
+    [...TURN_HOPS],
+    HOPS.filter(({ per }) => !/chunk|notification/.test(per)).map(({ name }) => name),
+  );
+  const text = (agent: number, talk: number, hold: number) =>
+    Object.entries({ agent, talk, hold })
+      .map(([hop, seconds]) => `hopline_hop_duration_seconds_sum{hop="${hop}",agent="argocd"} ${seconds}`)
+      .join('\n');
+  const before = reading(0, [relay(1, text(1, 1, 50))]);
+  const busy = snapshotOf('http://h/', before, reading(2_000, [relay(1, text(2, 4, 90))]));
+  assert.deepEqual(busy.cluster?.hops, [
+    { hop: 'talk', share: 0.75 },
+    { hop: 'agent', share: 0.25 },
+  ]);
+  const idle = snapshotOf('http://h/', before, reading(2_000, [relay(1, text(1, 1, 50))]));
+  assert.deepEqual(
+    idle.cluster?.hops.map(({ share }) => share),
+    [0.5, 0.5],
+    'since the start',
+  );
+});
 
 test('rates are growth between two readings; a replaced process counts from 0; unknown figures are absent', () => {
   const before = reading(0, [relay(1, counted(100, 1, [2, 2]))]);

@@ -117,6 +117,11 @@ export type TopCluster = {
   rates: Record<keyof typeof RATES, number>;
   /** Since the processes started. */
   totals: Record<keyof typeof TOTALS, number>;
+  /**
+   * Share of each hop in the time of turns, the largest first: in this interval or, if no hop ended in it, since the start. Hops of chunks are not
+   * among them, because they pass while the agent talks.
+   */
+  hops: { hop: string; share: number }[];
 };
 
 export type TopProcess = {
@@ -130,6 +135,20 @@ export type TopProcess = {
   loopDelayS?: number;
   restarts: number;
 };
+
+const HOP_SECONDS = 'hopline_hop_duration_seconds_sum';
+/** The hops of turns (docs/reference/hops.md), which follow each other. */
+export const TURN_HOPS = [
+  'accept',
+  'work_queue',
+  'plan',
+  'agent_queue',
+  'agent',
+  'tool',
+  'talk',
+  'finish',
+  'redelivery',
+] as const;
 
 const RATES = {
   requests: 'hopline_requests_total',
@@ -200,12 +219,22 @@ function clusterOf(before: TopReading, now: TopReading, seconds: number): TopClu
     lag: sumOf(now, 'hopline_shard_lag'),
     openStreams: sumOf(now, 'hopline_open_streams'),
     rates: each(RATES, name => growthOf(before, now, name) / seconds),
+    hops: hopsOf(before, now),
     totals: {
       ...each(TOTALS, name => sumOf(now, name)),
       // The first owner of a shard did not take it from another process.
       takeovers: sumOf(now, TOTALS.takeovers) - sumOf(now, TOTALS.takeovers, { reason: 'fresh' }),
     },
   };
+}
+
+function hopsOf(before: TopReading, now: TopReading): TopCluster['hops'] {
+  const grown = TURN_HOPS.map(hop => ({ hop, seconds: growthOf(before, now, HOP_SECONDS, { hop }) }));
+  const isIdle = grown.every(({ seconds }) => seconds === 0);
+  const hops = isIdle ? TURN_HOPS.map(hop => ({ hop, seconds: sumOf(now, HOP_SECONDS, { hop }) })) : grown;
+  const all = hops.reduce((sum, { seconds }) => sum + seconds, 0);
+  const shown = hops.filter(({ seconds }) => seconds > 0).toSorted((a, b) => b.seconds - a.seconds);
+  return shown.map(({ hop, seconds }) => ({ hop, share: seconds / all }));
 }
 
 function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {

@@ -68,6 +68,15 @@ test('an event is explained by its inputs, its producer and attempt, its hops, a
   assert.deepEqual([text.inputs[0]?.tokens, text.inputs[0]?.atMs, text.inputs[0]?.kinds], [1, 100, ['status', 'open', 'text']]);
   assert.deepEqual(text.takeover, { atMs: 400, cause: 'lost' });
   assert.deepEqual(text.storedWith, [2], 'in one record with the status');
+  assert.deepEqual(
+    text.path.slice(0, -1).map(({ hop, fromMs, toMs }) => [hop, fromMs, toMs]),
+    [
+      ['accept', 0, 100],
+      ['publish', 100, 495],
+      ['hold', 495, 498],
+      ['wait_for_append', 498, 500],
+    ],
+  );
   const { appendMs: _appendMs, ...chunk } = text.chunk!;
   assert.deepEqual(chunk, {
     ...{ tokens: CHUNKS, reason: 'age', firstSeq: seqs.firstSeq, lastSeq: seqs.lastSeq, firstMs: 100, lastMs: 100 },

@@ -1,5 +1,6 @@
 export type { Audit } from './audit.ts';
 export { isBalanced } from './audit.ts';
+export type { HopCost, PathHop, PathPart, TurnPath } from './critical-path.ts';
 export type { EventExplanation, ExplainedInput } from './explain.ts';
 export { EXPLAINED_INPUTS_MAX, explainEvent } from './explain.ts';
 export type { Percentiles, ProducerActivity, TracedTool } from './producers.ts';
@@ -9,6 +10,6 @@ export type { ReadLimits, RecordKind } from './task-records.ts';
 export { TaskTooLong } from './task-records.ts';
 export type { TaskReport } from './task-report.ts';
 export { reportTask } from './task-report.ts';
-export type { HopTotal, RelayPeriod, TaskTrace, TracedChunk, TracedGap, VisibleEvent } from './trace.ts';
+export type { ChunkHop, RelayPeriod, TaskTrace, TracedChunk, TracedGap, VisibleEvent } from './trace.ts';
 export type { TurnHop } from './turn-hops.ts';
 export { NOT_RECORDED } from './turn-hops.ts';

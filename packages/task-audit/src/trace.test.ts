@@ -131,7 +131,7 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
   await task.record(root, 2_330, 3, [{ kind: 'status', state: 'TASK_STATE_COMPLETED' }]);
   await task.store(4_000, 'relay-2-bbbbbbbb', { at: at(3_900), cause: 'lost' });
 
-  const { hops, relays, gaps, producers, totals, notRecorded } = (await task.trace)!;
+  const { hops, relays, gaps, producers, turns, costs, chunkHops, notRecorded } = (await task.trace)!;
   assert.deepEqual(
     hops.map(({ hop, fromMs, toMs, ms, agent: name }) => [hop, fromMs, toMs, ms, name]),
     [
@@ -167,7 +167,30 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
       [2_310, 4_000, 'takeover'],
     ],
   );
-  assert.deepEqual([totals.find(({ hop }) => hop === 'tool')?.sumMs, totals.find(({ hop }) => hop === 'hold')?.count], [70, 2]);
+  assert.deepEqual(
+    turns.map(({ turn, path }) => [turn, path.slice(-4, -1).map(({ hop, fromMs, toMs }) => [hop, fromMs, toMs])]),
+    [
+      [
+        1,
+        [
+          ['agent', 2_200, 2_300],
+          ['finish', 2_300, 2_320],
+          ['publish', 2_320, 4_000],
+        ],
+      ],
+    ],
+    'the end of the call and of the task were folded together',
+  );
+  assert.deepEqual(costs.find(({ hop }) => hop === 'redelivery')?.ms, 2_000);
+  assert.deepEqual(
+    chunkHops.map(({ hop, count }) => [hop, count]),
+    [
+      ['publish', 2],
+      ['hold', 2],
+      ['wait_for_append', 2],
+      ['append', 2],
+    ],
+  );
   assert.deepEqual(notRecorded, ['splice', 'socket', 'webhook']);
 });
 

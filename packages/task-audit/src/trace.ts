@@ -1,6 +1,7 @@
 import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
 import { type Fact, type FactRecord, isVisible, type Takeover } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
+import { CriticalPaths, costsOf, type HopCost, type TurnPath } from './critical-path.ts';
 import { type Percentiles, type ProducerActivity, percentilesOf, producersOf } from './producers.ts';
 import { partialOf, type RecordKind, type TaskRecords } from './task-records.ts';
 import { NOT_RECORDED, type TurnHop, turnHopsOf } from './turn-hops.ts';
@@ -72,8 +73,8 @@ export type TracedGap = {
 /** Shorter times without events do not count as gaps. */
 const GAP_MS_MIN = 1_000;
 
-/** Cost of one hop in the whole task. Hops of chunks overlap, so their sum may exceed the task's time. */
-export type HopTotal = { hop: string; count: number; sumMs: number; maxMs: number };
+/** A hop of every chunk. Chunks overlap each other and the agent that talks, so their sum is not a delay. */
+export type ChunkHop = Percentiles & { hop: 'publish' | 'hold' | 'wait_for_append' | 'append' };
 
 export type TaskTrace = {
   taskId: string;
@@ -83,8 +84,11 @@ export type TaskTrace = {
   startedAt: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
-  /** The hops by the names of docs/reference/hops.md, the most costly first. */
-  totals: HopTotal[];
+  /** The critical path of each turn, from the question to the end, and what each hop cost there, the most costly first. */
+  turns: TurnPath[];
+  costs: HopCost[];
+  /** The hops of one chunk. */
+  chunkHops: ChunkHop[];
   /** Kinds of records whose beginning is missing. Absent for a complete task. */
   partial?: RecordKind[];
   /** Names of the hops that the log does not know. */
@@ -108,6 +112,7 @@ export function traceOf(records: TaskRecords): TaskTrace {
   const events = facts.flatMap(stored => stored.record.facts.flatMap(fact => visibleEventsOf(fact, stored, startMs)));
   const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
   const hops = turnHopsOf(inputs, facts, producers, startMs);
+  const turns = new CriticalPaths({ facts, inputs, producers, startMs }).turns();
   const relays = relaysOf(facts, startMs);
   const { contextId, state } = aggregate;
   return {
@@ -116,7 +121,9 @@ export function traceOf(records: TaskRecords): TaskTrace {
     state: stateWord(state),
     startedAt: startMs,
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
-    totals: totalsOf(hops, chunks),
+    turns,
+    costs: costsOf(turns),
+    chunkHops: chunkHopsOf(chunks),
     ...(partial.length > 0 && { partial }),
     notRecorded: NOT_RECORDED,
     hops,
@@ -191,22 +198,26 @@ function charactersOf(parts: readonly { text?: string }[]): number {
   return parts.reduce((sum, { text = '' }) => sum + codePoints(text), 0);
 }
 
-function totalsOf(hops: readonly TurnHop[], chunks: readonly TracedChunk[]): HopTotal[] {
-  const values = [
-    ...hops.map(({ hop, ms }) => [hop, ms] as const),
-    ...chunks.flatMap(({ publishMs, heldMs, waitMs, appendMs }) => [
-      ['publish', publishMs] as const,
-      ['hold', heldMs] as const,
-      ['wait_for_append', waitMs] as const,
-      ...(appendMs === undefined ? [] : [['append', appendMs] as const]),
-    ]),
+function chunkHopsOf(chunks: readonly TracedChunk[]): ChunkHop[] {
+  const of = (hop: ChunkHop['hop'], values: readonly number[]) => ({ hop, ...percentilesOf(values) });
+  return [
+    of(
+      'publish',
+      chunks.map(({ publishMs }) => publishMs),
+    ),
+    of(
+      'hold',
+      chunks.map(({ heldMs }) => heldMs),
+    ),
+    of(
+      'wait_for_append',
+      chunks.map(({ waitMs }) => waitMs),
+    ),
+    of(
+      'append',
+      chunks.flatMap(({ appendMs }) => (appendMs === undefined ? [] : [appendMs])),
+    ),
   ];
-  const totals = new Map<string, HopTotal>();
-  for (const [hop, ms] of values) {
-    const { count, sumMs, maxMs } = totals.get(hop) ?? { count: 0, sumMs: 0, maxMs: 0 };
-    totals.set(hop, { hop, count: count + 1, sumMs: sumMs + ms, maxMs: Math.max(maxMs, ms) });
-  }
-  return [...totals.values()].toSorted((a, b) => b.sumMs - a.sumMs);
 }
 
 function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[] {

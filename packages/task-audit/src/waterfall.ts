@@ -1,3 +1,4 @@
+import type { HopCost } from './critical-path.ts';
 import type { ProducerActivity } from './producers.ts';
 import type { TaskTrace, TracedGap, VisibleEvent } from './trace.ts';
 
@@ -86,6 +87,24 @@ export function chunksOf(
   return events.filter(event => {
     return event.chunk !== undefined && event.producer === id && event.turn === turn && event.attempt === attempt;
   });
+}
+
+/** The hop that had the most of the critical path, in one sentence; undefined if the path has no hop. */
+export function slowestOf({ costs, turns }: Pick<TaskTrace, 'costs' | 'turns'>): string | undefined {
+  const [slowest] = costs;
+  if (slowest === undefined) return undefined;
+  const { ms, share } = slowest;
+  const turnsText = turns.length === 1 ? 'the turn' : `${turns.length} turns`;
+  return `slowest: ${costLabel(slowest)}, ${duration(ms)} of the ${duration(ms / share)} of ${turnsText} (${percent(share)})`;
+}
+
+/** A hop with its agent. */
+export function costLabel({ hop, agent }: Pick<HopCost, 'hop' | 'agent'>): string {
+  return agent === undefined ? hop : `${hop} ${agent}`;
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
 }
 
 /** The end of the task's time axis, milliseconds after its first input. */

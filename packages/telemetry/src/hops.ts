@@ -1,6 +1,7 @@
 /**
  * The hops of a task show where its time goes. They are disjoint. For a text of an agent, the hops from `accept` to `socket` add up to the
- * time from the client's request to the socket, because each hop begins when the previous one ends.
+ * time from the client's request to the socket, because each hop begins when the previous one ends. A hop that did not delay the end of the
+ * turn, such as the hold of a chunk while its agent talked on, has no share of the turn's critical path.
  */
 export type HopDefinition = {
   /** Value of the label `hop`. */
@@ -64,6 +65,31 @@ export const HOPS = [
     meaning: 'A tool of the agent.',
   },
   {
+    name: 'talk',
+    from: 'first token created',
+    to: 'last token created',
+    measured: 'sub-agent',
+    per: 'attempt of an agent that has ended',
+    meaning: 'The agent writes its text, without the time in tools.',
+  },
+  {
+    name: 'finish',
+    from: 'last token created',
+    to: 'end of the agent written',
+    measured: 'sub-agent',
+    per: 'attempt of an agent that has ended',
+    meaning: 'The agent works on after its text, without the time in tools.',
+  },
+  {
+    name: 'redelivery',
+    from: 'last record of an attempt whose worker died or returned the work item; item queued, if it wrote none',
+    to: 'taken by the next attempt',
+    measured: 'sub-agent',
+    per: 'attempt of an agent that follows one with output',
+    meaning:
+      'The work item waits to be delivered again. The supervisor and attempts without output are only in the trace of a task.',
+  },
+  {
     name: 'publish',
     from: "chunk's oldest token created",
     to: 'read by the relay',
@@ -122,3 +148,31 @@ export const HOPS = [
 ] as const satisfies readonly HopDefinition[];
 
 export const HOP_NAMES = HOPS.map(({ name }) => name);
+
+/** Parts of a critical path that only the trace of a task can show, because one process begins them and another one ends them. */
+export const TRACED_HOPS = [
+  {
+    name: 'compose',
+    from: "last call's end stored",
+    to: "turn's end written",
+    meaning: 'The supervisor composes the answer.',
+  },
+  {
+    name: 'takeover',
+    from: 'last record of the relay that died, or later input stored',
+    to: 'first record of the next relay',
+    meaning: 'No relay folds the task.',
+  },
+  {
+    name: 'silence',
+    from: 'last record of an attempt that wrote no end',
+    to: 'the client, the supervisor or a relay ended its work',
+    meaning: 'The agent died or hung, and no other attempt followed.',
+  },
+  {
+    name: 'client',
+    from: 'request for input or credentials stored',
+    to: 'next state of the same turn',
+    meaning: 'The turn waits for its client. Not a cost.',
+  },
+] as const satisfies readonly Pick<HopDefinition, 'name' | 'from' | 'to' | 'meaning'>[];

@@ -42,6 +42,13 @@ export function ClusterPage({ connection, info }: { connection: Connection; info
               <Tile name="tokens / s" value={rate(cluster.rates.tokens)} />
               <Tile name="events / s" value={rate(cluster.rates.events)} />
               <Tile name="tasks created / s" value={rate(cluster.rates.tasksCreated)} />
+              {cluster.hops[0] !== undefined && (
+                <Tile
+                  name="slowest hop"
+                  value={cluster.hops[0].hop.replaceAll('_', ' ')}
+                  detail={`${Math.round(cluster.hops[0].share * 100)} % of the time of turns`}
+                />
+              )}
               <Tile name="open streams" value={String(cluster.openStreams)} />
               <Tile name="lag" value={`${cluster.lag}`} detail="records not read" isBad={cluster.lag > 1_000} />
               <Tile name="takeovers" value={String(cluster.totals.takeovers)} detail="since the start" />

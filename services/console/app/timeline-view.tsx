@@ -1,9 +1,11 @@
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
 import {
   chunksOf,
+  costLabel,
   duration,
   endOf,
   GAP_CAUSES,
+  percent,
   TAKEOVER_CAUSES,
   type WaterfallRow,
   waterfallOf,
@@ -25,7 +27,7 @@ type Props = {
 const HOP_ROWS_MAX = 400;
 const TICKS = 5;
 
-/** Timeline of a task: lanes of producers and relays, the waterfall of hops, and their sums, on one axis. */
+/** Timeline of a task: lanes of producers and relays, the waterfall of hops, and what each hop cost. */
 export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
   const endMs = useMemo(() => (report === undefined ? 1 : endOf(report)), [report]);
   if (report === undefined)
@@ -44,7 +46,7 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
           <span class="playhead" style={{ left: percentOf(playheadMs, endMs) }} />
         </div>
       </div>
-      <Totals report={report} />
+      <Costs report={report} />
     </div>
   );
 }
@@ -53,7 +55,7 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
 const Plot = memo(({ report }: { report: TaskReport }) => {
   const rows = useMemo(() => waterfallOf(report), [report]);
   const endMs = endOf(report);
-  const percent = (ms: number) => percentOf(ms, endMs);
+  const leftOf = (ms: number) => percentOf(ms, endMs);
   return (
     <>
       <div class="lane lane-axis">
@@ -77,9 +79,9 @@ const Plot = memo(({ report }: { report: TaskReport }) => {
             detail={shortRelay(relay)}
             title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
           >
-            <span class="span span-relay" style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+            <span class="span span-relay" style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }} />
             {takeover !== undefined && (
-              <span class="takeover" title={`takeover: ${cause}`} style={{ left: percent(takeover.atMs) }} />
+              <span class="takeover" title={`takeover: ${cause}`} style={{ left: leftOf(takeover.atMs) }} />
             )}
           </Lane>
         );
@@ -90,7 +92,7 @@ const Plot = memo(({ report }: { report: TaskReport }) => {
           producer={producer}
           report={report}
           endMs={endMs}
-          percent={percent}
+          leftOf={leftOf}
         />
       ))}
       {report.gaps.length > 0 && (
@@ -100,14 +102,14 @@ const Plot = memo(({ report }: { report: TaskReport }) => {
               key={fromMs}
               class="span span-gap"
               title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
-              style={{ left: percent(fromMs), width: percent(toMs - fromMs) }}
+              style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }}
             />
           ))}
         </Lane>
       )}
       <h2 class="lane-group">Hops</h2>
       {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
-        <HopRow key={index} row={row} endMs={endMs} percent={percent} />
+        <HopRow key={index} row={row} endMs={endMs} leftOf={leftOf} />
       ))}
       {rows.length > HOP_ROWS_MAX && (
         <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
@@ -144,9 +146,9 @@ function Lane({
   );
 }
 
-type LaneProps = { producer: ProducerActivity; report: TaskReport; endMs: number; percent: (ms: number) => string };
+type LaneProps = { producer: ProducerActivity; report: TaskReport; endMs: number; leftOf: (ms: number) => string };
 
-function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
+function ProducerLane({ producer, report, endMs, leftOf }: LaneProps) {
   const { id, agent, turn, attempt, queuedMs, takenMs, firstMs, lastMs, endMs: producerEnd, tools, tokens, cause } = producer;
   const from = takenMs ?? firstMs;
   const to = producerEnd ?? lastMs;
@@ -164,17 +166,17 @@ function ProducerLane({ producer, report, endMs, percent }: LaneProps) {
         <span
           class="span span-queue"
           title={`queued ${duration(from - queuedMs)}`}
-          style={{ left: percent(queuedMs), width: percent(from - queuedMs) }}
+          style={{ left: leftOf(queuedMs), width: leftOf(from - queuedMs) }}
         />
       )}
-      <span class="span span-work" style={{ left: percent(from), width: percent(to - from) }} />
+      <span class="span span-work" style={{ left: leftOf(from), width: leftOf(to - from) }} />
       <ChunkTicks report={report} producer={producer} endMs={endMs} />
       {tools.map(tool => (
         <span
           key={`${tool.name}-${tool.fromMs}`}
           class="span span-tool"
           title={`tool ${visibleText(tool.name)}, ${duration(tool.ms)}`}
-          style={{ left: percent(tool.fromMs), width: percent(tool.ms) }}
+          style={{ left: leftOf(tool.fromMs), width: leftOf(tool.ms) }}
         />
       ))}
     </Lane>
@@ -211,9 +213,9 @@ function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: Pro
   }
 }
 
-type HopProps = { row: WaterfallRow; endMs: number; percent: (ms: number) => string };
+type HopProps = { row: WaterfallRow; endMs: number; leftOf: (ms: number) => string };
 
-function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: HopProps) {
+function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, leftOf }: HopProps) {
   // The note is behind the bar, or inside a long bar that ends late.
   const isLate = toMs > endMs * 0.7;
   const isInside = isLate && fromMs < endMs * 0.3;
@@ -224,10 +226,10 @@ function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: Ho
         <bdi>{shown}</bdi>
       </span>
       <span class="axis">
-        <span class={`span hop hop-${kind}`} style={{ left: percent(fromMs), width: percent(toMs - fromMs) }} />
+        <span class={`span hop hop-${kind}`} style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }} />
         <span
           class={`hop-note ${isInside ? 'hop-note-inside' : isLate ? 'hop-note-left' : ''}`}
-          style={{ left: percent(isLate ? fromMs : toMs) }}
+          style={{ left: leftOf(isLate ? fromMs : toMs) }}
         >
           {visibleText(note)}
         </span>
@@ -236,38 +238,37 @@ function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, percent }: Ho
   );
 }
 
-const Totals = memo(({ report: { totals, notRecorded, heldMs } }: { report: TaskReport }) => {
-  const most = totals[0]?.sumMs ?? 1;
+const Costs = memo(({ report: { costs, chunkHops, notRecorded } }: { report: TaskReport }) => {
+  const hold = chunkHops.find(({ hop }) => hop === 'hold');
   return (
     <section class="totals">
-      <h2 class="lane-group">Sums of hops</h2>
+      <h2 class="lane-group">Cost of each hop</h2>
       <table>
         <thead>
           <tr>
             <th>hop</th>
-            <th class="number">count</th>
-            <th class="number">sum</th>
-            <th class="number">longest</th>
+            <th class="number">critical path</th>
+            <th class="number">share</th>
             <th class="wide" />
           </tr>
         </thead>
         <tbody>
-          {totals.map(({ hop, count, sumMs, maxMs }) => (
-            <tr key={hop}>
-              <td>{hop.replaceAll('_', ' ')}</td>
-              <td class="number">{count}</td>
-              <td class="number">{duration(sumMs)}</td>
-              <td class="number">{duration(maxMs)}</td>
+          {costs.map(cost => (
+            <tr key={costLabel(cost)}>
+              <td>{visibleText(costLabel(cost).replaceAll('_', ' '))}</td>
+              <td class="number">{duration(cost.ms)}</td>
+              <td class="number">{percent(cost.share)}</td>
               <td class="wide">
-                <span class="sum-bar" style={{ width: `${(sumMs / Math.max(1, most)) * 100}%` }} />
+                <span class="sum-bar" style={{ width: `${cost.share * 100}%` }} />
               </td>
             </tr>
           ))}
         </tbody>
       </table>
       <p class="muted small pad">
-        Hops of chunks overlap, so their sum may exceed the time of the task. Chunks were held for {duration(heldMs.p50)} in the
-        median, at most {duration(heldMs.max)}. Not in the log: {notRecorded.join(', ')}.
+        Nothing else delayed the end of a turn in the time of these hops.{' '}
+        {hold !== undefined && `Chunks were held for ${duration(hold.p50)} in the median, at most ${duration(hold.max)}. `}
+        Not in the log: {notRecorded.join(', ')}.
       </p>
     </section>
   );

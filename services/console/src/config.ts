@@ -30,8 +30,14 @@ const CONSOLE_SETTINGS = {
     max: 4_096,
     doc: 'Folder with the run.json of a cluster on this machine, as `npm start` sets it: the cluster page then shows its processes, rates and lag, which cover the tasks of all tenants.',
   },
-  HOPLINE_CONSOLE_JAEGER_URL: { ...link, doc: 'Address of Jaeger; a task then links to its trace.' },
-  HOPLINE_CONSOLE_GRAFANA_URL: { ...link, doc: 'Address of Grafana; the cluster page then links to it.' },
+  HOPLINE_CONSOLE_JAEGER_URL: {
+    ...link,
+    doc: 'Address of Jaeger; a task then links to its trace. Not set: the Jaeger of `npm run observe`, if it runs beside `npm start`.',
+  },
+  HOPLINE_CONSOLE_GRAFANA_URL: {
+    ...link,
+    doc: 'Address of Grafana; the cluster page then links to it. Not set: the Grafana of `npm run observe`, if it runs beside `npm start`.',
+  },
   HOPLINE_PUBLIC_URL: {
     ...link,
     doc: 'Public address of the console. Requests that name another host, and pages of another origin, are refused.',

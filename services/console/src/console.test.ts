@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -201,4 +202,23 @@ test('where ingress asks for credentials, killing asks for them too', async t =>
   assert.deepEqual(killed, []);
   assert.equal((await kill({ 'x-api-key': 'key' })).status, 204);
   assert.deepEqual(killed, ['relay-1']);
+});
+
+test('the console links to the Jaeger that npm run observe has started beside its cluster, while it runs', async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-console-'));
+  const beside = consoleBefore(upstream, '127.0.0.1', undefined, home);
+  t.after(async () => {
+    await beside.close();
+    rmSync(home, { recursive: true });
+  });
+  const address = await beside.listen(0);
+  const links = async () => ((await (await fetch(`${address}/console.json`)).json()) as { links: object }).links;
+  assert.deepEqual(await links(), {});
+  const jaeger = 'http://127.0.0.1:16686';
+  writeFileSync(join(home, 'observe.json'), JSON.stringify({ pid: process.pid, jaeger }));
+  assert.deepEqual(await links(), { jaeger });
+  // A process that has ended: its parent has waited for it.
+  const { pid } = spawnSync(process.execPath, ['--version']);
+  writeFileSync(join(home, 'observe.json'), JSON.stringify({ pid, jaeger }));
+  assert.deepEqual(await links(), {});
 });

@@ -5,6 +5,7 @@ import { A2A_JSON_TYPE, A2AError, httpJsonFailure, SSE_CONTENT_TYPE } from '@hop
 import { guardHosts, guardPages, RefusedRequest } from '@hopline/a2a-http/request-guard';
 import { type EndpointTls, isLoopback } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
+import { observedAt } from '@hopline/local-cluster';
 import type { Logger } from '@hopline/telemetry';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from './api-requests.ts';
@@ -159,8 +160,14 @@ async function refuseOtherSites({ headers }: FastifyRequest): Promise<void> {
   throw new RefusedRequest(403, new A2AError('PERMISSION_DENIED', { detail: 'a page of another origin has no access' }));
 }
 
+/** The configured addresses, else those of `npm run observe`, which may start after the console. */
+function linksOf({ links: { jaeger, grafana }, home }: ConsoleDeps): ConsoleDeps['links'] {
+  const observed = home === undefined ? {} : observedAt(home);
+  return { jaeger: jaeger ?? observed.jaeger, grafana: grafana ?? observed.grafana };
+}
+
 function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: ConsoleDeps): void {
-  const { writes, apiKeyHeader, links, version, requestsMax, launcher, host, home } = deps;
+  const { writes, apiKeyHeader, version, requestsMax, launcher, host, home } = deps;
   const open = new OpenRequests(requestsMax);
   scope.addHook('preClose', async () => {
     open.abortAll();
@@ -178,7 +185,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     done(null, body),
   );
 
-  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links, killToken: killToken(deps) }));
+  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links: linksOf(deps), killToken: killToken(deps) }));
 
   const requireCaller = async ({ headers }: FastifyRequest) => {
     if (await ingress.requiresCredentials()) await ingress.requireAccepted(credentialsOf(headers, apiKeyHeader));

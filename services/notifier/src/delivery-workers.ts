@@ -12,6 +12,8 @@ export type WorkerSignals = {
   mustYield: () => boolean;
   /** True if the wait after the previous run is over. */
   hasWaited: boolean;
+  /** Reports the time of the oldest event that waits for the webhook, epoch milliseconds; undefined when none waits. */
+  waits: (eventAt: number | undefined) => void;
 };
 
 /**
@@ -29,6 +31,8 @@ export type DeliveryWorkersOptions = {
   onError: (shard: number, error: unknown) => number;
   /** A worker starts to run (+1) or stops (-1). */
   onRunning?: (change: 1 | -1) => void;
+  /** Epoch milliseconds; default Date.now. */
+  now?: () => number;
 };
 
 type Worker = {
@@ -44,6 +48,10 @@ type Worker = {
   hasWaited: boolean;
   /** Epoch milliseconds; undefined while its deliveries succeed. */
   failingSince: number | undefined;
+  /** Time of the oldest event that waits, as the worker knows it. */
+  eventAt: number | undefined;
+  /** When it began to wait for a slot. An event may have waited since. */
+  queuedAt: number | undefined;
 };
 
 /**
@@ -75,6 +83,15 @@ export class DeliveryWorkers {
     return oldest;
   }
 
+  /** Since when the oldest event waits, as far as the workers know, in epoch milliseconds; undefined if none waits. */
+  get waitingSince(): number | undefined {
+    let oldest: number | undefined;
+    for (const { eventAt, queuedAt, failingSince } of this.#workers.values())
+      for (const at of [eventAt, queuedAt, failingSince])
+        if (at !== undefined && at < (oldest ?? Number.POSITIVE_INFINITY)) oldest = at;
+    return oldest;
+  }
+
   /** Starts the worker of a configuration. A worker of an older revision is cancelled. */
   start(key: string, shard: number, revision: number): void {
     const current = this.#workers.get(key);
@@ -91,6 +108,8 @@ export class DeliveryWorkers {
       timer: undefined,
       hasWaited: false,
       failingSince: undefined,
+      eventAt: undefined,
+      queuedAt: undefined,
     };
     this.#workers.set(key, worker);
     void worker.done.then(() => this.#enqueue(worker));
@@ -149,6 +168,7 @@ export class DeliveryWorkers {
   #enqueue(worker: Worker): void {
     if (worker.draining.signal.aborted) return;
     this.#waiting.add(worker);
+    worker.queuedAt = (this.#options.now ?? Date.now)();
     this.#fillSlots();
   }
 
@@ -164,9 +184,13 @@ export class DeliveryWorkers {
     const { run, onError, onRunning } = this.#options;
     this.#running += 1;
     onRunning?.(1);
+    worker.queuedAt = undefined;
     const mustYield = () => this.#waiting.size > 0;
+    const waits = (eventAt: number | undefined) => {
+      worker.eventAt = eventAt;
+    };
     const { hasWaited } = worker;
-    const signals = { draining: worker.draining.signal, cancelled: worker.cancelled.signal, mustYield, hasWaited };
+    const signals = { draining: worker.draining.signal, cancelled: worker.cancelled.signal, mustYield, hasWaited, waits };
     worker.hasWaited = false;
     const waitMs = await run(worker.key, signals).then(
       end => {

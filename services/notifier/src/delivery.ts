@@ -134,6 +134,7 @@ class Delivery {
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
         }
         const delivery = backlog.take(upTo);
+        this.#signals.waits(delivery?.at);
         return delivery === undefined ? { step: 'next' } : { step: 'attempt', delivery };
       }
       case 'idle': {
@@ -218,6 +219,7 @@ class Delivery {
     const nowMs = performance.now();
     this.#pace.delivered(nowMs);
     const next = this.#pace.waitMs(nowMs) > 0 ? undefined : backlog.take();
+    this.#signals.waits(next?.at);
     await progress.delivered(delivery, next);
     if (delivery.terminal) return end('finished');
     return next === undefined ? { step: 'next' } : { step: 'attempt', delivery: next };

@@ -73,6 +73,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     onRunning: change => metrics.activeTasks.add(change),
   });
   metrics.webhookFailing.observe(() => [[Math.max(0, now() - (workers.failingSince ?? now())) / 1000, {}]]);
+  metrics.webhookOldestEvent.observe(() => [[Math.max(0, now() - (workers.waitingSince ?? now())) / 1000, {}]]);
   const configs = new OwnedConfigs({
     log,
     signal: stopping.signal,

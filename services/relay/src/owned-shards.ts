@@ -43,6 +43,14 @@ export class OwnedShards {
     return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
   }
 
+  /** Age of the oldest input of each shard that is not folded, in seconds. */
+  oldestInputs(nowMs: number): [number, { shard: number }][] {
+    return [...this.#running.values()].map(shard => {
+      const { oldestInputAt = nowMs, index } = shard;
+      return [Math.max(0, nowMs - oldestInputAt) / 1_000, { shard: index }];
+    });
+  }
+
   start(index: number, progress: ShardProgress, cause: Takeover['cause']): void {
     const { context, metrics } = this.#options;
     this.#lines.acquired(index, cause, progress.checkpoint);

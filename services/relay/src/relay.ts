@@ -17,7 +17,7 @@ import { ShardTasks } from './shard-tasks.ts';
 import { ShownTasks } from './shown-tasks.ts';
 import { applySideEffects } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
-import { authTimeout, copyForwardRule, countOpen, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { authTimeout, copyForwardRule, countOpen, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 import { TurnWaits } from './turn-waits.ts';
 
 export type RelayDeps = {
@@ -85,9 +85,11 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const leases = shardLeases(deps, identity, { owned, tasks, migration, shown });
   metrics.shardLag.observe(() => owned.lags());
+  metrics.shardOldestInput.observe(() => owned.oldestInputs(Date.now()));
   await leases.start();
   owned.flushLines();
   metrics.openTasks.observe(() => [...countOpen(tasks.open)].map(([state, count]) => [count, { state }]));
+  metrics.openTasksOldestStart.observe(() => oldestStart(tasks.open).map(startedAt => [startedAt / 1_000, {}]));
   const sweep = retentionSweep(deps, { index, tasks, owned });
   return {
     get shards() {

@@ -177,7 +177,7 @@ test('a loss is noticed if the log has another record than the index names, or n
   }
 });
 
-test('a shard reads no more than its limit while an append is pending, even with large records', async () => {
+test('a shard reads no more than its limit while an append is pending, even with large records, and knows how old its oldest input is', async t => {
   const log = createMemoryLog({ shards: 1 });
   const { append } = log.facts;
   const release = Promise.withResolvers<void>();
@@ -194,6 +194,8 @@ test('a shard reads no more than its limit while an append is pending, even with
     }
   };
   const recordBytes = 512 * 1024;
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  const startedAt = Date.now();
   const records = (2 * SHARD_WAITING_UNITS_MAX) / recordBytes;
   await log.inputs.append('t', MESSAGE, { id: 'm' });
   for (let n = 1; n <= records; n += 1) {
@@ -211,8 +213,10 @@ test('a shard reads no more than its limit while an append is pending, even with
     }
     assert.ok(bytesRead >= SHARD_WAITING_UNITS_MAX, `${bytesRead} bytes`);
     assert.ok(bytesRead <= SHARD_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
+    assert.ok(shard.oldestInputAt! >= startedAt && shard.oldestInputAt! < startedAt + 1_000, 'the oldest input waits');
     release.resolve();
     while (shard.checkpoint < records + 1) await new Promise(setImmediate);
+    assert.equal(shard.oldestInputAt, undefined);
   } finally {
     release.resolve();
     await shard.stop();

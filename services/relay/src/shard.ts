@@ -12,6 +12,7 @@ import {
   taskOfFactsId,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
+import { ReadTimes } from './read-times.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
 /**
@@ -107,6 +108,7 @@ export class Shard {
   #nextLook: Promise<void> | undefined;
   /** Number of records, readable or not, that were stored after the newest read one by the time of its delivery. */
   #unread = 0;
+  readonly #readTimes = new ReadTimes();
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
@@ -191,6 +193,20 @@ export class Shard {
     return lag;
   }
 
+  /**
+   * When the oldest input that is not folded was stored, epoch milliseconds; undefined if all are folded. An input that is not yet read counts as
+   * stored with the newest one that is.
+   */
+  get oldestInputAt(): number | undefined {
+    let oldest: number | undefined;
+    for (const task of this.#tasks.values()) {
+      const [seq] = unfoldedOf(task);
+      if (seq !== undefined && (oldest === undefined || seq < oldest)) oldest = seq;
+    }
+    if (oldest !== undefined) return this.#readTimes.of(oldest);
+    return this.#unread > 0 ? this.#readTimes.last : undefined;
+  }
+
   /** Whether inputs, appends or side effects of the task are in progress here. */
   isBusy(taskId: string): boolean {
     const task = this.#tasks.get(taskId);
@@ -269,6 +285,7 @@ export class Shard {
       this.#context.onRejectedRecord(rejected);
     };
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
+      this.#readTimes.add(input.seq, input.storedAt);
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       this.#unread = input.pending ?? 0;

@@ -158,6 +158,16 @@ const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] 
 type OpenState = (typeof OPEN_STATES)[number];
 
 /** Open tasks by state. */
+/** When the first record of the task that began first was stored, epoch milliseconds; empty without open tasks. */
+export function oldestStart(tasks: ReadonlyMap<string, OpenTask>): [number] | [] {
+  let oldest: number | undefined;
+  for (const { entry } of tasks.values()) {
+    const { startStoredAt = 0 } = entry;
+    if (startStoredAt > 0 && startStoredAt < (oldest ?? Number.POSITIVE_INFINITY)) oldest = startStoredAt;
+  }
+  return oldest === undefined ? [] : [oldest];
+}
+
 export function countOpen(tasks: ReadonlyMap<string, OpenTask>): Map<OpenState, number> {
   const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
   for (const { entry } of tasks.values()) {

@@ -178,7 +178,7 @@ test('trace prints the inputs of each agent, the events that clients received, a
   for (const from of [[], ['--nats']]) {
     const trace = (...argv: string[]) =>
       new HoplineCommand(cluster.url, ['trace', ...from, ...argv], '', { NATS_URL: cluster.nats.url }).finished;
-    const printed = await trace(id);
+    const printed = await trace(id, '--all');
     assert.deepEqual([printed.code, printed.err], [0, '']);
     assert.match(printed.out, new RegExp(`^task ${id} completed, ${asked.length} events`));
     assert.match(

@@ -56,7 +56,13 @@ export class Jaeger extends ExportedSpans implements AsyncDisposable {
     this.#child = spawn(JAEGER, [...configs, '--config', file], {
       stdio: ['ignore', 'pipe', 'pipe'],
       // The addresses in collector.yaml, which the second file replaces or does not use.
-      env: { ...process.env, SPAN_METRICS: `127.0.0.1:${ports.spanMetrics}`, JAEGER_OTLP: `127.0.0.1:${ports.otlpGrpc}` },
+      env: {
+        ...process.env,
+        SPAN_METRICS: `127.0.0.1:${ports.spanMetrics}`,
+        JAEGER_OTLP: `127.0.0.1:${ports.otlpGrpc}`,
+        OTLP_GRPC: `127.0.0.1:${ports.otlpGrpc}`,
+        OTLP_HTTP: `127.0.0.1:${ports.otlp}`,
+      },
     });
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => {

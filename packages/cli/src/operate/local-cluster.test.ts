@@ -122,6 +122,10 @@ test('the logs of all services, or of one, are printed in the order of their tim
       '08:00:03.000  relay-1         info  three',
     ]);
   assert.equal((await hopline(home, ['logs', 'relay', '--lines', '1', '--json'])).out, line(3, 'three'));
+  const nats = { time: '2026-11-22T08:00:02.000Z', level: 'info', instance: 'nats-1', msg: 'two' };
+  if (zone === 0) assert.deepEqual(JSON.parse((await hopline(home, ['logs', 'nats', '--json'])).out), nats);
+  const plain = { level: 'info', instance: 'sub-agent-dice', msg: 'plain text' };
+  assert.deepEqual(JSON.parse((await hopline(home, ['logs', 'dice', '--json'])).out), plain);
   assert.equal((await hopline(home, ['logs', 'relay', '--lines', '0'])).out, '');
   for (const name of ['dice', 'sub-agent', 'sub-agent-dice'])
     assert.equal((await hopline(home, ['logs', name])).out, 'plain text\n');
@@ -133,7 +137,7 @@ test('the logs of all services, or of one, are printed in the order of their tim
   assert.equal((await hopline(home, ['logs', '--lines', '100001'])).code, 2);
 });
 
-test('a service’s log line cannot start a new line or control the terminal; --json has it unchanged', async t => {
+test('a service’s log line cannot start a new line or control the terminal; --json has it unchanged, and makes an object of a line that is text', async t => {
   const home = newHome(t);
   const hostile = line(1, 'turn failed', { agent: 'a\x1b[2J\nforged', reason: 'no\u202eroute' });
   writeFileSync(join(home, 'logs/relay-1.log'), `${hostile}plain\x1b[2J\n`);
@@ -142,7 +146,8 @@ test('a service’s log line cannot start a new line or control the terminal; --
     out,
     /^[\d:.]+ {2}info {2}turn failed {2}agent="a\\u001b\[2J\\nforged" {2}reason=no\\u202eroute\n[\d:.]+ {2}plain\\u001b\[2J\n$/,
   );
-  assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}plain\x1b[2J\n`);
+  const plain = { time: '2026-11-22T08:00:01.000Z', level: 'info', instance: 'relay-1', msg: 'plain\x1b[2J' };
+  assert.equal((await hopline(home, ['logs', 'relay', '--json'])).out, `${hostile}${JSON.stringify(plain)}\n`);
 });
 
 test('reading the end of a long log starts at a whole line; a last line without a line end is printed, too', async t => {
@@ -153,7 +158,7 @@ test('reading the end of a long log starts at a whole line; a last line without 
   const { out } = await hopline(home, ['logs', '--json', '--lines', '100000']);
   const lines = out.trimEnd().split('\n');
   assert.ok(lines[0] === filler.trimEnd(), lines[0]!.slice(0, 80));
-  assert.equal(lines.at(-1), 'killed while it wrote');
+  assert.equal(JSON.parse(lines.at(-1)!).msg, 'killed while it wrote');
 });
 
 test('logs -f prints new lines, even after the log was emptied, and those of a service that starts later', {

@@ -15,6 +15,19 @@ export function parseLogLine(instance: string, text: string, timeBefore: number)
   return { instance, text, time: Number.isNaN(time) ? timeBefore : time, ...(record && { record }) };
 }
 
+const NATS_LEVEL = /^\[(\w{3})\] /;
+/** The levels of nats-server, which writes no JSON. */
+const NATS_LEVELS: Readonly<Record<string, string>> = { DBG: 'debug', TRC: 'trace', WRN: 'warn', ERR: 'error', FTL: 'fatal' };
+
+/** A line as JSON: as it is, or with its time, level and text. */
+export function jsonLine({ instance, text, time, record }: LogLine): string {
+  if (record !== undefined) return text;
+  const rest = text.replace(NATS_TIME, '').trimStart();
+  const level = NATS_LEVELS[NATS_LEVEL.exec(rest)?.[1] ?? ''] ?? 'info';
+  const msg = rest.replace(NATS_LEVEL, '');
+  return JSON.stringify({ ...(time !== 0 && { time: new Date(time).toISOString() }), level, instance, msg });
+}
+
 /**
  * Formats the line for a person: local time, instance, and the line as the service would print it on a terminal. `width` 0: without the
  * instance.

@@ -7,7 +7,7 @@ import { EXIT } from '../command/exit-code.ts';
 import { count, flag, parsed } from '../command/options.ts';
 import { optional } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
-import { type LogLine, parseLogLine, showLogLine } from './log-line.ts';
+import { jsonLine, type LogLine, parseLogLine, showLogLine } from './log-line.ts';
 
 /** Past lines that are printed without --lines. */
 const LINES_DEFAULT = 100;
@@ -20,7 +20,8 @@ export const logs = command({
   name: 'logs',
   subject: optional('[SERVICE]', 'one service, instance or agent'),
   summary: 'prints the logs of the local cluster in order of time',
-  details: 'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints the lines as they are',
+  details:
+    'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints one object a line, also for lines that are text',
   asksNoServer: true,
   options: {
     follow: flag('prints new lines until Ctrl-C', { short: 'f' }),
@@ -36,7 +37,7 @@ export const logs = command({
       throw new UsageError(`there is no log of ${service ?? 'any service'}; there are ${all.join(', ') || 'none'}`);
     }
     const width = Math.max(...instances.map(name => name.length));
-    const show = (line: LogLine) => output.line(json ? line.text : showLogLine(line, instances.length > 1 ? width : 0));
+    const show = (line: LogLine) => output.line(json ? jsonLine(line) : showLogLine(line, instances.length > 1 ? width : 0));
     const readers = new Map(instances.map(name => [name, new LogReader(folder, name)]));
     // A process that was killed may have left half a line.
     const past = inOrder([...readers.values()].flatMap(reader => [...reader.read(), ...(follow ? [] : reader.rest())]));

@@ -29,7 +29,7 @@ function countsOf(counts: Readonly<Record<string, number>>): string {
   return words.length === 0 ? 'none open' : words.join(', ');
 }
 
-function clusterLines({ openTasks, lag, openStreams, rates, totals }: TopCluster, columns: number): string[] {
+function clusterLines({ openTasks, lag, openStreams, rates, totals, hops }: TopCluster, columns: number): string[] {
   const { requests, requestErrors, tasksCreated, tasksEnded, tokens, chunks, events } = rates;
   const { takeovers, redeliveries, requeues, deadLetters, viewersCut, gaps } = totals;
   return [
@@ -39,6 +39,7 @@ function clusterLines({ openTasks, lag, openStreams, rates, totals }: TopCluster
         `tokens ${rate(tokens)}, chunks ${rate(chunks)}, events ${rate(events)}`,
       columns,
     ),
+    ...(hops.length === 0 ? [] : wrap(`time of turns: ${hops.slice(0, HOPS_MAX).map(shareOf).join(', ')}`, columns)),
     ...wrap(
       `since the start: takeovers ${takeovers}, redeliveries ${redeliveries}, requeues ${requeues}, dead letters ${deadLetters}, ` +
         `viewers cut ${viewersCut}, gaps ${gaps}`,
@@ -46,6 +47,10 @@ function clusterLines({ openTasks, lag, openStreams, rates, totals }: TopCluster
     ),
   ];
 }
+
+/** Hops of turns that are listed, the most costly first. */
+const HOPS_MAX = 4;
+const shareOf = ({ hop, share }: TopCluster['hops'][number]) => `${hop} ${Math.round(share * 100)} %`;
 
 const UNKNOWN = '-';
 const rate = (perSecond: number) => (perSecond >= 10 ? perSecond.toFixed(0) : perSecond.toFixed(1));

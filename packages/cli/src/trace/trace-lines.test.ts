@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waterfallOf } from '@hopline/task-audit/waterfall';
-import { auditLines, CHUNK_LINES_MAX, traceLines } from './trace-lines.ts';
+import { auditLines, CHUNK_LINES_MAX, detailLines, traceLines, verdictOf } from './trace-lines.ts';
 import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
 
 test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of a task, with their causes [S2-41]', () => {
@@ -41,14 +41,16 @@ test("a producer's text counts only in its own turn, because the next turn reuse
 });
 
 test('a printed trace has absolute times, what each hop cost, the hops that the log lacks, and each chunk with its inputs', () => {
-  const text = traceLines(taskReport(3), { chunks: false, columns: undefined }).join('\n');
+  const text = [...traceLines(taskReport(3)), ...detailLines(taskReport(3), false)].join('\n');
   assert.match(text, /^task t completed, 5 events in 10\.000 s; context c\nstarted 2026-11-22T14:00:00\.000Z;/);
   const { length } = '00:00:00.000';
   const time = new Date(STARTED_AT + 4_900);
   const minutes = `${time.getMinutes()}`.padStart(2, '0');
   const takeover = text.split('\n').find(line => line.includes('takeover') && line.includes('|'))!;
   assert.match(takeover.slice(0, length), new RegExp(`^\\d\\d:${minutes}:04\\.900$`));
-  assert.match(text, /\n {2}agent +1 +110 ms +110 ms\n/);
+  assert.match(text, /\nslowest: redelivery argocd, 3\.80 s of the 10\.0 s of the turn \(38 %\)\n/);
+  assert.match(text, /\n {2}talk argocd +3\.03 s +30 %\n {2}compose supervisor +1\.90 s +19 %\n/);
+  assert.match(text, /\n {2}hold +3 +25 ms +25 ms +25 ms\n/);
   assert.match(text, /not recorded in the log: splice, socket, webhook/);
   assert.match(text, /relay-2-bbbbbbbb: 9 records, from event 2 at \S+; took over at \S+ \(lost\)/);
   assert.match(text, /attempt 1: 1 token, 1 character, 1 other event;/);
@@ -56,9 +58,9 @@ test('a printed trace has absolute times, what each hop cost, the hops that the 
   assert.ok(text.includes(`response+ of argocd, 4 characters, 2 tokens of inputs 2 to 3, ready, ${hops}`), text);
 });
 
-test('the chunks of a long task are folded to one line per run, unless --all asks for each', () => {
+test('the chunks of a long task are folded to one line per run, unless --chunks asks for each', () => {
   const eventLines = (chunks: number, all: boolean) => {
-    const printed = traceLines(taskReport(chunks), { chunks: all, columns: 100 });
+    const printed = detailLines(taskReport(chunks), all);
     return printed.slice(printed.indexOf('events') + 1, printed.findIndex(line => line.startsWith('relay:')) - 1);
   };
   assert.equal(eventLines(CHUNK_LINES_MAX, false).length, CHUNK_LINES_MAX + 2);
@@ -71,7 +73,7 @@ test('the chunks of a long task are folded to one line per run, unless --all ask
 
 test('a waterfall fills a wide terminal, and keeps a short bar on a narrow one', () => {
   for (const columns of [60, 120, 200]) {
-    const rows = traceLines(taskReport(3), { chunks: false, columns }).filter(line => line.includes('|'));
+    const rows = traceLines(taskReport(3), columns).filter(line => line.includes('|'));
     assert.equal(rows.length, waterfallOf(taskReport(3)).length);
     const widths = rows.map(line => line.lastIndexOf('|') - line.indexOf('|'));
     assert.deepEqual(new Set(widths).size, 1);
@@ -80,13 +82,13 @@ test('a waterfall fills a wide terminal, and keeps a short bar on a narrow one',
 });
 
 test('a task whose beginning is missing is shown as partial, without a verdict on uncounted inputs', () => {
-  const view = { chunks: false, columns: undefined };
   const report = taskReport(2, { partial: ['facts'] });
-  assert.ok(traceLines(report, view).some(line => line.startsWith('partial facts: ')));
-  assert.ok(!traceLines(taskReport(2), view).some(line => line.startsWith('partial')));
+  assert.ok(traceLines(report).some(line => line.startsWith('partial facts: ')));
+  assert.ok(!traceLines(taskReport(2)).some(line => line.startsWith('partial')));
   const text = { received: 3, accepted: 3, duplicates: 0, pending: 0, rejected: {} };
   const audit = { ...report.audit, tallies: { text } as never, unaccounted: { text: 2 } };
   assert.match(auditLines(audit).join('\n'), /2 UNACCOUNTED/);
+  assert.match(verdictOf({ ...audit, tallies: {} as never }), /UNACCOUNTED/);
   const incomplete = auditLines({ ...audit, incomplete: true }).join('\n');
   assert.doesNotMatch(incomplete, /UNACCOUNTED/);
   assert.match(incomplete, /cannot be determined/);

@@ -1,5 +1,5 @@
 import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
-import { duration, endOf, plural, waterfallOf } from '@hopline/task-audit/waterfall';
+import { costLabel, duration, endOf, percent, plural, slowestOf, waterfallOf } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 
 /** Most chunks of a task that are printed one by one; a longer task has one line for each run of them. */
@@ -10,20 +10,11 @@ const TRACE_COLUMNS = 110;
 const BAR_COLUMNS_MIN = 10;
 const BAR_COLUMNS_MAX = 60;
 
-export type TraceView = {
-  /** Print every chunk. */
-  chunks: boolean;
-  /** Width of the terminal; undefined in a pipe. */
-  columns: number | undefined;
-};
-
-/**
- * A trace as text: the waterfall of its hops, what each hop cost, the relays that stored it, the inputs of each producer, and the events that
- * clients received. Numbers and names, never text.
- */
-export function traceLines(trace: TaskTrace, { chunks, columns = TRACE_COLUMNS }: TraceView): string[] {
-  const { taskId, contextId, state, startedAt, traces, partial = [], producers, events } = trace;
+/** A trace as text: the waterfall of its hops, and the hop that cost the most. Numbers and names, never text. */
+export function traceLines(trace: TaskTrace, columns = TRACE_COLUMNS): string[] {
+  const { taskId, contextId, state, startedAt, traces, partial = [], events } = trace;
   const last = events.at(-1);
+  const slowest = slowestOf(trace);
   return [
     `task ${taskId} ${state}, ${plural(last?.generation ?? 0, 'event')} in ${seconds(last?.atMs ?? 0)}; context ${contextId}`,
     `started ${new Date(startedAt).toISOString()}; times of day are local, as in hopline logs`,
@@ -33,16 +24,25 @@ export function traceLines(trace: TaskTrace, { chunks, columns = TRACE_COLUMNS }
       : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),
     '',
     ...waterfallLines(trace, columns),
+    ...(slowest === undefined ? [] : ['', slowest]),
+  ];
+}
+
+/** The rest of a trace: what each hop cost, the relays that stored it, the inputs of each producer, and the events that clients received. */
+export function detailLines(trace: TaskTrace, everyChunk: boolean): string[] {
+  return [
     '',
-    ...totalLines(trace),
+    ...costLines(trace),
+    '',
+    ...chunkHopLines(trace),
     '',
     ...relayLines(trace),
     '',
     'producers',
-    ...producers.map(producerLine),
+    ...trace.producers.map(producerLine),
     '',
     'events',
-    ...eventLines(trace, chunks),
+    ...eventLines(trace, everyChunk),
   ];
 }
 
@@ -74,10 +74,15 @@ function bar(fromMs: number, toMs: number, endMs: number, width: number, mark: s
   return (' '.repeat(start) + mark.repeat(length)).padEnd(width);
 }
 
-function totalLines({ totals, notRecorded }: TaskTrace): string[] {
-  const rows = totals.map(({ hop, count, sumMs, maxMs }) => [hop, `${count}`, duration(sumMs), duration(maxMs)]);
+function costLines({ costs }: TaskTrace): string[] {
+  const rows = costs.map(cost => [costLabel(cost), duration(cost.ms), percent(cost.share)]);
+  return columnsOf([['time on the critical path', 'time', 'share'], ...rows]);
+}
+
+function chunkHopLines({ chunkHops, notRecorded }: TaskTrace): string[] {
+  const rows = chunkHops.map(({ hop, count, p50, p99, max }) => [hop, `${count}`, ...[p50, p99, max].map(duration)]);
   return [
-    ...columnsOf([['hops', 'count', 'sum', 'longest'], ...rows]),
+    ...columnsOf([['hops of one chunk', 'chunks', 'p50', 'p99', 'longest'], ...rows]),
     `  not recorded in the log: ${notRecorded.join(', ')}; see /metrics`,
   ];
 }
@@ -175,11 +180,12 @@ function chunkText({
   return `, ${plural(tokens, 'token')} of ${inputs}, ${reason}, ${hops}; ${ageMs} ms old`;
 }
 
-/** Received, accepted, rejected, merged and unaccounted inputs of each kind. */
 /** Printed in place of a verdict. */
 export const INCOMPLETE = 'records have expired, or the task was imported: what is missing cannot be determined';
 
-export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differing, incomplete }: Audit): string[] {
+/** Received, accepted, rejected, merged and unaccounted inputs of each kind, and the verdict. */
+export function auditLines(audit: Audit): string[] {
+  const { tallies, chunks, mergedTokens, unaccounted, incomplete } = audit;
   const lines = Object.entries(tallies)
     .filter(([, { received }]) => received > 0)
     .map(([kind, { received, accepted, duplicates, pending, rejected }]) => {
@@ -190,12 +196,15 @@ export function auditLines({ tallies, chunks, mergedTokens, unaccounted, differi
       const lost = incomplete ? 0 : (unaccounted[kind as keyof typeof unaccounted] ?? 0);
       return `  ${kind}: ${received} in, ${parts.join(', ')}${lost === 0 ? '' : `, ${lost} UNACCOUNTED`}`;
     });
-  const verdict = incomplete
-    ? INCOMPLETE
-    : differing.length > 0
-      ? `DIFFERENT TEXT in ${differing.join(', ')}`
-      : 'all text is complete and unchanged';
-  return ['', 'audit', ...lines, `  ${verdict}`];
+  return ['', 'audit', ...lines, `  ${verdictOf(audit)}`];
+}
+
+export function verdictOf({ differing, incomplete, unaccounted }: Audit): string {
+  if (incomplete) return INCOMPLETE;
+  if (differing.length > 0) return `DIFFERENT TEXT in ${differing.join(', ')}`;
+  return Object.values(unaccounted).some(count => count !== 0)
+    ? 'inputs are UNACCOUNTED for'
+    : 'all text is complete and unchanged';
 }
 
 function seconds(ms: number): string {

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto';
 import { isBalanced, type TaskReport, type TracedChunk, type VisibleEvent } from '@hopline/task-audit';
 import {
+  costLabel,
   duration,
   endOf,
   GAP_CAUSES,
+  percent,
   plural,
+  slowestOf,
   TAKEOVER_CAUSES,
   type WaterfallRow,
   waterfallOf,
@@ -49,6 +52,7 @@ export function tracePage(report: TaskReport): string {
   const { taskId, state, startedAt, traces, contextId, partial = [], events } = report;
   const endMs = endOf(report);
   const rows = waterfallOf(report);
+  const slowest = slowestOf(report);
   const count = events.filter(({ chunk }) => chunk !== undefined).length;
   const page = html`<!doctype html>
 <html lang="en">
@@ -68,6 +72,7 @@ export function tracePage(report: TaskReport): string {
 <dt>Duration</dt><dd>${duration(endMs)}, ${plural(events.at(-1)?.generation ?? 0, 'event')}, ${plural(count, 'chunk')}</dd>
 <dt>Context</dt><dd><code>${contextId}</code></dd>
 ${traces.map(id => html`<dt>Trace</dt><dd><code>${id}</code></dd>`)}
+${slowest === undefined ? [] : html`<dt>Slowest</dt><dd>${slowest.replace('slowest: ', '')}</dd>`}
 ${partial.length === 0 ? [] : html`<dt>Partial</dt><dd>${partial.join(', ')}: the beginning is missing</dd>`}
 <dt>Audit</dt><dd>${auditText(report)}</dd>
 </dl>
@@ -75,7 +80,7 @@ ${partial.length === 0 ? [] : html`<dt>Partial</dt><dd>${partial.join(', ')}: th
 <main>
 ${[...new Set(rows.map(({ turn }) => turn))].map(turn => turnSection(report, rows, turn, endMs))}
 ${chartSections(report, endMs)}
-${totalsTable(report)}
+${costsTables(report)}
 ${gapsTable(report)}
 ${relaysTable(report)}
 ${producersTable(report)}
@@ -212,9 +217,11 @@ ${rows.map(row => html`<tr>${row.map(cell => html`<td>${cell}</td>`)}</tr>\n`)}<
 </section>`;
 }
 
-function totalsTable({ totals, notRecorded }: TaskReport): Markup {
-  const rows = totals.map(({ hop, count, sumMs, maxMs }) => [hop, count, duration(sumMs), duration(maxMs)]);
-  return html`${table('What each hop cost', ['Hop', 'Count', 'Sum', 'Longest'], rows)}
+function costsTables({ costs, chunkHops, notRecorded }: TaskReport): Markup {
+  const rows = costs.map(cost => [costLabel(cost), duration(cost.ms), percent(cost.share)]);
+  const chunks = chunkHops.map(({ hop, count, p50, p99, max }) => [hop, count, duration(p50), duration(p99), duration(max)]);
+  return html`${table('What each hop cost', ['Hop', 'Time on the critical path', 'Share'], rows)}
+${table('Hops of one chunk', ['Hop', 'Chunks', 'Median', 'p99', 'Longest'], chunks)}
 <p>Not recorded in the log: ${notRecorded.join(', ')}.</p>`;
 }
 

@@ -23,9 +23,30 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
   const lookUp = { name: 'look_up', fromMs: 60, ms: 40 };
   return {
     ...{ taskId: 't', contextId: 'c', state: 'completed', startedAt: STARTED_AT, traces: ['a'.repeat(32)] },
-    totals: [
-      { hop: 'agent', count: 1, sumMs: 110, maxMs: 110 },
-      { hop: 'tool', count: 1, sumMs: 40, maxMs: 40 },
+    turns: [
+      {
+        ...{ turn: 1, fromMs: 0, toMs: 10_002 },
+        path: [
+          { hop: 'accept', fromMs: 0, toMs: 50 },
+          { hop: 'agent', fromMs: 50, toMs: 60, agent: 'argocd' },
+          { hop: 'tool', fromMs: 60, toMs: 100, agent: 'argocd', name: 'look_up' },
+          { hop: 'agent', fromMs: 100, toMs: 200, agent: 'argocd' },
+          { hop: 'redelivery', fromMs: 200, toMs: 4_000, agent: 'argocd' },
+          { hop: 'agent', fromMs: 4_000, toMs: 5_070, agent: 'argocd' },
+          { hop: 'talk', fromMs: 5_070, toMs: 8_100, agent: 'argocd' },
+          { hop: 'compose', fromMs: 8_100, toMs: 10_000, agent: 'supervisor' },
+          { hop: 'append', fromMs: 10_000, toMs: 10_002 },
+        ],
+      },
+    ],
+    costs: [
+      { hop: 'redelivery', agent: 'argocd', ms: 3_800, share: 3_800 / 10_002 },
+      { hop: 'talk', agent: 'argocd', ms: 3_030, share: 3_030 / 10_002 },
+      { hop: 'compose', agent: 'supervisor', ms: 1_900, share: 1_900 / 10_002 },
+    ],
+    chunkHops: [
+      { hop: 'publish', count: chunks, p50: 4, p99: 4, max: 4 },
+      { hop: 'hold', count: chunks, p50: 25, p99: 25, max: 25 },
     ],
     notRecorded: ['splice', 'socket', 'webhook'],
     hops: [

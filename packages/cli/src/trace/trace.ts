@@ -10,7 +10,7 @@ import { flag, text } from '../command/options.ts';
 import { TASK } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { inReportForm } from './in-report-form.ts';
-import { auditLines, eventLine, traceLines } from './trace-lines.ts';
+import { auditLines, detailLines, eventLine, traceLines, verdictOf } from './trace-lines.ts';
 
 /** Interval between two reads of a task that `trace --follow` prints. */
 const FOLLOW_INTERVAL_MS = 2_000;
@@ -20,10 +20,12 @@ export const trace = command({
   subject: TASK,
   summary: 'prints where a task spent its time and whether anything was lost',
   details:
-    'a waterfall of its hops, what each hop cost, takeovers, repeated attempts and gaps with their cause, the events that clients received, ' +
-    'and the audit: every input and its outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
+    'a waterfall of its hops, takeovers, repeated attempts and gaps with their cause, the hop that cost the most, and whether all text is ' +
+    'complete; --all adds the cost of each hop, relays, producers, the events that clients received, and the audit: every input and its ' +
+    'outcome; numbers and names, never text; exit code 1 when an input is unaccounted for',
   options: {
-    chunks: flag('prints every chunk; by default those of a long task are folded'),
+    all: flag('prints the cost of each hop, relays, producers, events and the audit as well'),
+    chunks: flag('as --all, with every chunk; --all folds those of a long task'),
     follow: flag('prints the trace again every two seconds until the task ends; in a pipe, prints events as they arrive', {
       short: 'f',
     }),
@@ -49,12 +51,11 @@ export const trace = command({
   },
 });
 
-type Options = { chunks: boolean; follow: boolean; html: string | undefined };
+type Options = { all: boolean; chunks: boolean; follow: boolean; html: string | undefined };
 type Shown = Pick<CommandContext, 'json' | 'output' | 'signal'>;
 
 async function show(read: () => Promise<JsonObject | TaskReport>, options: Options, shown: Shown): Promise<ExitCode> {
   const { json, output, signal } = shown;
-  const view = { chunks: options.chunks, columns: output.columns };
   let printed = 0;
   for (;;) {
     // A server's JSON may have any form; inReportForm turns errors from another form into one message.
@@ -62,7 +63,7 @@ async function show(read: () => Promise<JsonObject | TaskReport>, options: Optio
     const isOver = !options.follow || report.state === undefined || ENDED.has(report.state);
     if (json) output.line(JSON.stringify(report));
     if (isOver) return await showReport(report, options, shown);
-    if (!json && output.columns !== undefined) output.screen(inReportForm(() => traceLines(report, view)));
+    if (!json && output.columns !== undefined) output.screen(inReportForm(() => traceLines(report, output.columns)));
     else if (!json) {
       const fresh = inReportForm(() => report.events.filter(({ generation }) => generation > printed));
       for (const event of fresh) output.line(inReportForm(() => eventLine(event)));
@@ -74,13 +75,16 @@ async function show(read: () => Promise<JsonObject | TaskReport>, options: Optio
 
 const ENDED: ReadonlySet<string> = new Set(TASK_STATES.filter(isTerminal).map(stateWord));
 
-async function showReport(report: TaskReport, { chunks, html }: Options, { json, output }: Shown): Promise<ExitCode> {
+const ALL_HINT = '--all prints the cost of each hop, relays, producers, events and the audit';
+
+async function showReport(report: TaskReport, { all, chunks, html }: Options, { json, output }: Shown): Promise<ExitCode> {
   // Loaded on demand: the other commands need no audit.
   const { isBalanced } = await import('@hopline/task-audit');
   const [lines, isFine] = inReportForm(() => {
     const { audit } = report;
-    const all = [...traceLines(report, { chunks, columns: output.columns }), ...auditLines(audit)];
-    return [all, isBalanced(audit) || audit.incomplete] as const;
+    const details = all || chunks;
+    const rest = details ? [...detailLines(report, chunks), ...auditLines(audit)] : [`audit: ${verdictOf(audit)}`, ALL_HINT];
+    return [[...traceLines(report, output.columns), ...rest], isBalanced(audit) || audit.incomplete] as const;
   });
   if (html !== undefined) await writePage(html, report, output);
   else if (!json) for (const line of lines) output.line(line);

@@ -20,6 +20,12 @@ const EXPLANATION: EventExplanation = {
   inputs: [{ seq: 5, writer: 'agent.argocd', kinds: ['open', 'text'], tokens: 1, atMs: 400, storedMs: 402 }],
   inputCount: 2,
   storedWith: [18],
+  path: [
+    { hop: 'accept', fromMs: 0, toMs: 12 },
+    { hop: 'agent', fromMs: 12, toMs: 300, agent: 'argocd' },
+    { hop: 'tool', fromMs: 300, toMs: 400, agent: 'argocd', name: 'look_up' },
+    { hop: 'hold', fromMs: 400, toMs: 433 },
+  ],
 };
 
 test('an event is explained in the order of time: producer, inputs, hops, storage, relay', () => {
@@ -43,6 +49,7 @@ test('an event is explained in the order of time: producer, inputs, hops, storag
   stored 433 (0.433 s), after 3 ms, as record 42 of the log
   folded by relay relay-2-bbbbbbbb, which had taken the task over at 400 (0.400 s): the relay before it died
   in one record with event 18
+  433 ms after the question of its turn: accept 12 ms, agent argocd 288 ms, tool argocd look_up 100 ms, hold 33 ms
   what follows is not recorded: splice, socket, webhook`,
   );
 });

@@ -1,7 +1,7 @@
 import { A2AError, type JsonObject } from '@hopline/a2a';
 import { type Cursor, parseCursor } from '@hopline/events';
 import type { EventExplanation, ExplainedInput, TracedChunk } from '@hopline/task-audit';
-import { duration, plural, TAKEOVER_CAUSES } from '@hopline/task-audit/waterfall';
+import { costLabel, duration, plural, TAKEOVER_CAUSES } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 import { noticePrinter } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
@@ -64,6 +64,7 @@ export function whyLines(explanation: EventExplanation): string[] {
     `  stored ${storedMs === undefined ? 'at an unknown time: its facts were copied forward' : `${at(storedMs)}, after ${duration(storedMs - atMs)}`}, as record ${seq} of the log`,
     ...relayLines(explanation, at),
     ...togetherLine(explanation),
+    ...pathLines(explanation),
     '  what follows is not recorded: splice, socket, webhook',
   ];
 }
@@ -123,6 +124,16 @@ function chunkLines(chunk: TracedChunk, at: (ms: number) => string): string[] {
     ...(appendMs === undefined ? [] : [`  append ${duration(appendMs)}`]),
     `  its oldest token was ${duration(ageMs)} old when the append began`,
   ];
+}
+
+/** Its time since the question. An ingress of an earlier version does not report it. */
+function pathLines({ path = [] }: Partial<Pick<EventExplanation, 'path'>>): string[] {
+  if (path.length === 0) return [];
+  const parts = path.map(
+    part => `${costLabel(part)}${part.name === undefined ? '' : ` ${part.name}`} ${duration(part.toMs - part.fromMs)}`,
+  );
+  const wholeMs = path.at(-1)!.toMs - path[0]!.fromMs;
+  return [`  ${duration(wholeMs)} after the question of its turn: ${parts.join(', ')}`];
 }
 
 function relayLines({ relay, takeover }: EventExplanation, at: (ms: number) => string): string[] {
