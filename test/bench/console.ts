@@ -73,11 +73,13 @@ async function store(bench: DirectCluster, { stored }: Plan): Promise<string> {
   return taskId;
 }
 
-/** Text of the answer, as the page shows it. */
+/** Text of the answer in the source view. Markdown shows it without its marks. */
 const SHOWN_TEXT = `[...document.querySelectorAll('article.block-artifact .segment')].map(e => e.textContent).join('')`;
 const IS_COMPLETED = `document.querySelector('.task-head .pill')?.textContent === 'completed'`;
 
 async function requireText(page: Page, tokens: number): Promise<void> {
+  await page.evaluate(`document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'm', bubbles: true }))`);
+  await page.until(`document.querySelector('article.block-artifact .segment')`, SHOWN_MS_MAX);
   const shown = await page.evaluate<string>(SHOWN_TEXT);
   if (shown !== textOfTokens(tokens)) throw new Error(`the page shows ${shown.length} characters, and not the text of the task`);
   if (page.faults.length > 0) throw new Error(page.faults.join('; '));

@@ -7,6 +7,8 @@ export type ConsoleInfo = {
   writes: boolean;
   apiKeyHeader: string;
   links: { jaeger?: string; grafana?: string };
+  /** With it the page may kill processes of the cluster of `npm start`. */
+  killToken?: string;
 };
 
 /** An error response. `message`: the text that the server wrote for its caller. */
@@ -96,11 +98,13 @@ export class Connection {
   }
 
   async json<T>(path: string, init?: RequestInit): Promise<T> {
-    return (await this.open(path, init)).json() as Promise<T>;
+    const response = await this.open(path, init);
+    return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
-  async post<T>(path: string, body: unknown): Promise<T> {
-    return this.json(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  async post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
+    return this.json(path, init);
   }
 }
 

@@ -1,5 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ArtifactBlock, Block, ConversationState } from './conversation.ts';
+import { CopyButton } from './copy-button.tsx';
+import { Markdown } from './markdown/markdown-view.tsx';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import { StatePill } from './state-pill.tsx';
@@ -7,8 +9,15 @@ import { StatePill } from './state-pill.tsx';
 /** Distance in pixels from the end within which new text still scrolls the view. */
 const NEAR_END_PX = 80;
 
-/** Plain text only: output of an agent is never interpreted. */
-export function ConversationView({ value, follows }: { value: ConversationState; follows: boolean }) {
+type Props = {
+  value: ConversationState;
+  follows: boolean;
+  /** Shows the text of agents as it was written, instead of as Markdown. */
+  showsSource: boolean;
+};
+
+/** The text of agents is shown as a safe subset of Markdown, or as it was written. It never becomes markup. */
+export function ConversationView({ value, follows, showsSource }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNearEnd = useRef(true);
   // Uses the element of the event, because a last scroll event may arrive after the page has gone.
@@ -50,37 +59,43 @@ export function ConversationView({ value, follows }: { value: ConversationState;
       <div>
         {value.blocks.length === 0 && <p class="muted">Nothing yet.</p>}
         {value.blocks.map(block => (
-          <BlockView key={block.key} block={block} />
+          <BlockView key={block.key} block={block} showsSource={showsSource} />
         ))}
       </div>
     </div>
   );
 }
 
-const BlockView = memo(({ block }: { block: Block }) => {
+type BlockProps<B> = { block: B; showsSource: boolean };
+
+const BlockView = memo(({ block, showsSource }: BlockProps<Block>) => {
   switch (block.kind) {
     case 'message':
       return (
         <article class={`block block-${block.role}`}>
           <header class="block-head">{block.role === 'user' ? 'Client' : 'Agent'}</header>
-          <Text segments={block.segments} />
+          <AgentText segments={block.segments} isSource={showsSource || block.role === 'user'} />
         </article>
       );
     case 'state':
       return (
         <div class="block-state">
           <StatePill state={block.state} />
-          {block.segments.length > 0 && <Text segments={block.segments} />}
+          {block.segments.length > 0 && <AgentText segments={block.segments} isSource={showsSource} />}
         </div>
       );
     case 'gap':
       return <p class="notice">Earlier events have expired; the events below include their effect.</p>;
     default:
-      return <ArtifactView block={block} />;
+      return <ArtifactView block={block} showsSource={showsSource} />;
   }
 });
 
-function ArtifactView({ block }: { block: ArtifactBlock }) {
+function AgentText({ segments, isSource }: { segments: readonly string[]; isSource: boolean }) {
+  return isSource ? <Text segments={segments} /> : <Markdown segments={segments} />;
+}
+
+function ArtifactView({ block, showsSource }: BlockProps<ArtifactBlock>) {
   const name = visibleText(block.name);
   if (/^tool_notification/.test(block.name)) {
     return (
@@ -104,16 +119,29 @@ function ArtifactView({ block }: { block: ArtifactBlock }) {
           {head}
           <span class="muted">{block.characters.toLocaleString('en')} characters</span>
         </summary>
-        <Text segments={block.segments} />
+        <AgentText segments={block.segments} isSource={showsSource} />
       </details>
     );
   }
+  const isPlan = /^(?:agent_)?execution_plan/.test(block.name);
   return (
-    <article class="block block-artifact">
-      <header class="block-head">{head}</header>
-      <Text segments={block.segments} />
+    <article class={`block block-artifact ${isPlan ? 'block-plan' : ''}`}>
+      <header class="block-head">
+        {head}
+        <CopyButton text={() => block.segments.join('')} label="Copy this text as it was written" />
+      </header>
+      <AgentText segments={isPlan && !showsSource ? withoutBrackets(block.segments) : block.segments} isSource={showsSource} />
     </article>
   );
+}
+
+/** A plan without the brackets that enclose it for programs. */
+function withoutBrackets(segments: readonly string[]): readonly string[] {
+  const inner = segments.map((segment, index) => {
+    const begun = index === 0 ? segment.replace(/^⟦/, '') : segment;
+    return index === segments.length - 1 ? begun.replace(/⟧\s*$/, '') : begun;
+  });
+  return inner;
 }
 
 /** Each segment's own first letters determine its direction, so that it cannot reorder another one. */

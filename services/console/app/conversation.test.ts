@@ -122,5 +122,5 @@ test('data and files are shown by name, never opened', () => {
   const conversation = new Conversation();
   const parts = [{ data: { a: 1 } }, { url: 'https://example.org/x', filename: 'x.svg', mediaType: 'image/svg+xml' }];
   conversation.add({ artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts } } });
-  assert.equal(textOf(conversation.at(1).blocks[0]), '{\n  "a": 1\n}\n[file x.svg (image/svg+xml)]\n');
+  assert.equal(textOf(conversation.at(1).blocks[0]), '```json\n{\n  "a": 1\n}\n```\n[file x.svg (image/svg+xml)]\n');
 });

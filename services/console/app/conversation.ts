@@ -199,7 +199,8 @@ export function textOfParts(parts: readonly Part[]): string {
 function textOfPart(part: Part): string {
   if (part.text !== undefined) return part.text;
   const { data, ...file } = part as Record<string, unknown>;
-  if (data !== undefined) return `${JSON.stringify(data, null, 2)}\n`;
+  // A line of indented JSON never begins with a fence.
+  if (data !== undefined) return `\`\`\`json\n${JSON.stringify(data, null, 2)}\n\`\`\`\n`;
   const { filename = '', mediaType = 'unknown type' } = file;
   return `[file ${filename} (${mediaType})]\n`;
 }

@@ -34,6 +34,11 @@ export class Recording {
     return this.items.length;
   }
 
+  /** Time of the first event, in epoch milliseconds; undefined before it. */
+  get startedAtMs(): number | undefined {
+    return this.#startedAt;
+  }
+
   get endPlayMs(): number {
     return this.#playMs.at(-1) ?? 0;
   }

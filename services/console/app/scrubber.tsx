@@ -28,6 +28,7 @@ const KEYS = [
   ['0 … 9', 'go to a tenth'],
   ['< >', 'slower, faster'],
   ['l', 'follow live'],
+  ['m', 'Markdown or source'],
   ['?', 'this help'],
 ] as const;
 

@@ -1,9 +1,11 @@
 import type { Task } from '@hopline/a2a';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useAgents } from './agents.ts';
+import { Composer } from './composer.tsx';
 import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
-import { NewTask } from './message-form.tsx';
 import { ageText, visibleText } from './plain-text.ts';
-import { setQuery, taskPath } from './routes.ts';
+import { navigate, setQuery, taskPath } from './routes.ts';
+import { send } from './send-message.ts';
 import { StatePill } from './state-pill.tsx';
 import {
   isSearch,
@@ -76,6 +78,18 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
   const progress = { found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read };
   return (
     <>
+      {info.writes && (
+        <Composer
+          label="Ask a question"
+          button="Ask"
+          agents={agents}
+          hasCards
+          onSend={async (text, agent) => {
+            const id = await send(connection, { parts: [{ text }], target: { kind: 'new' }, agent });
+            if (id !== undefined) navigate(taskPath(id));
+          }}
+        />
+      )}
       <div class="toolbar">
         <h1>Tasks</h1>
         <fieldset class="segments">
@@ -89,7 +103,7 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
         </fieldset>
         <select aria-label="Agent" value={query.agent} onChange={event => set({ agent: event.currentTarget.value })}>
           <option value="">Any agent</option>
-          {agents.map(name => (
+          {agents.map(({ name }) => (
             <option key={name} value={name}>
               {name}
             </option>
@@ -110,7 +124,6 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
           onInput={event => set({ text: event.currentTarget.value })}
         />
       </div>
-      {info.writes && <NewTask connection={connection} />}
       {fault !== '' && (
         <p class="notice notice-error" role="alert">
           {fault}
@@ -362,16 +375,4 @@ function pollWhileVisible(ask: () => Promise<boolean>): () => void {
     document.removeEventListener('visibilitychange', onReturn);
     removeEventListener('focus', onReturn);
   };
-}
-
-function useAgents(connection: Connection): string[] {
-  const [agents, setAgents] = useState<string[]>([]);
-  useEffect(() => {
-    connection.json<{ agents: { name: string }[] }>('/api/agents').then(
-      ({ agents: listed }) => setAgents(listed.map(({ name }) => name)),
-      // The list works without the names of agents.
-      () => {},
-    );
-  }, []);
-  return agents;
 }

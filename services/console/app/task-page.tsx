@@ -1,21 +1,29 @@
+import type { Message, Task } from '@hopline/a2a';
 import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
+import { type Agent, useAgents } from './agents.ts';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';
+import { textOfParts } from './conversation.ts';
 import { ConversationView } from './conversation-view.tsx';
+import { CopyButton } from './copy-button.tsx';
 import { FrameTable } from './frame-table.tsx';
-import { AnswerForm } from './message-form.tsx';
-import { visibleText } from './plain-text.ts';
+import { KillMenu, KillNotes } from './kill-menu.tsx';
+import { excerpt, visibleText } from './plain-text.ts';
 import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
+import { type Processes, useProcesses } from './processes.ts';
 import { comparePath, setQuery } from './routes.ts';
 import { Scrubber } from './scrubber.tsx';
 import { StatePill } from './state-pill.tsx';
+import { RerunMenu, TaskComposer } from './task-composer.tsx';
 import { TaskSession } from './task-session.ts';
+import { Thread } from './thread.tsx';
 import { TimelineView } from './timeline-view.tsx';
 import { WebhookList } from './webhook-list.tsx';
 
 /** Rest time of the playhead after which the address names its event. */
 const ADDRESS_MS = 250;
+const TITLE_CHARS_MAX = 160;
 const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
 type View = (typeof VIEWS)[number] | 'conversation';
 
@@ -28,6 +36,9 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   const [playback, act] = usePlayback(session, version);
   const [view, setView] = useState<View>(() => viewOf(new URLSearchParams(location.search).get('view')));
   useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
+  const [showsSource, toggleSource] = useToggle('m');
+  const agents = useAgents(connection);
+  const processes = useProcesses(connection, info);
   const shown = conversation.at(playback.index + 1);
   const seek = (index: number) => act({ type: 'index', index });
   // Nothing was read, so nothing can be played, exported or compared.
@@ -36,7 +47,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   return (
     <div class={`task view-${view}`}>
       <TaskHead
-        {...{ id, session, connection, info, state }}
+        {...{ id, session, connection, info, state, agents, processes }}
         stateAtPlayhead={playback.isLive || playback.index < 0 ? state : shown.state}
       />
       {session.fault !== '' && (
@@ -44,11 +55,30 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
           {visibleText(session.fault)}
         </p>
       )}
+      {processes !== undefined && <KillNotes kills={processes.kills} fault={processes.fault} outcome={outcomeOf(session)} />}
       <Tabs view={view} onChange={setView} />
       <section class="task-conversation" id="conversation" aria-label="Conversation">
-        <ConversationView value={shown} follows={playback.isLive || playback.isPlaying} />
-        {info.writes && state === 'input-required' && session.task !== undefined && (
-          <AnswerForm connection={connection} task={session.task} />
+        <div class="conversation-bar">
+          {session.task !== undefined && <Thread connection={connection} task={session.task} state={state} />}
+          <button
+            type="button"
+            class="button button-quiet"
+            aria-pressed={showsSource}
+            onClick={toggleSource}
+            title="m: the text of agents as it was written, or as Markdown"
+          >
+            Source
+          </button>
+        </div>
+        <ConversationView value={shown} follows={playback.isLive || playback.isPlaying} showsSource={showsSource} />
+        {info.writes && session.task !== undefined && (
+          <TaskComposer
+            connection={connection}
+            task={session.task}
+            state={state}
+            agents={agents}
+            forkCursor={playback.isLive || playback.isPlaying ? undefined : recording.items[playback.index]?.cursor}
+          />
         )}
       </section>
       <section class="task-detail" id="detail" role="tabpanel" aria-label={view === 'conversation' ? 'timeline' : view}>
@@ -57,6 +87,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
             report={report}
             fault={session.auditFault}
             playheadMs={recording.atMs(playback.index)}
+            kills={processes?.kills}
             onSeek={ms => seek(recording.indexAtMs(ms))}
           />
         )}
@@ -145,6 +176,8 @@ function TaskHead({
   info,
   state,
   stateAtPlayhead,
+  agents: known,
+  processes,
 }: {
   id: string;
   session: TaskSession;
@@ -153,11 +186,15 @@ function TaskHead({
   /** The newest state, which determines the possible actions wherever the playhead is. */
   state: string;
   stateAtPlayhead: string;
+  agents: readonly Agent[];
+  processes: Processes | undefined;
 }) {
   const { report, task } = session;
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
   const endMs = report?.events.at(-1)?.atMs;
   const { jaeger } = info.links;
+  const question = excerpt(textOfParts(firstMessage(task)?.parts ?? []), TITLE_CHARS_MAX);
+  const nowMs = () => Math.max(0, Date.now() - (session.recording.startedAtMs ?? Date.now()));
   const isOpen = state !== '' && !/^(completed|failed|canceled|rejected)$/.test(state);
   return (
     <header class="task-head">
@@ -168,8 +205,8 @@ function TaskHead({
         <span class="muted" aria-hidden="true">
           /
         </span>
-        <h1>
-          <code>{visibleText(id)}</code>
+        <h1 title={question}>
+          <bdi>{question === '' ? visibleText(id) : question}</bdi>
         </h1>
         <StatePill state={state === '' ? 'loading' : state} />
         {stateAtPlayhead !== state && (
@@ -184,7 +221,10 @@ function TaskHead({
           {agents.length > 0 && <Fact name="agents" value={agents.map(visibleText).join(', ')} />}
           {report !== undefined && <Fact name="relays" value={String(new Set(report.relays.map(({ relay }) => relay)).size)} />}
           {report !== undefined && <Accounting report={report} />}
-          {task !== undefined && <Fact name="context" value={visibleText(task.contextId)} />}
+          <span class="task-id">
+            <code class="muted small">{visibleText(id)}</code>
+            <CopyButton text={() => id} label="Copy the id of the task" />
+          </span>
         </dl>
         <span class="facts-end">
           {jaeger !== undefined &&
@@ -203,11 +243,43 @@ function TaskHead({
             Compare
           </a>
           <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
+          {info.writes && task !== undefined && firstMessage(task) !== undefined && (
+            <RerunMenu connection={connection} id={id} message={firstMessage(task)!} agents={known} />
+          )}
           {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
+          {processes !== undefined && <KillMenu processes={processes} relay={report?.relays.at(-1)?.relay} nowMs={nowMs} />}
         </span>
       </div>
     </header>
   );
+}
+
+function firstMessage(task: Task | undefined): Message | undefined {
+  return task?.history?.find(({ role }) => role === 'ROLE_USER');
+}
+
+/** What became of the answer while processes were killed; empty while that is unknown. */
+function outcomeOf({ conversation, report, isEnded }: TaskSession): string {
+  if (!isEnded || report === undefined || report.audit.incomplete) return '';
+  const isWhole = Object.values(report.audit.unaccounted).every(count => count === 0) && report.audit.differing.length === 0;
+  const tokens = report.producers.reduce((sum, producer) => sum + producer.tokens, 0);
+  if (conversation.state !== 'completed' || !isWhole) return '';
+  return `Completed: all ${tokens.toLocaleString('en')} tokens of its agents are stored, and no character was lost.`;
+}
+
+/** A choice that a key or a button changes. */
+function useToggle(toggleKey: string): [boolean, () => void] {
+  const [isOn, set] = useState(false);
+  const toggle = () => set(before => !before);
+  useEffect(() => {
+    const onKey = ({ key, target, ctrlKey, altKey, metaKey }: KeyboardEvent) => {
+      if (key === toggleKey && !ctrlKey && !altKey && !metaKey && !(target as HTMLElement).matches?.('input, textarea, select'))
+        toggle();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return [isOn, toggle];
 }
 
 function Fact({ name, value }: { name: string; value: string }) {

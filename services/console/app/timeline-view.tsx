@@ -14,6 +14,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { drawnAgain } from './drawn-again.ts';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
+import type { Kill } from './processes.ts';
 
 type Props = {
   report: TaskReport | undefined;
@@ -21,14 +22,17 @@ type Props = {
   /** The playhead, in milliseconds after the task's first input. */
   playheadMs: number;
   onSeek: (ms: number) => void;
+  /** Processes that were killed from this page. */
+  kills?: readonly Kill[] | undefined;
 };
 
 /** Maximum number of rendered rows; more would be unreadable. */
 const HOP_ROWS_MAX = 400;
 const TICKS = 5;
+const NO_KILLS: readonly Kill[] = [];
 
-/** Timeline of a task: lanes of producers and relays, the waterfall of hops, and what each hop cost. */
-export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
+/** Timeline of a task: lanes of producers and relays, the waterfall of hops, and what each hop cost, on one axis. */
+export function TimelineView({ report, fault, playheadMs, onSeek, kills = NO_KILLS }: Props) {
   const endMs = useMemo(() => (report === undefined ? 1 : endOf(report)), [report]);
   if (report === undefined)
     return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
@@ -41,7 +45,7 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
     <div class="timeline">
       {/* biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: the scrubber does the same with keys. */}
       <div class="timeline-plot" onClick={seek}>
-        <Plot report={report} />
+        <Plot report={report} kills={kills} />
         <div class="playhead-axis" aria-hidden="true">
           <span class="playhead" style={{ left: percentOf(playheadMs, endMs) }} />
         </div>
@@ -52,7 +56,7 @@ export function TimelineView({ report, fault, playheadMs, onSeek }: Props) {
 }
 
 /** Everything on the axis except the playhead, which moves with each frame. */
-const Plot = memo(({ report }: { report: TaskReport }) => {
+const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill[] }) => {
   const rows = useMemo(() => waterfallOf(report), [report]);
   const endMs = endOf(report);
   const leftOf = (ms: number) => percentOf(ms, endMs);
@@ -95,6 +99,18 @@ const Plot = memo(({ report }: { report: TaskReport }) => {
           leftOf={leftOf}
         />
       ))}
+      {kills.length > 0 && (
+        <Lane name="killed" detail="from this page" title="Processes that were killed from this page">
+          {kills.map(({ instance, pid, atMs, againMs = Math.max(atMs, endMs) }) => (
+            <span
+              key={pid}
+              class="span span-kill"
+              title={`${instance} was killed, and ran again after ${duration(againMs - atMs)}`}
+              style={{ left: leftOf(atMs), width: leftOf(Math.min(againMs, endMs) - Math.min(atMs, endMs)) }}
+            />
+          ))}
+        </Lane>
+      )}
       {report.gaps.length > 0 && (
         <Lane name="gaps" detail="" title="times without events">
           {report.gaps.map(({ fromMs, toMs, cause }) => (

@@ -105,7 +105,9 @@ async function save(page: Page, name: string): Promise<void> {
 const isCompleted = `document.querySelector('.task-head .pill')?.textContent === 'completed'`;
 const press = (key: string) => `dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true }))`;
 const onBody = (key: string) => `document.body.${press(key)}`;
-/** Text of the artifacts of the counter, as a person reads it. */
+/** The text of agents as it was written, not as Markdown. */
+const showSource = onBody('m');
+/** Text of the artifacts of the counter, in the source view. */
 const shownText = `[...document.querySelectorAll('article.block-artifact')].filter(e => e.querySelector('.block-head').textContent.includes('streaming_result'))
   .map(e => [...e.querySelectorAll('.segment')].map(s => s.textContent).join('\\n')).join('')`;
 
@@ -113,6 +115,8 @@ test('a page that is open while the relay of its task is killed shows every even
   killed = Promise.withResolvers();
   const id = await ask('be killed');
   const page = await browser.open(`${web.url}/tasks/${id}?view=frames`);
+  await page.until(`document.querySelector('.task-head')`, SHOWN_MS_MAX);
+  await page.evaluate(showSource);
   await page.until(`(${shownText}).split('\\n').length > 20`, SHOWN_MS_MAX);
   await save(page, 'task-live');
   // The test does not know which of the two relays owns the shard, so it replaces both, one after the other.
@@ -144,7 +148,11 @@ test('an agent’s output is shown as text, whatever it contains', options, asyn
   await page.until(isCompleted, SHOWN_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelectorAll('.conversation :is(img, script, a, iframe)').length`), 0);
   assert.match(String(await page.evaluate('document.title')), /^Task [0-9a-f-]{36} · Hopline$/);
-  assert.ok((await page.evaluate<string>(shownText)).includes('<img src=x onerror='));
+  const shown = `document.querySelector('.conversation').textContent.includes('<img src=x onerror=')`;
+  assert.ok(await page.evaluate<boolean>(`${shown} && document.querySelector('.markdown') !== null`));
+  await page.evaluate(showSource);
+  await page.until(`${shown} && document.querySelector('.conversation .markdown') === null`, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelectorAll('.conversation :is(img, script, a, iframe)').length`), 0);
   const hosts = new Set(page.requests.map(({ url }) => new URL(url).origin));
   assert.deepEqual([...hosts], [web.url]);
   assert.deepEqual(page.faults, []);
@@ -190,6 +198,8 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
   // This step is last, because a page behind another one gets no frames to play in.
   const linked = await browser.open(link);
   await linked.until(`document.querySelector('.scrubber-bar')?.getAttribute('aria-valuenow') === '${at - 1}'`, SHOWN_MS_MAX);
+  await linked.evaluate(showSource);
+  await linked.until(`document.querySelector('.conversation .markdown') === null`, SHOWN_MS_MAX);
   assert.ok((await linked.evaluate<string>(shownText)).length < TOKENS.join('').length);
   assert.deepEqual([...page.faults, ...linked.faults], []);
 });
@@ -207,10 +217,10 @@ test('new tasks wait behind a button, filters are in the address, and a question
   await page.until(`document.querySelectorAll('.task-row').length === ${rows + 1}`, SHOWN_MS_MAX);
   await page.evaluate(`document.querySelectorAll('.segments input')[5].click()`);
   await page.until(`document.querySelector('.empty') && location.search === '?state=failed'`, SHOWN_MS_MAX);
-  const typed = `const field = document.querySelector('.message-form input'); field.value = 'from the page'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  const typed = `const field = document.querySelector('.composer textarea'); field.value = 'from the page'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
   await page.evaluate(`{ ${typed} }`);
-  await page.until(`!document.querySelector('.message-form button').disabled`, SHOWN_MS_MAX);
-  await page.evaluate(`document.querySelector('.message-form').requestSubmit()`);
+  await page.until(`!document.querySelector('.composer .button-primary').disabled`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.composer').requestSubmit()`);
   await page.until(`location.pathname.startsWith('/tasks/')`, SHOWN_MS_MAX);
   await page.until(isCompleted, SHOWN_MS_MAX);
   assert.ok(await page.evaluate<boolean>(`document.querySelector('.block-user').textContent.includes('from the page')`));
@@ -243,17 +253,18 @@ test('the actions of a task follow its newest state, and a later turn has its ow
   const page = await browser.open(`${web.url}/tasks/${id}`);
   await page.setSize(1440, 900);
   const pill = `document.querySelector('.task-head .pill')?.textContent`;
-  const form = `document.querySelector('.message-form')`;
+  const form = `document.querySelector('.composer')`;
+  const button = `document.querySelector('.composer .button-primary')?.textContent`;
   const cancel = `document.querySelector('.button-danger')`;
-  await page.until(`${pill} === 'input-required' && ${form} && ${cancel}`, SHOWN_MS_MAX);
+  await page.until(`${pill} === 'input-required' && ${button} === 'Answer' && ${cancel}`, SHOWN_MS_MAX);
   // Both actions remain while an earlier moment is shown.
   await page.evaluate(onBody('0'));
   await page.until(`document.querySelector('.task-head').textContent.includes('at the playhead')`, SHOWN_MS_MAX);
   assert.ok(await page.evaluate<boolean>(`Boolean(${form} && ${cancel})`));
-  const typed = `const field = document.querySelector('.message-form input'); field.value = 'staging'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
+  const typed = `const field = document.querySelector('.composer textarea'); field.value = 'staging'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
   await page.evaluate(`{ ${typed} }`);
-  await page.until(`!document.querySelector('.message-form button').disabled`, SHOWN_MS_MAX);
-  await page.evaluate(`document.querySelector('.message-form').requestSubmit()`);
+  await page.until(`!document.querySelector('.composer .button-primary').disabled`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.composer').requestSubmit()`);
   await page.until(isCompleted, SHOWN_MS_MAX);
   await page.until(`document.querySelector('.facts-list').textContent.includes('nothing lost')`, SHOWN_MS_MAX);
   // The page shows the moment of the question, but the task has ended: it can be neither answered nor canceled.
@@ -267,9 +278,64 @@ test('the actions of a task follow its newest state, and a later turn has its ow
     await page.evaluate(`document.querySelector('.task-head-title').textContent`),
     /completedat the playhead: input-required$/,
   );
-  assert.equal(await page.evaluate(`${form} === null && ${cancel} === null`), true);
+  assert.equal(await page.evaluate(`${cancel} === null && ${button}`), 'Send');
   await page.until(`document.querySelector('.timeline')?.textContent.includes('turn 2')`, SHOWN_MS_MAX);
   await save(page, 'task-question-ended');
+  assert.deepEqual(page.faults, []);
+});
+
+test('an ended conversation continues, forks at the playhead, and runs again with a chosen agent', options, async () => {
+  const page = await browser.open(`${web.url}/`);
+  await page.setSize(1440, 900);
+  const type = (text: string) => `{ const field = document.querySelector('.composer textarea'); field.value = '${text}';
+    field.dispatchEvent(new Event('input', { bubbles: true })); }`;
+  const isReady = `document.querySelector('.composer .button-primary')?.disabled === false`;
+  const submit = `document.querySelector('.composer').requestSubmit()`;
+  const at = 'location.pathname.slice(7)';
+  const title = `document.querySelector('.task-head h1')?.textContent`;
+  await page.until(`document.querySelectorAll('.agent-card').length === 2`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelectorAll('.agent-card input')[1].click()`);
+  await page.evaluate(type('briefly: first'));
+  await page.until(isReady, SHOWN_MS_MAX);
+  await save(page, 'ask');
+  await page.evaluate(submit);
+  await page.until(`${isCompleted} && ${title} === 'briefly: first'`, SHOWN_MS_MAX);
+  const first = await page.evaluate<string>(at);
+
+  await page.evaluate(type('briefly: second'));
+  await page.until(isReady, SHOWN_MS_MAX);
+  await page.evaluate(submit);
+  await page.until(`${isCompleted} && ${title} === 'briefly: second'`, SHOWN_MS_MAX);
+  await page.until(`document.querySelectorAll('.thread a').length === 2`, SHOWN_MS_MAX);
+  const second = await page.evaluate<string>(at);
+  await save(page, 'task-continued');
+
+  // Back at the first event, the same field can begin another branch.
+  await page.until(`document.querySelector('.scrubber-count').textContent !== '1 / 1'`, SHOWN_MS_MAX);
+  await page.evaluate(onBody('0'));
+  await page.until(`document.querySelector('.composer-fork input')`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.composer-fork input').click()`);
+  await page.until(`document.querySelector('.composer .button-primary').textContent === 'Fork'`, SHOWN_MS_MAX);
+  await page.evaluate(type('briefly: otherwise'));
+  await page.until(isReady, SHOWN_MS_MAX);
+  await save(page, 'task-fork');
+  await page.evaluate(submit);
+  await page.until(`${isCompleted} && ${title} === 'briefly: otherwise'`, SHOWN_MS_MAX);
+  const forked = await page.evaluate<string>(at);
+
+  const choices = `[...document.querySelectorAll('.menu')].find(e => e.textContent.startsWith('Run again')).querySelectorAll('.menu-item')`;
+  await page.until(`(${choices}).length === 2`, SHOWN_MS_MAX);
+  await page.evaluate(`(${choices})[1].click()`);
+  await page.until(`${at} !== '${forked}' && ${isCompleted} && ${title} === 'briefly: otherwise'`, SHOWN_MS_MAX);
+  const again = await page.evaluate<string>(at);
+
+  const client = createClient({ url: cluster.url });
+  const [one, two, three, four] = await Promise.all([first, second, forked, again].map(id => client.get(id)));
+  assert.equal(two!.contextId, one!.contextId);
+  assert.equal(one!.history?.[0]?.metadata?.agent, 'counter');
+  assert.notEqual(three!.contextId, one!.contextId);
+  assert.deepEqual(three!.history?.[0]?.referenceTaskIds, [second]);
+  assert.deepEqual([four!.history?.[0]?.referenceTaskIds, four!.history?.[0]?.metadata?.agent], [[forked], 'counter']);
   assert.deepEqual(page.faults, []);
 });
 

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { requestOf } from './send-message.ts';
+
+const parts = [{ text: 'why?' }];
+
+test('a message begins, continues, answers, forks or repeats a task, and names the chosen agent', () => {
+  const begun = requestOf({ parts, target: { kind: 'new' } });
+  assert.ok(begun.message.contextId !== undefined && begun.message.taskId === undefined);
+  assert.ok(!('metadata' in begun) && !('metadata' in begun.message));
+  assert.equal(requestOf({ parts, target: { kind: 'new', contextId: 'c' } }).message.contextId, 'c');
+  const { message: answer } = requestOf({ parts, target: { kind: 'answer', task: { id: 't', contextId: 'c' } }, agent: 'guide' });
+  assert.deepEqual([answer.taskId, answer.contextId, answer.metadata], ['t', 'c', { agent: 'guide' }]);
+  const { message: again } = requestOf({ parts, target: { kind: 'rerun', taskId: 't' }, agent: 'other' });
+  assert.deepEqual([again.referenceTaskIds, again.metadata, again.taskId], [['t'], { agent: 'other' }, undefined]);
+  assert.deepEqual(again.parts, parts);
+});
+
+test('a fork has the point in the form that ingress reads, and a new context', () => {
+  const fork = requestOf({ parts, target: { kind: 'fork', taskId: 't', cursor: '17.42' } });
+  assert.deepEqual(fork.metadata, { 'hopline.fork': { taskId: 't', cursor: '17.42' } });
+  assert.notEqual(
+    fork.message.contextId,
+    requestOf({ parts, target: { kind: 'fork', taskId: 't', cursor: '17.42' } }).message.contextId,
+  );
+});

@@ -1,0 +1,90 @@
+import { isTerminal, type Message, type Task } from '@hopline/a2a';
+import { useState } from 'preact/hooks';
+import type { Agent } from './agents.ts';
+import { Composer } from './composer.tsx';
+import type { Connection } from './connection.ts';
+import { Menu } from './menu.tsx';
+import { visibleText } from './plain-text.ts';
+import { navigate, taskPath } from './routes.ts';
+import { send, type Target } from './send-message.ts';
+
+type Props = {
+  connection: Connection;
+  task: Task;
+  /** The newest state. */
+  state: string;
+  agents: readonly Agent[];
+  /** The event at the playhead; undefined while the page follows the task. */
+  forkCursor: string | undefined;
+};
+
+/** The field below a conversation: it answers the agent's question, continues the conversation, or forks it at the playhead. */
+export function TaskComposer({ connection, task, state, agents, forkCursor }: Props) {
+  const [wantsFork, setFork] = useState(false);
+  const canFork = forkCursor !== undefined && forkCursor !== '';
+  const isAsked = state === 'input-required';
+  const hasEnded = /^(?:completed|failed|canceled|rejected)$/.test(state) || isTerminal(task.status.state);
+  const isFork = canFork && (wantsFork || !(isAsked || hasEnded));
+  if (!isFork && !isAsked && !hasEnded) return null;
+  const target: Target = isFork
+    ? { kind: 'fork', taskId: task.id, cursor: forkCursor }
+    : isAsked
+      ? { kind: 'answer', task }
+      : { kind: 'new', contextId: task.contextId };
+  const label = isFork
+    ? 'Say something else from here, as a new task'
+    : isAsked
+      ? 'Answer the agent’s question'
+      : 'Continue this conversation';
+  return (
+    <Composer
+      label={label}
+      button={isFork ? 'Fork' : isAsked ? 'Answer' : 'Send'}
+      agents={isAsked && !isFork ? [] : agents}
+      agent={agentOf(task) ?? ''}
+      onSend={async (text, agent) => {
+        const id = await send(connection, { parts: [{ text }], target, agent });
+        if (id !== undefined && id !== task.id) navigate(taskPath(id));
+      }}
+    >
+      {canFork && (isAsked || hasEnded) && (
+        <label class="small composer-fork">
+          <input type="checkbox" checked={wantsFork} onChange={event => setFork(event.currentTarget.checked)} />
+          <span>
+            Fork at the playhead <span class="muted">the agents know only what is shown</span>
+          </span>
+        </label>
+      )}
+    </Composer>
+  );
+}
+
+/** The agent that the newest message names. */
+function agentOf({ history = [] }: Task): string | undefined {
+  const agent = history.findLast(({ role }) => role === 'ROLE_USER')?.metadata?.agent;
+  return typeof agent === 'string' ? agent : undefined;
+}
+
+type RerunProps = { connection: Connection; id: string; message: Message; agents: readonly Agent[] };
+
+/** Asks the question of the task again, as a new task, of the same agents or of another one. */
+export function RerunMenu({ connection, id, message, agents }: RerunProps) {
+  const named = typeof message.metadata?.agent === 'string' ? message.metadata.agent : undefined;
+  const rerun = async (agent: string | undefined) => {
+    const again = await send(connection, { parts: message.parts, target: { kind: 'rerun', taskId: id }, agent });
+    if (again !== undefined) navigate(taskPath(again));
+  };
+  const choose = (agent: string | undefined) => void rerun(agent).catch((error: Error) => alert(error.message));
+  return (
+    <Menu label="Ask this question again" text="Run again">
+      <button type="button" class="menu-item" onClick={() => choose(named)}>
+        <span>As before</span>
+      </button>
+      {agents.map(({ name }) => (
+        <button key={name} type="button" class="menu-item" onClick={() => choose(name)}>
+          <span>With {visibleText(name)}</span>
+        </button>
+      ))}
+    </Menu>
+  );
+}
