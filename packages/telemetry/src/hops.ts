@@ -8,14 +8,15 @@ export type HopDefinition = {
   readonly name: string;
   readonly from: string;
   readonly to: string;
-  /** The service that records it. */
+  /** The service that records it; `trace`: none, only the trace of a task has it. */
   readonly measured: string;
   /** The unit that it counts. */
   readonly per: string;
   readonly meaning: string;
 };
 
-export const HOPS = [
+/** The hops of `hopline.hop.duration`. */
+const MEASURED_HOPS = [
   {
     name: 'accept',
     from: 'request received by the ingress',
@@ -147,10 +148,10 @@ export const HOPS = [
   },
 ] as const satisfies readonly HopDefinition[];
 
-export const HOP_NAMES = HOPS.map(({ name }) => name);
+export const HOP_NAMES = MEASURED_HOPS.map(({ name }) => name);
 
-/** Parts of a critical path that only the trace of a task can show, because one process begins them and another one ends them. */
-export const TRACED_HOPS = [
+/** Parts of a critical path without a metric, because one process begins them and another one ends them. */
+const TRACED_HOPS = [
   {
     name: 'compose',
     from: "last call's end stored",
@@ -175,4 +176,9 @@ export const TRACED_HOPS = [
     to: 'next state of the same turn',
     meaning: 'The turn waits for its client. Not a cost.',
   },
-] as const satisfies readonly Pick<HopDefinition, 'name' | 'from' | 'to' | 'meaning'>[];
+] as const;
+
+export const HOPS: readonly HopDefinition[] = [
+  ...MEASURED_HOPS,
+  ...TRACED_HOPS.map(hop => ({ ...hop, measured: 'trace', per: 'part of a critical path' })),
+];
