@@ -15,8 +15,7 @@ export type HopDefinition = {
   readonly meaning: string;
 };
 
-/** The hops of `hopline.hop.duration`. */
-const MEASURED_HOPS = [
+export const HOPS = [
   {
     name: 'accept',
     from: 'request received by the ingress',
@@ -146,39 +145,43 @@ const MEASURED_HOPS = [
     per: 'notification',
     meaning: 'The delivery of a fact to a webhook, in place of `append`, `splice` and `socket`.',
   },
-] as const satisfies readonly HopDefinition[];
-
-export const HOP_NAMES = MEASURED_HOPS.map(({ name }) => name);
-
-/** Parts of a critical path without a metric, because one process begins them and another one ends them. */
-const TRACED_HOPS = [
+  // Only the trace of a task has these, because one process begins them and another one ends them.
   {
     name: 'compose',
     from: "last call's end stored",
     to: "turn's end written",
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The supervisor composes the answer.',
   },
   {
     name: 'takeover',
     from: 'last record of the relay that died, or later input stored',
     to: 'first record of the next relay',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'No relay folds the task.',
   },
   {
     name: 'silence',
     from: 'last record of an attempt that wrote no end',
     to: 'the client, the supervisor or a relay ended its work',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The agent died or hung, and no other attempt followed.',
   },
   {
     name: 'client',
     from: 'request for input or credentials stored',
     to: 'next state of the same turn',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The turn waits for its client. Not a cost.',
   },
-] as const;
+] as const satisfies readonly HopDefinition[];
 
-export const HOPS: readonly HopDefinition[] = [
-  ...MEASURED_HOPS,
-  ...TRACED_HOPS.map(hop => ({ ...hop, measured: 'trace', per: 'part of a critical path' })),
-];
+type MeasuredHop = Exclude<(typeof HOPS)[number], { measured: 'trace' }>;
+const isMeasured = (hop: (typeof HOPS)[number]): hop is MeasuredHop => hop.measured !== 'trace';
+
+/** The hops of `hopline.hop.duration`. */
+export const HOP_NAMES = HOPS.filter(isMeasured).map(({ name }) => name);
