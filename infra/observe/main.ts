@@ -65,6 +65,11 @@ async function main(): Promise<number> {
   const programs = prepareStack(found, { state, natsMetrics: addressOf(exporter.port), ports, inner });
   for (const line of missing) console.log(line);
   const running = programs.map(program => start(program, state));
+  const stop = () => {
+    for (const { child } of running) child.kill();
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
   for (const { name, url } of programs) console.log(`${name.padEnd(12)}${url}`);
   if (found.jaeger)
     console.log(`traces      start the cluster with OTEL_EXPORTER_OTLP_ENDPOINT=http://${addressOf(ports.otlp)} npm start`);
@@ -80,11 +85,6 @@ async function main(): Promise<number> {
       writeTargets(targets, []);
     }
   }, TARGETS_MS);
-  const stop = () => {
-    for (const { child } of running) child.kill();
-  };
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
   const ends = await Promise.all(running.map(({ ended }) => ended));
   clearInterval(timer);
   exporter.close();

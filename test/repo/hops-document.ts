@@ -1,4 +1,4 @@
-import { HOPS, TRACED_HOPS } from '../../packages/telemetry/src/hops.ts';
+import { HOPS } from '../../packages/telemetry/src/hops.ts';
 import { METRICS } from '../../packages/telemetry/src/metric-registry.ts';
 import { markdownTable } from './markdown-table.ts';
 
@@ -21,9 +21,11 @@ is its share of the critical path: the time in which nothing else delayed the en
 published, held and appended at the same time, so only the last of them has a share. The path has these parts as well, which no metric counts:
 `;
 
+const TRACE = 'trace';
+
 /** The text of docs/reference/hops.md. */
 export function hopsDocument(): string {
-  const rows = HOPS.map(({ name, from, to, measured, per, meaning }) => [
+  const rows = HOPS.filter(({ measured }) => measured !== TRACE).map(({ name, from, to, measured, per, meaning }) => [
     `\`${name}\``,
     from,
     to,
@@ -32,7 +34,12 @@ export function hopsDocument(): string {
     measured,
     meaning,
   ]);
-  const traced = TRACED_HOPS.map(({ name, from, to, meaning }) => [`\`${name}\``, from, to, meaning]);
+  const traced = HOPS.filter(({ measured }) => measured === TRACE).map(({ name, from, to, meaning }) => [
+    `\`${name}\``,
+    from,
+    to,
+    meaning,
+  ]);
   const measuredTable = markdownTable([['Hop', 'From', 'To', 'Unit', 'Per', 'Measured by', 'Meaning'], ...rows]);
   return `${INTRO}\n${measuredTable}\n${CRITICAL_PATH}\n${markdownTable([['Hop', 'From', 'To', 'Meaning'], ...traced])}`;
 }

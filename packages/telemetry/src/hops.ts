@@ -8,7 +8,7 @@ export type HopDefinition = {
   readonly name: string;
   readonly from: string;
   readonly to: string;
-  /** The service that records it. */
+  /** The service that records it; `trace`: none, only the trace of a task has it. */
   readonly measured: string;
   /** The unit that it counts. */
   readonly per: string;
@@ -145,34 +145,43 @@ export const HOPS = [
     per: 'notification',
     meaning: 'The delivery of a fact to a webhook, in place of `append`, `splice` and `socket`.',
   },
-] as const satisfies readonly HopDefinition[];
-
-export const HOP_NAMES = HOPS.map(({ name }) => name);
-
-/** Parts of a critical path that only the trace of a task can show, because one process begins them and another one ends them. */
-export const TRACED_HOPS = [
+  // Only the trace of a task has these, because one process begins them and another one ends them.
   {
     name: 'compose',
     from: "last call's end stored",
     to: "turn's end written",
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The supervisor composes the answer.',
   },
   {
     name: 'takeover',
     from: 'last record of the relay that died, or later input stored',
     to: 'first record of the next relay',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'No relay folds the task.',
   },
   {
     name: 'silence',
     from: 'last record of an attempt that wrote no end',
     to: 'the client, the supervisor or a relay ended its work',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The agent died or hung, and no other attempt followed.',
   },
   {
     name: 'client',
     from: 'request for input or credentials stored',
     to: 'next state of the same turn',
+    measured: 'trace',
+    per: 'part of a critical path',
     meaning: 'The turn waits for its client. Not a cost.',
   },
-] as const satisfies readonly Pick<HopDefinition, 'name' | 'from' | 'to' | 'meaning'>[];
+] as const satisfies readonly HopDefinition[];
+
+type MeasuredHop = Exclude<(typeof HOPS)[number], { measured: 'trace' }>;
+const isMeasured = (hop: (typeof HOPS)[number]): hop is MeasuredHop => hop.measured !== 'trace';
+
+/** The hops of `hopline.hop.duration`. */
+export const HOP_NAMES = HOPS.filter(isMeasured).map(({ name }) => name);

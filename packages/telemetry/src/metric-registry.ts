@@ -569,6 +569,7 @@ export const METRICS = {
 /** Metrics of the process, observed when metrics are read. Every service has them. */
 export const PROCESS_METRICS = {
   cpuTime: { name: 'process.cpu.time', type: 'counter', unit: 's', meaning: 'CPU time', labels: { mode: ['user', 'system'] } },
+  startTime: { name: 'process.start_time', type: 'gauge', unit: 's', meaning: 'When the process started, seconds since 1970' },
   memory: { name: 'process.memory.usage', type: 'gauge', unit: 'By', meaning: 'Resident memory' },
   heap: { name: 'v8js.memory.heap.used', type: 'gauge', unit: 'By', meaning: 'Heap in use' },
   loopUtilization: {

@@ -23,6 +23,8 @@ export function observeProcess(meter: Meter, service: string): () => void {
     result.observe(user / MICROS_PER_S, { ...labels, mode: 'user' });
     result.observe(system / MICROS_PER_S, { ...labels, mode: 'system' });
   });
+  const startedAt = performance.timeOrigin / 1_000;
+  gauge('startTime', () => startedAt);
   gauge('memory', () => process.memoryUsage.rss());
   gauge('heap', () => process.memoryUsage().heapUsed);
   let before = performance.eventLoopUtilization();

@@ -109,6 +109,8 @@ test('without an endpoint only /metrics exists and no span is recorded', async (
   assert.match(text, /^target_info\{.*service_name="hopline-relay".*\} 1$/m);
   assert.match(text, /^target_info\{.*service_instance_id="relay-1".*\} 1$/m);
   assert.match(text, /^hopline_tokens_total\{service="relay",agent="demo"\} 5$/m);
+  const [, startedAt] = /^process_start_time_seconds\{service="relay"\} ([\d.]+)$/m.exec(text)!;
+  assert.ok(Math.abs(Number(startedAt) - performance.timeOrigin / 1_000) < 1);
   assert.match(text, /^process_memory_usage_bytes\{service="relay"\} \d{7,}$/m);
   assert.match(text, /^nodejs_eventloop_utilization_ratio\{service="relay"\} [\d.e-]+$/m);
   await telemetry.shutdown();

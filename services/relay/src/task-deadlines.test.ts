@@ -8,7 +8,7 @@ import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { kill, logger, relayOn as relayWith, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 import type { Relay } from './relay.ts';
-import { CHECK_MS_MAX, inputTimeout, TaskDeadlines } from './task-deadlines.ts';
+import { CHECK_MS_MAX, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
 /** A deadline that does not become due during the test, however slow the machine is. */
@@ -273,4 +273,14 @@ test('a deadline that passes while the log is unavailable becomes due again unti
     assert.equal(await appended(), expected);
   }
   deadlines.stop();
+});
+
+test('the oldest start of an open task is that of the task whose first record retention would reach first', () => {
+  const task = (startStoredAt?: number) => ({
+    entry: { state: 'TASK_STATE_WORKING', ...(startStoredAt !== undefined && { startStoredAt }) } as TaskIndexEntry,
+    revision: 1,
+  });
+  assert.deepEqual(oldestStart(new Map()), []);
+  const tasks = [task(2_000), task(1_000), task(), task(0)];
+  assert.deepEqual(oldestStart(new Map(tasks.map((one, index) => [`${index}`, one]))), [1_000]);
 });
