@@ -31,9 +31,18 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@biomejs/biome'],
     },
     'infra/local': {
-      entry: ['launcher/main.ts!', 'demo/guide.ts!', 'bootstrap/main.mjs!', 'bootstrap/package.mjs!', '**/*.test.{ts,mjs}'],
+      entry: [
+        'launcher/main.ts!',
+        'demo/guide.ts!',
+        'picture/record.ts!',
+        'bootstrap/main.mjs!',
+        'bootstrap/package.mjs!',
+        '**/*.test.{ts,mjs}',
+      ],
       project: ['**/*.{ts,mjs}!', '!**/*.test.{ts,mjs}!'],
       ignoreDependencies: ['@modelcontextprotocol/server-filesystem'],
+      // A program of util-linux, which records the picture of README.md.
+      ignoreBinaries: ['script'],
     },
     'infra/nats': {
       entry: ['main.ts!', 'reload.ts!', '*.test.ts'],

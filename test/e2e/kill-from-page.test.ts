@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
 import { BEGINNING, createClient } from '@hopline/client';
 import { compileCache } from '../support/cluster/compile-cache.ts';
+import { Chromium, chromiumPath, NO_CHROMIUM } from './browser/chromium.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../infra/local/launcher/main.ts', import.meta.url));
 /** The words that the guide of the demo has recorded for this question. */
@@ -136,4 +137,40 @@ test('a process is not killed without the token of this start, and a name of no 
   assert.match(await (await kill('relay-9', token)).text(), /no process of this cluster is named relay-9/);
   assert.match(await (await kill('console-1', token)).text(), /the console does not kill itself/);
   assert.deepEqual(await processes(), before);
+});
+
+const path = chromiumPath();
+const SHOWN_MS_MAX = 120_000;
+
+test('a person asks in the page, presses "Kill the relay", and reads that nothing was lost', {
+  timeout: 300_000,
+  skip: path === undefined && NO_CHROMIUM,
+}, async () => {
+  const expected = await answer();
+  await using browser = await Chromium.start(path!);
+  const shown = await browser.open(`${page}/`);
+  await shown.setSize(1440, 900);
+  const card = `[...document.querySelectorAll('.agent-card')].find(e => e.textContent.startsWith('guide'))`;
+  await shown.until(card, SHOWN_MS_MAX);
+  await shown.evaluate(`${card}.querySelector('input').click()`);
+  const example = `document.querySelector('.examples button')`;
+  await shown.until(`${example}?.textContent === '${QUESTION}'`, SHOWN_MS_MAX);
+  await shown.evaluate(`${example}.click()`);
+  await shown.until(`!document.querySelector('.composer .button-primary').disabled`, SHOWN_MS_MAX);
+  await shown.evaluate(`document.querySelector('.composer').requestSubmit()`);
+  const text = `[...document.querySelectorAll('article.block-artifact')].filter(e => e.textContent.includes('streaming_result'))
+    .map(e => [...e.querySelectorAll('.segment')].map(s => s.textContent).join('\\n')).join('')`;
+  await shown.until(`document.querySelector('.button-kill')?.disabled === false`, SHOWN_MS_MAX);
+  await shown.evaluate(`document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'm', bubbles: true }))`);
+  await shown.until(`(${text}).length > 200`, SHOWN_MS_MAX);
+  await shown.evaluate(`document.querySelector('.button-kill').click()`);
+  const notes = `document.querySelector('.kill-notes')?.textContent ?? ''`;
+  await shown.until(
+    `/^kill -9 relay-1 \\(process \\d+\\) at .*Running again as process \\d+ after/.test(${notes})`,
+    SHOWN_MS_MAX,
+  );
+  await shown.until(`(${notes}).endsWith('no character was lost.')`, SHOWN_MS_MAX);
+  assert.equal((await shown.evaluate<string>(text)).trimEnd(), expected.trimEnd());
+  await shown.until(`document.querySelector('.span-kill') && document.querySelector('.takeover')`, SHOWN_MS_MAX);
+  assert.deepEqual(shown.faults, []);
 });
