@@ -14,6 +14,8 @@ const FOR_OTHERS = [
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
   'packages/a2a/src/fold.ts',
+  // An entry of the client, for pages.
+  'packages/client/src/{ai-sdk,chat-transport}.ts',
 ];
 
 /**

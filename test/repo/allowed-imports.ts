@@ -3,11 +3,11 @@ export const LAYERS: readonly (readonly string[])[] = [
   // The protocol, and what every process needs.
   ['a2a', 'coalesce', 'lifecycle', 'outbound-http', 'telemetry', 'webhook-guard'],
   // The vocabulary of the log and of clients.
-  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view'],
+  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view', 'ui-message-stream'],
   // The rules of a task, and the interface of the log.
   ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
   // The broker, the A2A server, and the interface of agents.
-  ['a2a-grpc', 'a2a-http', 'a2a-server', 'agent', 'log-jetstream'],
+  ['a2a-grpc', 'a2a-http', 'a2a-server', 'agent', 'ai-sdk-http', 'log-jetstream'],
   // Adapters, and programs for people.
   ['agent-a2a', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
 ];
@@ -25,7 +25,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'outbound-http': [],
   'agent-card': ['a2a'],
   endpoint: ['a2a', 'agent-card', 'events', 'lifecycle', 'telemetry'],
-  client: ['a2a', 'agent-card', 'task-view'],
+  client: ['a2a', 'agent-card', 'task-view', 'ui-message-stream'],
   'chat-model': ['a2a', 'outbound-http', 'telemetry'],
   'local-cluster': ['a2a', 'client'],
   terminal: ['a2a', 'client', 'profiles'],
@@ -49,6 +49,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
   'task-view': ['a2a', 'profiles'],
+  'ui-message-stream': ['a2a', 'task-view'],
   task: ['a2a', 'events'],
   log: ['a2a', 'coalesce', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
@@ -61,6 +62,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
+  'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'ui-message-stream'],
   'replay-server': [
     'a2a',
     'a2a-grpc',
@@ -85,6 +87,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'a2a-grpc',
     'a2a-http',
     'agent-card',
+    'ai-sdk-http',
     'endpoint',
     'events',
     'lifecycle',
@@ -142,6 +145,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'agent-card': ['node:crypto'],
   'task-file': ['node:crypto'],
   'task-view': [],
+  'ui-message-stream': [],
 };
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */

@@ -158,6 +158,7 @@ test('a preflight of a listed page is answered at every path, without credential
       'traceparent',
       'tracestate',
       'if-none-match',
+      'hopline-agent',
       'x-own-key',
     ]);
     assert.equal(headers.vary, 'origin');

@@ -2,6 +2,9 @@ import { VERSION_HEADER } from '@hopline/a2a';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
+/** Header by which a page of another protocol chooses an agent. */
+export const AGENT_HEADER = 'hopline-agent';
+
 export type CorsOptions = {
   /** Origins as browsers send them (`https://app.example`), or `*` for every page, without cookies and client certificates. */
   origins: readonly string[] | '*';
@@ -23,6 +26,7 @@ const REQUEST_HEADERS = [
   'traceparent',
   'tracestate',
   'if-none-match',
+  AGENT_HEADER,
 ];
 /** Response headers that pages may read. */
 const RESPONSE_HEADERS = ['etag', EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER, 'retry-after', 'www-authenticate', 'allow'].join(

@@ -6,6 +6,7 @@ import { registerAgentCard } from './agent-card-route.ts';
 import { type ListedAgent, registerAgents } from './agents-route.ts';
 import { isForBrowser, sendBrowserPage } from './browser-page.ts';
 import type { Cors } from './cors.ts';
+import type { Front } from './front.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { registerOpenApi } from './openapi/openapi.ts';
 import { discardRefusedBodies } from './refused-body.ts';
@@ -28,6 +29,8 @@ export type A2AHttpOptions = {
   audits?: TaskAudits;
   /** Exports a task as a file. Absent: the server does not export tasks. */
   exportTask?: ExportTask;
+  /** Other protocols on the same server. */
+  fronts?: readonly Front[];
   /** Linked on the page for people who open the server in a browser. Absent: the page has no link. */
   consoleUrl?: string | undefined;
 };
@@ -68,7 +71,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     if (isClosing) request.raw.socket.destroySoon();
     done();
   });
-  for (const register of [registerJsonRpc, registerHttpJson, registerHttpJson03]) {
+  for (const register of [registerJsonRpc, registerHttpJson, registerHttpJson03, registerFronts]) {
     app.register(async scope => {
       takeJsonBytes(scope, limits);
       allowPages(scope, cors);
@@ -123,6 +126,14 @@ function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2
 function registerHttpJson03(scope: FastifyInstance, server: A2AServer): void {
   answerRestFaults(scope, server, sendRestFault03);
   registerRest03(scope, server);
+}
+
+/** Other protocols, with errors of HTTP+JSON. */
+function registerFronts(scope: FastifyInstance, server: A2AServer, { fronts = [] }: A2AHttpOptions): void {
+  answerRestFaults(scope, server, (request, reply, error, status) =>
+    sendRestError(request, reply, error, status ?? (error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : undefined)),
+  );
+  for (const front of fronts) front(scope, server);
 }
 
 /** Reports requests that the framework refuses, and answers them with an error of the binding. */

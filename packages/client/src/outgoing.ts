@@ -25,7 +25,7 @@ export function newTraceparent(): string {
 }
 
 /** A UUID of version 4. `crypto.randomUUID` exists only on pages served over TLS. */
-function randomId(): string {
+export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;

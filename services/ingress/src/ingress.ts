@@ -1,6 +1,7 @@
 import { type ListedAgent, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import type { AgentInterface } from '@hopline/agent-card';
+import { aiSdkFront } from '@hopline/ai-sdk-http';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
@@ -77,6 +78,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     audits: taskAudits(log),
     exportTask: taskExport(log, deps.card.version),
     consoleUrl: deps.consoleUrl,
+    fronts: [aiSdkFront],
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

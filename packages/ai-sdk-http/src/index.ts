@@ -1,0 +1,1 @@
+export { aiSdkFront } from './ai-sdk-front.ts';

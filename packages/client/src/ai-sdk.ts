@@ -1,0 +1,2 @@
+export type { UiChunk } from '@hopline/ui-message-stream';
+export { HoplineChatTransport, type HoplineChatTransportOptions } from './chat-transport.ts';

@@ -1,0 +1,91 @@
+import { isInProgress, type Task } from '@hopline/a2a';
+import { type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
+import { answerIdOf, ChunkEncoder } from './encode-chunks.ts';
+import type { UiChunk } from './ui-chunk.ts';
+
+/** The turn of a task that a stream shows. */
+export type ShownTurn = {
+  /** Id of the assistant message. */
+  messageId: string;
+  /** The stream continues a task with a message. */
+  continues?: boolean;
+  /**
+   * For a stream from the beginning of the task: time of the newest status when the stream was requested. What precedes this status is held, and
+   * sent at once unless a later turn follows.
+   */
+  statusAt?: string | undefined;
+};
+
+/** Encodes the stream of a task as the assistant message of one turn. */
+export class TurnEncoder {
+  readonly #fold: ViewFold;
+  readonly #encoder: ChunkEncoder;
+  readonly #statusAt: string | undefined;
+  /** Changes before the newest status; undefined once they are sent. */
+  #held: ViewChange[] | undefined;
+
+  constructor({ messageId, continues = false, statusAt }: ShownTurn) {
+    this.#fold = new ViewFold({ continues });
+    this.#encoder = new ChunkEncoder(messageId);
+    this.#statusAt = statusAt;
+    this.#held = statusAt === undefined ? undefined : [];
+  }
+
+  /** The turn has ended. No chunk follows. */
+  get ended(): boolean {
+    return this.#encoder.ended;
+  }
+
+  get taskId(): string | undefined {
+    return this.#fold.view.taskId;
+  }
+
+  add(item: ViewItem): UiChunk[] {
+    const changes = this.#fold.add(item);
+    const held = this.#held;
+    if (held === undefined) return this.#encoder.encode(changes, this.#fold);
+    for (const change of changes) hold(held, change);
+    // The task after a gap has all turns in one.
+    const isCurrent = statusTimeOf(item) === this.#statusAt || (this.#fold.view.gaps > 0 && 'event' in item);
+    if (!isCurrent) return [];
+    this.#held = undefined;
+    return this.#encoder.encode(held, this.#fold);
+  }
+}
+
+function hold(held: ViewChange[], change: ViewChange): void {
+  const last = held.at(-1);
+  if (change.kind === 'turn') held.length = 0;
+  else if (change.kind === 'text' && last?.kind === 'text' && last.text.id === change.text.id)
+    held[held.length - 1] = { ...last, delta: last.delta + change.delta };
+  else held.push(change);
+}
+
+function statusTimeOf(item: ViewItem): string | undefined {
+  if ('gap' in item) return undefined;
+  if ('task' in item.event) return item.event.task.status.timestamp;
+  return 'statusUpdate' in item.event ? item.event.statusUpdate.status.timestamp : undefined;
+}
+
+/** Tasks of a chat among which the one to resume is looked for, newest status first. */
+export const CHAT_TASKS_MAX = 20;
+/**
+ * A turn that ended no longer ago than this is streamed once more. A page whose connection broke does not know that the turn has ended, and for a
+ * page that has the message, a message of the same id changes nothing.
+ */
+export const ENDED_TURN_MS_MAX = 600_000;
+
+/** The turn that a page resumes, of the newest tasks of its chat: the running one, or one that has just ended. Undefined: there is none. */
+export function turnToResume(tasks: readonly Task[], nowMs: number): { task: Task; turn: ShownTurn } | undefined {
+  const [newest] = tasks;
+  const running = tasks.find(({ status }) => isInProgress(status.state));
+  const task = running ?? (newest !== undefined && hasJustEnded(newest, nowMs) ? newest : undefined);
+  if (task === undefined) return undefined;
+  const userMessage = (task.history ?? []).findLast(({ role }) => role === 'ROLE_USER');
+  return { task, turn: { messageId: answerIdOf(userMessage?.messageId ?? task.id), statusAt: task.status.timestamp } };
+}
+
+/** A canceled turn is not among them, because the user has stopped it. */
+function hasJustEnded({ status: { state, timestamp = '' } }: Task, nowMs: number): boolean {
+  return state !== 'TASK_STATE_CANCELED' && nowMs - Date.parse(timestamp) <= ENDED_TURN_MS_MAX;
+}
