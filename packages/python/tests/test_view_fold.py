@@ -1,0 +1,49 @@
+import unittest
+
+from hopline import ViewFold
+
+from .broken_server import chunk, status, task
+
+
+class ViewFoldTest(unittest.TestCase):
+    """The tests of the rules are those of packages/task-view: `npm test` compares both folds. These are about what is particular to Python."""
+
+    def test_views_are_immutable_and_keep_what_did_not_change(self) -> None:
+        fold = ViewFold()
+        fold.add(task())
+        fold.add(chunk("x", append=False))
+        view = fold.view
+        fold.add(chunk("y"))
+        # A view that is read later has the text of its own moment.
+        self.assertEqual((view.answer, fold.view.answer), ("x", "xy"))
+        self.assertIs(fold.view.tools, view.tools)
+        self.assertIs(fold.view, fold.view)
+        with self.assertRaises(AttributeError):
+            view.state = "other"  # type: ignore[misc]
+
+    def test_a_view_of_the_text_before_a_restart_keeps_it(self) -> None:
+        fold = ViewFold()
+        for event in (task(), chunk("one two", append=False)):
+            fold.add(event)
+        before = fold.view
+        fold.add(chunk("one", append=False))
+        self.assertEqual(fold.add(chunk(" four")), ["text-restarted"])
+        self.assertEqual((before.answer, fold.view.answer), ("one two", "one four"))
+
+    def test_halves_of_a_character_from_two_events_are_joined(self) -> None:
+        fold = ViewFold()
+        for event in (task(), chunk("a \ud83c", append=False), chunk("\udfaf b"), status("COMPLETED")):
+            fold.add(event)
+        self.assertEqual(fold.view.answer, "a 🎯 b")
+        self.assertEqual(fold.view.texts[0].text.encode(), "a 🎯 b".encode())
+
+    def test_a_long_answer_is_folded_without_copies_of_its_text(self) -> None:
+        # With a copy for each of 400,000 events this would copy 400 GB.
+        words = [f"word {index} " for index in range(200_000)]
+        fold = ViewFold()
+        fold.add(task())
+        for attempt in range(2):
+            changes = sum(len(fold.add(chunk(word, append=index > 0))) for index, word in enumerate(words))
+            self.assertEqual(changes, len(words) if attempt == 0 else 0)
+            self.assertEqual(fold.view.turn, 1)
+        self.assertEqual(fold.view.answer, "".join(words))
