@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { A2A_ERRORS } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
-import { type ConnectionFault, startBadServer } from '@hopline/client/test-kit';
 import { ViewFold, type ViewItem } from '@hopline/task-view';
 import { type RecordedEvent, recordedStreams, snapshotAfter } from '@hopline/task-view/test-kit';
 import fc from 'fast-check';
+import { type ConnectionFault, startBadServer } from '../../../packages/client/src/bad-server.test-kit.ts';
 import { collect } from '../../kit/collect.ts';
 import { startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
@@ -42,7 +42,7 @@ test('the Python package has the catalogue of errors', { skip }, async () => {
   assert.deepEqual(await driver.call('errors'), Object.fromEntries(expected));
 });
 
-test('the Python fold gives the views and changes of the TypeScript fold forevery recorded stream', { skip }, async () => {
+test('the Python fold gives the views and changes of the TypeScript fold for every recorded stream', { skip }, async () => {
   await using driver = new PythonDriver(python);
   assert.ok(STREAMS.size > 8);
   for (const [name, items] of STREAMS)
@@ -113,6 +113,13 @@ const artifact = fc.record(
   },
   { requiredKeys: ['artifactId', 'parts'] },
 );
+/** Notices of servers whose calls have no ids. */
+const notice = fc.record({
+  artifactId: fc.constantFrom('5', '6', '7', '8'),
+  name: fc.constantFrom('tool_notification_start', 'tool_notification_end'),
+  parts: fc.array(part, { maxLength: 1 }),
+  metadata: fc.record({ tool: fc.constantFrom('forecast', 'search', 'map') }),
+});
 const message = fc.record({
   messageId: fc.constantFrom('m1', 'm2', '1'),
   role: fc.constant('ROLE_AGENT' as const),
@@ -138,6 +145,7 @@ const item: fc.Arbitrary<ViewItem> = fc.oneof(
       { requiredKeys: ['status'] },
     )
     .map(one => ({ event: { task: { id: 't', contextId: 'c', ...one } } })),
+  { weight: 6, arbitrary: notice.map(one => ({ event: { artifactUpdate: { ...IDS, artifact: one } } })) },
   message.map(one => ({ event: { message: one } })),
   fc.constant({ gap: 'unknown' }),
 );
