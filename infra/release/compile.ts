@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 
 /** Import specifiers in JavaScript and in declarations, bare or relative. Does not match a text that ends in one of the keywords. */
@@ -72,7 +72,8 @@ function copyJson(copy: string, source: string, version: string): void {
 export function readWorkspaces(root: string): Workspace[] {
   return ['packages', 'services'].flatMap(group =>
     readdirSync(join(root, group))
-      .filter(folder => statSync(join(root, group, folder)).isDirectory())
+      // The package for Python has no package.json.
+      .filter(folder => existsSync(join(root, group, folder, 'package.json')))
       .map(folder => {
         const { name, exports = {} } = JSON.parse(readFileSync(join(root, group, folder, 'package.json'), 'utf8'));
         return { folder: `${group}/${folder}`, name, exports };

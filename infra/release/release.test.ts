@@ -15,6 +15,7 @@ const COPIED = [
   'infra/compose/compose.yaml',
   'infra/helm/hopline/Chart.yaml',
   'infra/helm/hopline-agent/Chart.yaml',
+  'packages/python/pyproject.toml',
 ];
 
 /** A repository with these files, at version 0.1.0 with notes. */
@@ -45,6 +46,7 @@ test('a release sets the version of every manifest, chart and image, and commits
   assert.equal(status, 0, stderr);
   assert.match(stdout, /a thing/);
   assert.equal(JSON.parse(read('package.json')).version, '9.8.7');
+  assert.match(read('packages/python/pyproject.toml'), /^version = "9\.8\.7"$/m);
   for (const chart of ['hopline', 'hopline-agent']) {
     const text = read(`infra/helm/${chart}/Chart.yaml`);
     assert.match(text, /^version: 9\.8\.7$/m);
@@ -62,6 +64,7 @@ test('a release sets the version of every manifest, chart and image, and commits
     'infra/helm/hopline/Chart.yaml',
     'infra/release/package.json',
     'package.json',
+    'packages/python/pyproject.toml',
   ]);
 });
 

@@ -11,6 +11,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Files that contain the version, each with the text before and after it. */
 const VERSIONS: Record<string, RegExp> = {
   '**/package.json': /^( {2}"version": ")[^"]*(")/m,
+  'packages/python/pyproject.toml': /^(version = ")[^"]*(")/m,
   'infra/helm/*/Chart.yaml': /^(version: |appVersion: ")[^"\n]*("?)$/gm,
   'infra/compose/compose.yaml': /(image: hopline:\$\{HOPLINE_VERSION:-)[^}]*(\})/g,
 };

@@ -280,7 +280,11 @@ test('a line is covered when any of the runs executed it', () => {
 test('every package of the workspace has the version of the root package', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const versionIn = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')).version;
-  const folders = globSync(['packages/*/', 'services/*/', 'infra/local', 'infra/examples', 'test'], { cwd: root });
-  assert.ok(folders.length > 20);
-  for (const folder of folders) assert.equal(versionIn(folder), versionIn('.'), folder);
+  const manifests = globSync(['{packages,services}/*/package.json', 'infra/{local,examples}/package.json', 'test/package.json'], {
+    cwd: root,
+  });
+  assert.ok(manifests.length > 20);
+  for (const manifest of manifests) assert.equal(versionIn(dirname(manifest)), versionIn('.'), manifest);
+  const python = readFileSync(join(root, 'packages/python/pyproject.toml'), 'utf8');
+  assert.equal(/^version = "(.*)"$/m.exec(python)?.[1], versionIn('.'));
 });

@@ -1,0 +1,228 @@
+import asyncio
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from hopline import (
+    BEGINNING,
+    A2AError,
+    Client,
+    ClientLimits,
+    NoAnswerError,
+    QuestionAsked,
+    RetryLimits,
+    StreamEvent,
+    StreamGap,
+)
+
+from .broken_server import BrokenServer, Request, Response, chunk, error, frame, result, status, stream, task
+
+RETRY = RetryLimits(tries_max=4, unreached_tries_max=2, base_seconds=0.001, wait_seconds_max=0.002)
+STORY = [task(), chunk("a ", append=False), chunk("b "), chunk("🎯"), status("COMPLETED")]
+
+
+def frames(first: int, last: int) -> list[bytes]:
+    return [frame(STORY[generation - 1], generation) for generation in range(first, last + 1)]
+
+
+def always(response: Response) -> Callable[[int, Request], Response]:
+    return lambda _n, _request: response
+
+
+def in_turn(*responses: Response) -> Callable[[int, Request], Response]:
+    return lambda n, _request: responses[min(n, len(responses) - 1)]
+
+
+def client_of(server: BrokenServer, **options: Any) -> Client:
+    return Client(server.url, **{"retry": RETRY, **options})
+
+
+class ClientTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        # httpx reads the certificates of the system for each client, which takes a tenth of a second.
+        asyncio.get_running_loop().slow_callback_duration = 60
+
+    async def test_an_answer_that_is_cut_in_mid_frame_resumes_after_its_cursor(self) -> None:
+        half = frame(STORY[2], 3)
+        responses = in_turn(
+            stream(*frames(1, 2), half[:-9], is_cut=True), Response(status=503), stream(*frames(3, 3)), stream(*frames(2, 5))
+        )
+        async with BrokenServer(responses) as server, client_of(server, headers={"authorization": "Bearer x"}) as client:
+            seen: list[str] = []
+            answer = await client.ask("count", agent="counter", on_view=lambda view: seen.append(view.answer))
+            self.assertEqual((answer.text, answer.state, answer.task_id), ("a b 🎯", "TASK_STATE_COMPLETED", "task-1"))
+            self.assertEqual(seen, ["", "a ", "a b ", "a b 🎯", "a b 🎯"])
+            first, *others = server.requests
+            self.assertEqual((first.method, first.params["metadata"]), ("SendStreamingMessage", {"agent": "counter"}))
+            self.assertEqual([one.method for one in others], ["SubscribeToTask"] * 3)
+            self.assertEqual([one.headers.get("last-event-id") for one in others], ["2.102", "2.102", "3.103"])
+            self.assertEqual({one.headers["authorization"] for one in server.requests}, {"Bearer x"})
+            self.assertEqual({one.headers["a2a-version"] for one in server.requests}, {"1.0"})
+
+    async def test_a_message_without_a_response_is_sent_again_unchanged(self) -> None:
+        async with BrokenServer(in_turn(stream(is_cut=True), stream(*frames(1, 5)))) as server, client_of(server) as client:
+            await client.ask("count", context="c")
+            one, other = server.requests
+            self.assertEqual(one.params, other.params)
+            self.assertEqual(one.params["message"]["contextId"], "c")
+
+    async def test_a_gap_is_followed_by_the_task_and_the_view_is_whole(self) -> None:
+        artifact = {"artifactId": "a", "name": "streaming_result", "parts": [{"text": "a b 🎯"}]}
+        gap = frame({"missing": {"from": 3, "to": 4}}, None, "gap")
+        responses = in_turn(
+            stream(*frames(1, 2), is_cut=True),
+            stream(gap, is_cut=True),
+            stream(gap, frame(task("WORKING", artifacts=[artifact]), 4), *frames(5, 5)),
+        )
+        async with BrokenServer(responses) as server, client_of(server) as client:
+            views = [view async for view in client.watch("task-1")]
+            self.assertEqual((views[-1].answer, views[-1].gaps), ("a b 🎯", 1))
+        async with BrokenServer(responses) as server, client_of(server) as client:
+            items = [item async for item in client.events("task-1", cursor=BEGINNING)]
+            self.assertEqual([item for item in items if isinstance(item, StreamGap)], [StreamGap((3, 4))])
+            self.assertEqual(
+                [item.cursor for item in items if isinstance(item, StreamEvent)], ["1.101", "2.102", "4.104", "5.105"]
+            )
+
+    async def test_a_question_is_an_error_that_can_be_answered(self) -> None:
+        asked = [frame(task("WORKING"), 1), frame(status("INPUT_REQUIRED", "Which one?"), 2)]
+        done = [frame(task("WORKING"), 3), *frames(4, 5)]
+        async with BrokenServer(in_turn(stream(*asked), stream(*done))) as server, client_of(server) as client:
+            with self.assertRaises(QuestionAsked) as caught:
+                await client.ask("count")
+            view = caught.exception.view
+            assert view.question is not None
+            assert view.task_id is not None
+            self.assertEqual(
+                (view.question.text, str(caught.exception)), ("Which one?", "the task is input-required: Which one?")
+            )
+            answer = await client.answer(view.task_id, "this one")
+            self.assertEqual((answer.text, answer.view.turn), ("🎯", 2))
+            sent = server.requests[1].params["message"]
+            self.assertEqual((sent["taskId"], "contextId" in sent), ("task-1", False))
+
+    async def test_a_failure_is_an_error_with_its_reason(self) -> None:
+        failed = [frame(task(), 1), frame(status("FAILED", "no such city"), 2)]
+        async with BrokenServer(always(stream(*failed))) as server, client_of(server) as client:
+            with self.assertRaises(NoAnswerError) as caught:
+                await client.ask("count")
+            self.assertNotIsInstance(caught.exception, QuestionAsked)
+            self.assertEqual(caught.exception.view.failure, "no such city")
+
+    async def test_errors_have_the_codes_of_a2a(self) -> None:
+        not_found = error(-32001, reason="TASK_NOT_FOUND", metadata={"retryable": "false", "taskId": "t"})
+        async with BrokenServer(always(not_found)) as server, client_of(server) as client:
+            with self.assertRaises(A2AError) as caught:
+                await client.get("t")
+            found = caught.exception
+            self.assertEqual((found.code, found.rpc, found.task_id), ("TASK_NOT_FOUND", -32001, "t"))
+            self.assertEqual((str(found), len(server.requests)), ("Task not found: t", 1))
+            with self.assertRaises(A2AError):
+                [item async for item in client.events("t")]
+        quota = error(-32603, reason="QUOTA_EXCEEDED", metadata={"retryable": "true"})
+        async with BrokenServer(always(quota)) as server, client_of(server) as client:
+            with self.assertRaises(A2AError) as caught:
+                await client.list()
+            self.assertEqual((caught.exception.code, len(server.requests)), ("QUOTA_EXCEEDED", RETRY.tries_max))
+
+    async def test_a_proxy_has_errors_without_codes(self) -> None:
+        for code, name, tries in ((401, "UNAUTHENTICATED", 1), (404, "INVALID_AGENT_RESPONSE", 1), (429, "UNAVAILABLE", 4)):
+            async with BrokenServer(always(Response(status=code))) as server, client_of(server) as client:
+                with self.assertRaises(A2AError) as caught:
+                    await client.get("t")
+                self.assertEqual((caught.exception.code, len(server.requests)), (name, tries))
+
+    async def test_a_redirect_receives_no_headers(self) -> None:
+        async with BrokenServer(always(result(task()["task"]))) as target:
+            moved = Response(status=307, headers=[f"location: {target.url}"])
+            async with BrokenServer(always(moved)) as server, client_of(server) as client:
+                with self.assertRaises(A2AError) as caught:
+                    await client.get("t")
+                self.assertEqual((caught.exception.code, target.requests), ("INVALID_AGENT_RESPONSE", []))
+
+    async def test_a_response_of_the_largest_size_is_read_and_a_larger_one_is_not(self) -> None:
+        response = result(task()["task"])
+        for bytes_max, is_read in ((len(response.body), True), (len(response.body) - 1, False)):
+            limits = ClientLimits(response_bytes_max=bytes_max)
+            async with BrokenServer(always(response)) as server, client_of(server, limits=limits) as client:
+                if is_read:
+                    self.assertEqual((await client.get("t"))["id"], "task-1")
+                    continue
+                with self.assertRaises(A2AError) as caught:
+                    await client.get("t")
+                self.assertEqual((caught.exception.code, len(server.requests)), ("INVALID_AGENT_RESPONSE", 1))
+
+    async def test_a_silent_stream_and_a_silent_call_are_replaced(self) -> None:
+        limits = ClientLimits(silence_seconds_max=0.05, call_seconds_max=0.05)
+        silent = in_turn(stream(*frames(1, 2), hangs=True), stream(*frames(3, 5)))
+        async with BrokenServer(silent) as server, client_of(server, limits=limits) as client:
+            self.assertEqual((await client.ask("count")).text, "a b 🎯")
+            self.assertEqual(len(server.requests), 2)
+        async with BrokenServer(always(Response(hangs=True))) as server, client_of(server, limits=limits) as client:
+            with self.assertRaises(A2AError) as caught:
+                await client.get("t")
+            self.assertEqual(caught.exception.code, "UNAVAILABLE")
+
+    async def test_no_server_fails_after_few_tries(self) -> None:
+        async with BrokenServer(always(Response())) as server:
+            url = server.url
+        async with Client(url, retry=RETRY) as client:
+            with self.assertRaises(A2AError) as caught:
+                await client.get("t")
+            self.assertIn("cannot be reached", str(caught.exception))
+
+    async def test_leaving_a_loop_closes_its_connection(self) -> None:
+        async with BrokenServer(always(stream(*frames(1, 2), hangs=True))) as server, client_of(server) as client:
+            views = client.watch("task-1")
+            async for _ in views:
+                break
+            await views.aclose()
+            await asyncio.wait_for(server.closed.wait(), 30)
+
+    async def test_a_cancel_whose_response_was_lost_succeeds(self) -> None:
+        def respond(n: int, request: Request) -> Response:
+            if request.method == "GetTask":
+                return result(task("CANCELED")["task"])
+            return Response(is_cut=True) if n == 0 else error(-32002, reason="TASK_NOT_CANCELABLE")
+
+        async with BrokenServer(respond) as server, client_of(server) as client:
+            self.assertEqual((await client.cancel("task-1"))["status"]["state"], "TASK_STATE_CANCELED")
+
+    async def test_a_server_without_cursors_is_watched_from_its_current_task(self) -> None:
+        artifact = {"artifactId": "a", "parts": [{"text": "a b 🎯"}]}
+        final = task("COMPLETED", artifacts=[artifact])["task"]
+
+        def respond(n: int, request: Request) -> Response:
+            if request.method == "GetTask":
+                return result(final)
+            if request.method == "SendStreamingMessage":
+                return stream(frame(task(), None), frame(chunk("a ", append=False), None), is_cut=True)
+            return error(-32004, reason="UNSUPPORTED_OPERATION")
+
+        async with BrokenServer(respond) as server, client_of(server) as client:
+            answer = await client.ask("count")
+            self.assertEqual((answer.text, answer.view.gaps), ("a b 🎯", 1))
+            self.assertEqual([view.answer async for view in client.watch("task-1")], ["a b 🎯"])
+
+    async def test_lists_have_pages(self) -> None:
+        page = {"tasks": [task()["task"]], "nextPageToken": "n", "totalSize": 7}
+        responses = in_turn(result(page), result({"tasks": [], "nextPageToken": ""}))
+        async with BrokenServer(responses) as server, client_of(server) as client:
+            first = await client.list(state="TASK_STATE_WORKING", page_size=1)
+            self.assertEqual(([one["id"] for one in first.tasks], first.next_page_token), (["task-1"], "n"))
+            self.assertEqual(first.total_size, 7)
+            self.assertEqual(server.requests[0].params, {"status": "TASK_STATE_WORKING", "pageSize": 1})
+            self.assertEqual((await client.list(page_token="n")).next_page_token, None)
+
+    async def test_events_of_unknown_kinds_are_skipped(self) -> None:
+        unknown = [frame({"other": {}}, 1), frame({"task": {"id": "x", "status": {"state": "NEW"}}}, 2)]
+        async with BrokenServer(always(stream(*unknown, *frames(3, 5)))) as server, client_of(server) as client:
+            self.assertEqual((await client.ask("count")).text, "b 🎯")
+
+    async def test_wrong_arguments_are_rejected_before_a_request(self) -> None:
+        with self.assertRaises(ValueError):
+            Client("ftp://127.0.0.1/")
+        async with Client("http://127.0.0.1:9/") as client:
+            for arguments in ({}, {"task": "t", "question": "q"}, {"task": "t", "agent": "a"}):
+                with self.assertRaises(ValueError):
+                    [view async for view in client.watch(**arguments)]

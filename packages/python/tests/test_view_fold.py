@@ -1,0 +1,54 @@
+import unittest
+
+from hopline import ViewFold
+
+from .broken_server import chunk, status, task
+
+
+class ViewFoldTest(unittest.TestCase):
+    """The tests of the rules are those of packages/task-view: `npm test` compares both folds. These are about what is particular to Python."""
+
+    def test_views_are_immutable_and_keep_what_did_not_change(self) -> None:
+        fold = ViewFold()
+        fold.add(task())
+        fold.add(chunk("x", append=False))
+        view = fold.view
+        fold.add(chunk("y"))
+        # A view that is read later has the text of its own moment.
+        self.assertEqual((view.answer, fold.view.answer), ("x", "xy"))
+        self.assertIs(fold.view.tools, view.tools)
+        self.assertIs(fold.view, fold.view)
+        with self.assertRaises(AttributeError):
+            view.state = "other"  # type: ignore[misc]
+
+    def test_a_view_of_the_text_before_a_restart_keeps_it(self) -> None:
+        fold = ViewFold()
+        for event in (task(), chunk("one two", append=False)):
+            fold.add(event)
+        before = fold.view
+        fold.add(chunk("one", append=False))
+        self.assertEqual(fold.add(chunk(" four")), ["text-restarted"])
+        self.assertEqual((before.answer, fold.view.answer), ("one two", "one four"))
+
+    def test_halves_of_a_character_from_two_events_are_joined(self) -> None:
+        fold = ViewFold()
+        for event in (task(), chunk("a \ud83c", append=False), chunk("\udfaf b"), status("COMPLETED")):
+            fold.add(event)
+        self.assertEqual(fold.view.answer, "a 🎯 b")
+        self.assertEqual(fold.view.texts[0].text.encode(), "a 🎯 b".encode())
+
+    def test_text_is_not_copied_while_its_views_are_not_read(self) -> None:
+        words = [f"word {index} " for index in range(5_000)]
+        fold = ViewFold()
+        fold.add(task())
+        views = []
+        for index, word in enumerate(words):
+            fold.add(chunk(word, append=index > 0))
+            views.append(fold.view)
+        content = fold._texts._texts["a"].content
+        # A copy would have joined the pieces.
+        self.assertEqual(content._pieces, words)
+        self.assertEqual(views[1].answer, "word 0 word 1 ")
+        # An attempt that repeats the text makes no change.
+        self.assertEqual(sum(len(fold.add(chunk(word, append=index > 0))) for index, word in enumerate(words)), 0)
+        self.assertEqual(fold.view.answer, "".join(words))
