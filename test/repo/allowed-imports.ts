@@ -3,7 +3,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   // The protocol, and what every process needs.
   ['a2a', 'coalesce', 'lifecycle', 'outbound-http', 'telemetry', 'webhook-guard'],
   // The vocabulary of the log and of clients.
-  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view'],
+  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view', 'ui-message-stream'],
   // The rules of a task, and the interface of the log.
   ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
   // The broker, the A2A server, and the interface of agents.
@@ -49,6 +49,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
   'task-view': ['a2a', 'profiles'],
+  'ui-message-stream': ['a2a', 'task-view'],
   task: ['a2a', 'events'],
   log: ['a2a', 'coalesce', 'events'],
   fold: ['a2a', 'coalesce', 'events', 'log', 'task'],
@@ -142,6 +143,7 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'agent-card': ['node:crypto'],
   'task-file': ['node:crypto'],
   'task-view': [],
+  'ui-message-stream': [],
 };
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */

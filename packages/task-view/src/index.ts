@@ -1,3 +1,4 @@
+export { changesOf } from './changes-of.ts';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from './client-view.ts';
 export type { TextLabel, ViewChange } from './view-change.ts';
 export { ViewFold, type ViewFoldOptions, type ViewItem } from './view-fold.ts';

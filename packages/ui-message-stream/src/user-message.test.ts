@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ChatMessageError, chatRequestOf } from './user-message.ts';
+
+const user = (...parts: object[]) => ({ id: 'm1', role: 'user', parts });
+const request = (messages: unknown, trigger: unknown = 'submit-message', chatId: unknown = 'chat-1') =>
+  chatRequestOf({ chatId, messages, trigger }, () => 'new-id');
+
+test('the last message of the user is sent with its text, files and data', () => {
+  const message = user(
+    { type: 'step-start' },
+    { type: 'text', text: 'hello' },
+    { type: 'file', url: 'data:image/png;base64,AAAA', mediaType: 'image/png', filename: 'a.png' },
+    { type: 'file', url: 'data:text/plain,%C3%B8' },
+    { type: 'file', url: 'https://example.org/x', mediaType: 'text/css' },
+    { type: 'data-place', data: { lat: 1 } },
+  );
+  assert.deepEqual(request([{ id: 'a', role: 'assistant', parts: [] }, message]), {
+    contextId: 'chat-1',
+    messageId: 'm1',
+    parts: [
+      { text: 'hello' },
+      { raw: 'AAAA', mediaType: 'image/png', filename: 'a.png' },
+      { raw: 'w7g=', mediaType: 'text/plain' },
+      { url: 'https://example.org/x', mediaType: 'text/css' },
+      { data: { lat: 1 }, metadata: { type: 'data-place' } },
+    ],
+    taskId: undefined,
+  });
+});
+
+test('an answer goes to the task that asks, and a regenerated answer is another task', () => {
+  const asking = { id: 'a', role: 'assistant', parts: [], metadata: { hopline: { taskId: 't1', state: 'input-required' } } };
+  const text = user({ type: 'text', text: 'this one' });
+  assert.equal(request([asking, text]).taskId, 't1');
+  assert.equal(request([{ ...asking, metadata: { hopline: { taskId: 't1', state: 'completed' } } }, text]).taskId, undefined);
+  const again = request([asking, text], 'regenerate-message');
+  assert.deepEqual([again.taskId, again.messageId], [undefined, 'new-id']);
+});
+
+test('a wrong request is refused with the path of the wrong member', () => {
+  const text = { type: 'text', text: 'x' };
+  const cases: [() => unknown, RegExp][] = [
+    [() => request([user(text)], 'submit-message', ''), /^id must be/],
+    [() => request({}), /^messages must be/],
+    [() => request([user(text)], 'resume'), /^trigger must be/],
+    [() => request([]), /^messages\[0\] must be a message of the user/],
+    [() => request([user(text), { id: 'a', role: 'assistant', parts: [] }]), /^messages\[1\] must be/],
+    [() => request([{ role: 'user', parts: [text] }]), /^messages\[0\]\.id must be/],
+    [() => request([{ id: 'm', role: 'user' }]), /^messages\[0\]\.parts must be an array/],
+    [() => request([user({ type: 'text', text: '' })]), /^messages\[0\]\.parts must have/],
+    [() => request([user({ type: 'text' })]), /^messages\[0\]\.parts\[0\]\.text must be/],
+    [() => request([user('x' as never)]), /^messages\[0\]\.parts\[0\] must be a part/],
+    [() => request([user({ type: 'file', url: 'file:///etc/passwd' })]), /\.url must be a data URL, or one of http/],
+    [() => request([user({ type: 'file', url: 'data:text/plain,%E0%A4%A' })]), /\.url must be a valid data URL/],
+  ];
+  for (const [run, message] of cases)
+    assert.throws(run, (thrown: unknown) => thrown instanceof ChatMessageError && message.test(thrown.message));
+});
