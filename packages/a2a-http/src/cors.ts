@@ -2,6 +2,9 @@ import { VERSION_HEADER } from '@hopline/a2a';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
+/** Header by which a page of another protocol chooses an agent. */
+export const AGENT_HEADER = 'hopline-agent';
+
 export type CorsOptions = {
   /** Origins as browsers send them (`https://app.example`), or `*` for every page, without cookies and client certificates. */
   origins: readonly string[] | '*';
@@ -11,6 +14,20 @@ export type CorsOptions = {
 
 /** How long a browser may cache a preflight, in seconds. Chromium caches it no longer than this. */
 export const PREFLIGHT_AGE_S = 7_200;
+
+/** Headers that the `openai` package sends with every request. */
+const OPENAI_HEADERS = [
+  'idempotency-key',
+  'x-stainless-arch',
+  'x-stainless-helper-method',
+  'x-stainless-lang',
+  'x-stainless-os',
+  'x-stainless-package-version',
+  'x-stainless-retry-count',
+  'x-stainless-runtime',
+  'x-stainless-runtime-version',
+  'x-stainless-timeout',
+];
 
 const METHODS = 'GET, HEAD, POST, DELETE';
 const REQUEST_HEADERS = [
@@ -23,6 +40,8 @@ const REQUEST_HEADERS = [
   'traceparent',
   'tracestate',
   'if-none-match',
+  AGENT_HEADER,
+  ...OPENAI_HEADERS,
 ];
 /** Response headers that pages may read. */
 const RESPONSE_HEADERS = ['etag', EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER, 'retry-after', 'www-authenticate', 'allow'].join(

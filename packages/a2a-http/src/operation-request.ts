@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { A2AServer, ServerRequest } from '@hopline/a2a-server';
+import type { A2AServer, EventSink, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
@@ -8,14 +8,24 @@ import { type Framing, SseSink } from './sse-sink.ts';
 /** Shared by all requests, because `abort()` creates an error with a stack trace each time. */
 const CLOSED = new DOMException('the connection was closed', 'AbortError');
 
+export type UnderstoodRequest = Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params' | 'encode'> & {
+  framing: Framing;
+  /** Takes precedence over the query. */
+  cursor?: string;
+  /** Wraps the stream, for another protocol. */
+  wrapSink?: (sink: SseSink) => EventSink;
+  /** Takes the place of the stream, for a response that is not one. */
+  sink?: EventSink;
+};
+
 /** Converts an HTTP request into a request of the A2A server. */
 export function operationRequest(
   { limits }: Pick<A2AServer, 'limits'>,
   request: FastifyRequest,
   reply: FastifyReply,
-  understood: Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params' | 'encode'> & { framing: Framing },
+  understood: UnderstoodRequest,
 ): ServerRequest {
-  const { framing, ...parsed } = understood;
+  const { framing, wrapSink, sink: own, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const response = reply.raw;
   let closed: AbortController | undefined;
@@ -23,7 +33,7 @@ export function operationRequest(
     ...parsed,
     bytes: Buffer.isBuffer(request.body) ? request.body.length : 0,
     headers: request.headers,
-    cursor: queryOf(request, 'cursor'),
+    cursor: understood.cursor ?? queryOf(request, 'cursor'),
     get closed() {
       closed ??= closing(response);
       return closed.signal;
@@ -31,7 +41,11 @@ export function operationRequest(
     // The stream has already ended because its feed failed. The failure of its message arrives later, and closes it as well.
     isClientGone: () => response.destroyed && !response.writableEnded,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
-    openSink: (dialect, extensions) => new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax }),
+    openSink: (dialect, extensions) => {
+      if (own !== undefined) return own;
+      const sink = new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax });
+      return wrapSink?.(sink) ?? sink;
+    },
   };
 }
 

@@ -187,6 +187,11 @@ export class SseSink implements EventSink {
     }
   }
 
+  /** Adds frames that the caller has encoded. */
+  addFrames(frames: string): void {
+    this.#frames += frames;
+  }
+
   addGap(missing: Gap): void {
     this.#frames += sseFrame({ event: 'gap', data: JSON.stringify({ missing }) });
   }

@@ -1,0 +1,19 @@
+import type { A2AServer } from '@hopline/a2a-server';
+import type { FastifyInstance } from 'fastify';
+
+/**
+ * Another protocol on an HTTP server of A2A: its routes, registered on a scope that reads bodies as bytes and has the callers, pages of other
+ * origins, limits and drain of the server.
+ */
+export type Front = (scope: FastifyInstance, server: A2AServer) => void;
+
+export { AnswerSink, type StreamReader } from './answer-sink.ts';
+export { AGENT_HEADER } from './cors.ts';
+export { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
+export { setErrorHeaders } from './error-headers.ts';
+export { faultOf, refusedStatus } from './framework-fault.ts';
+export { operationRequest } from './operation-request.ts';
+export { headerOf, jsonOf, queryOf } from './read-request.ts';
+export { sendRestError } from './rest/rest-binding.ts';
+export { bareJson, encodeJson } from './rest/rest-request.ts';
+export type { SseSink } from './sse-sink.ts';
