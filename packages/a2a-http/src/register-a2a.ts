@@ -128,9 +128,11 @@ function registerHttpJson03(scope: FastifyInstance, server: A2AServer): void {
   registerRest03(scope, server);
 }
 
-/** Each front in a scope of its own, with errors of HTTP+JSON. */
+/** Other protocols, with errors of HTTP+JSON. */
 function registerFronts(scope: FastifyInstance, server: A2AServer, { fronts = [] }: A2AHttpOptions): void {
-  answerRestFaults(scope, server, sendRestError);
+  answerRestFaults(scope, server, (request, reply, error, status) =>
+    sendRestError(request, reply, error, status ?? (error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : undefined)),
+  );
   for (const front of fronts) front(scope, server);
 }
 

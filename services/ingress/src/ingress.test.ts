@@ -610,6 +610,7 @@ test('the fronts refuse wrong bodies before anything is stored', async t => {
   assert.deepEqual([large.status, large.error.code], [413, 'request_too_large']);
   const form = await fetch(`${url}/v1/responses`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) });
   assert.equal(form.status, 415);
+  assert.equal((await fetch(`${url}/agui`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) })).status, 415);
   const image = { type: 'image_url', image_url: { url: 'file:///etc/passwd' } };
   const wrong = await postJson(`${url}/v1/chat/completions`, { model: 'argocd', messages: [{ role: 'user', content: [image] }] });
   assert.deepEqual([wrong.status, wrong.error.param], [400, 'messages[0].content[0].image_url.url']);
