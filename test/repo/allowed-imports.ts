@@ -3,11 +3,22 @@ export const LAYERS: readonly (readonly string[])[] = [
   // The protocol, and what every process needs.
   ['a2a', 'coalesce', 'lifecycle', 'outbound-http', 'telemetry', 'webhook-guard'],
   // The vocabulary of the log and of clients.
-  ['agent-card', 'chat-model', 'client', 'endpoint', 'events', 'profiles', 'task-view', 'ui-message-stream'],
+  [
+    'ag-ui',
+    'agent-card',
+    'chat-model',
+    'client',
+    'endpoint',
+    'events',
+    'openai-api',
+    'profiles',
+    'task-view',
+    'ui-message-stream',
+  ],
   // The rules of a task, and the interface of the log.
   ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
   // The broker, the A2A server, and the interface of agents.
-  ['a2a-grpc', 'a2a-http', 'a2a-server', 'agent', 'ai-sdk-http', 'log-jetstream'],
+  ['a2a-grpc', 'a2a-http', 'a2a-server', 'ag-ui-http', 'agent', 'ai-sdk-http', 'log-jetstream', 'openai-http'],
   // Adapters, and programs for people.
   ['agent-a2a', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
 ];
@@ -49,6 +60,8 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'task-file': ['a2a', 'events'],
   profiles: ['events'],
   'task-view': ['a2a', 'profiles'],
+  'openai-api': ['a2a', 'task-view'],
+  'ag-ui': ['a2a', 'task-view'],
   'ui-message-stream': ['a2a', 'task-view'],
   task: ['a2a', 'events'],
   log: ['a2a', 'coalesce', 'events'],
@@ -63,6 +76,8 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
   'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'ui-message-stream'],
+  'openai-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'openai-api'],
+  'ag-ui-http': ['a2a', 'a2a-http', 'a2a-server', 'ag-ui'],
   'replay-server': [
     'a2a',
     'a2a-grpc',
@@ -86,6 +101,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'a2a-server',
     'a2a-grpc',
     'a2a-http',
+    'ag-ui-http',
     'agent-card',
     'ai-sdk-http',
     'endpoint',
@@ -93,6 +109,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'lifecycle',
     'log',
     'log-jetstream',
+    'openai-http',
     'profiles',
     'task-audit',
     'task-file',
@@ -146,6 +163,8 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
   'task-file': ['node:crypto'],
   'task-view': [],
   'ui-message-stream': [],
+  'openai-api': [],
+  'ag-ui': [],
 };
 
 /** The only packages that may import the in-memory log. The replay server keeps its tasks there: they end with the process. */

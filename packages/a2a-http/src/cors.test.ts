@@ -159,6 +159,16 @@ test('a preflight of a listed page is answered at every path, without credential
       'tracestate',
       'if-none-match',
       'hopline-agent',
+      'idempotency-key',
+      'x-stainless-arch',
+      'x-stainless-helper-method',
+      'x-stainless-lang',
+      'x-stainless-os',
+      'x-stainless-package-version',
+      'x-stainless-retry-count',
+      'x-stainless-runtime',
+      'x-stainless-runtime-version',
+      'x-stainless-timeout',
       'x-own-key',
     ]);
     assert.equal(headers.vary, 'origin');

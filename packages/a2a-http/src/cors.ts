@@ -15,6 +15,20 @@ export type CorsOptions = {
 /** How long a browser may cache a preflight, in seconds. Chromium caches it no longer than this. */
 export const PREFLIGHT_AGE_S = 7_200;
 
+/** Headers that the `openai` package sends with every request. */
+const OPENAI_HEADERS = [
+  'idempotency-key',
+  'x-stainless-arch',
+  'x-stainless-helper-method',
+  'x-stainless-lang',
+  'x-stainless-os',
+  'x-stainless-package-version',
+  'x-stainless-retry-count',
+  'x-stainless-runtime',
+  'x-stainless-runtime-version',
+  'x-stainless-timeout',
+];
+
 const METHODS = 'GET, HEAD, POST, DELETE';
 const REQUEST_HEADERS = [
   'content-type',
@@ -27,6 +41,7 @@ const REQUEST_HEADERS = [
   'tracestate',
   'if-none-match',
   AGENT_HEADER,
+  ...OPENAI_HEADERS,
 ];
 /** Response headers that pages may read. */
 const RESPONSE_HEADERS = ['etag', EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER, 'retry-after', 'www-authenticate', 'allow'].join(

@@ -16,6 +16,7 @@ import { agentCard } from '@hopline/agent-card';
 import { type CardSigner, PublishedCard } from '@hopline/agent-card/signing';
 import type { MemoryLogOptions } from '@hopline/log/memory';
 import type { CorsOptions } from './cors.ts';
+import type { Front } from './front.ts';
 import { openHttp } from './open-http.ts';
 import type { TaskAudits } from './task-audit-route.ts';
 import type { ExportTask } from './task-export-route.ts';
@@ -36,12 +37,13 @@ type HttpOptions = {
   audits?: TaskAudits;
   exportTask?: ExportTask;
   consoleUrl?: string;
+  fronts?: readonly Front[];
 };
 type RigOptions = Partial<A2AServerOptions> & HttpOptions & { memory?: MemoryLogOptions };
 
 export function openRig(
   t: TestContext,
-  { memory, cors, signer, audits, exportTask, consoleUrl, ...options }: RigOptions = {},
+  { memory, cors, signer, audits, exportTask, consoleUrl, fronts, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const limits = { ...LIMITS, ...options.limits };
   const http = {
@@ -50,6 +52,7 @@ export function openRig(
     ...(audits && { audits }),
     ...(exportTask && { exportTask }),
     ...(consoleUrl && { consoleUrl }),
+    ...(fronts && { fronts }),
   };
   return listen(t, openServer(t, { ...options, limits }, memory), http);
 }

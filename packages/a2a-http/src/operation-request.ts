@@ -14,6 +14,8 @@ export type UnderstoodRequest = Pick<ServerRequest, 'binding' | 'dialect' | 'amb
   cursor?: string;
   /** Wraps the stream, for another protocol. */
   wrapSink?: (sink: SseSink) => EventSink;
+  /** Takes the place of the stream, for a response that is not one. */
+  sink?: EventSink;
 };
 
 /** Converts an HTTP request into a request of the A2A server. */
@@ -23,7 +25,7 @@ export function operationRequest(
   reply: FastifyReply,
   understood: UnderstoodRequest,
 ): ServerRequest {
-  const { framing, wrapSink, ...parsed } = understood;
+  const { framing, wrapSink, sink: own, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const response = reply.raw;
   let closed: AbortController | undefined;
@@ -40,6 +42,7 @@ export function operationRequest(
     isClientGone: () => response.destroyed && !response.writableEnded,
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => {
+      if (own !== undefined) return own;
       const sink = new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax });
       return wrapSink?.(sink) ?? sink;
     },

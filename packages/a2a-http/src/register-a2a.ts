@@ -1,4 +1,3 @@
-import { A2AError } from '@hopline/a2a';
 import { type A2AServer, type Limits, report } from '@hopline/a2a-server';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -6,11 +5,12 @@ import { registerAgentCard } from './agent-card-route.ts';
 import { type ListedAgent, registerAgents } from './agents-route.ts';
 import { isForBrowser, sendBrowserPage } from './browser-page.ts';
 import type { Cors } from './cors.ts';
+import { faultOf, refusedStatus } from './framework-fault.ts';
 import type { Front } from './front.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { registerOpenApi } from './openapi/openapi.ts';
 import { discardRefusedBodies } from './refused-body.ts';
-import { guardHosts, guardPages, RefusedRequest, type RequestGuardOptions } from './request-guard.ts';
+import { guardHosts, guardPages, type RequestGuardOptions } from './request-guard.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
 import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
@@ -186,23 +186,6 @@ function sendFault(
   report(server, error, { binding: 'jsonrpc', headers: request.headers });
   const status = refusedStatus(thrown) ?? (error.code === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : error.row.http);
   return sendError(reply, null, error, dialectOfErrors(request), { status });
-}
-
-/** Maps faults of the framework: too large, wrong content type, truncated. Never exposes an error's own text. */
-function faultOf(server: A2AServer, thrown: { statusCode?: number }): A2AError {
-  if (thrown instanceof RefusedRequest) return thrown.error;
-  const status = thrown.statusCode ?? 500;
-  if (status === 413) {
-    return new A2AError('REQUEST_TOO_LARGE', { detail: `the body exceeds ${server.limits.bodyBytesMax} bytes` });
-  }
-  if (status === 415) return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', { detail: 'the content type must be application/json' });
-  if (status < 500) return new A2AError('PARSE_ERROR', { detail: 'the body does not match its headers' });
-  return new A2AError('INTERNAL_ERROR', { cause: thrown });
-}
-
-/** HTTP status of a request that the guard refused. */
-function refusedStatus(thrown: unknown): number | undefined {
-  return thrown instanceof RefusedRequest ? thrown.statusCode : undefined;
 }
 
 /** Answers a fault at a path outside A2A, such as a probe. */

@@ -32,7 +32,7 @@ const WORKERS = ['supervisor', 'sub-agent'] as const;
 type ServiceName = (typeof ALL)[number];
 
 const ENDED = ['completed', 'failed', 'canceled', 'rejected'] as const;
-const BINDINGS = ['jsonrpc', 'http', 'grpc', 'ai-sdk'] as const;
+const BINDINGS = ['jsonrpc', 'http', 'grpc', 'ai-sdk', 'openai', 'ag-ui'] as const;
 export type Binding = (typeof BINDINGS)[number];
 const OPERATIONS = [
   'send',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
+import { LIMITS } from '@hopline/a2a-server';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import type { AgentInput } from '@hopline/events';
@@ -568,4 +569,61 @@ test('a client that leaves in the middle of an export frees its slot', async t =
   const deadline = Date.now() + 10_000;
   while ((await exported('ann')).status === 429 && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 20));
   assert.equal((await exported('ann')).status, 200);
+});
+
+const chatOf = (text: string) => ({ model: 'argocd', messages: [{ role: 'user', content: text }] });
+
+async function postJson(url: string, body: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  const { error } = (await response.json()) as { error: { code: unknown; message: string; type?: string; param?: string } };
+  return { status: response.status, error, headers: response.headers };
+}
+
+test('the fronts have the callers of A2A, and OpenAI its form of errors [S4-1]', async t => {
+  const { url } = await openIngress(t, { auth });
+  const none = await postJson(`${url}/v1/chat/completions`, chatOf('hello'));
+  assert.deepEqual([none.status, none.error.code, none.error.type], [401, 'invalid_api_key', 'invalid_request_error']);
+  // Without credentials nothing shows which agents exist.
+  assert.equal((await postJson(`${url}/v1/chat/completions`, { ...chatOf('x'), model: 'none' })).status, 401);
+  assert.equal((await fetch(`${url}/v1/models`)).status, 401);
+  assert.equal((await fetch(`${url}/v1/models/argocd`)).status, 401);
+  const models = (await (await fetch(`${url}/v1/models`, { headers: good })).json()) as { data: { id: string }[] };
+  assert.deepEqual(
+    models.data.map(({ id }) => id),
+    ['hopline', 'argocd'],
+  );
+  const run = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hello' }] };
+  assert.equal((await postJson(`${url}/agui`, run)).status, 401);
+  const gone = await fetch(`${url}/v1/responses/resp_01b8dac5-b9dd-7000-8000-1c0700000007`, { headers: good });
+  assert.deepEqual([gone.status, ((await gone.json()) as { error: { code: string } }).error.code], [404, 'response_not_found']);
+});
+
+test('the fronts refuse wrong bodies before anything is stored', async t => {
+  const { url } = await openIngress(t);
+  const broken = await postJson(`${url}/v1/responses`, '{');
+  assert.deepEqual([broken.status, broken.error.type], [400, 'invalid_request_error']);
+  const large = await postJson(`${url}/v1/responses`, chatOf('x'.repeat(LIMITS.bodyBytesMax)));
+  assert.deepEqual([large.status, large.error.code], [413, 'request_too_large']);
+  const form = await fetch(`${url}/v1/responses`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) });
+  assert.equal(form.status, 415);
+  assert.equal((await fetch(`${url}/agui`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) })).status, 415);
+  const image = { type: 'image_url', image_url: { url: 'file:///etc/passwd' } };
+  const wrong = await postJson(`${url}/v1/chat/completions`, { model: 'argocd', messages: [{ role: 'user', content: [image] }] });
+  assert.deepEqual([wrong.status, wrong.error.param], [400, 'messages[0].content[0].image_url.url']);
+  assert.equal((await postJson(`${url}/agui`, { threadId: 't', runId: 'r', messages: [] })).status, 400);
+  const tenant = await postJson(`${url}/acme/v1/chat/completions`, chatOf('hello'));
+  assert.equal(tenant.status, 404);
+});
+
+test('pages of an allowed origin read the fronts, errors included', async t => {
+  const { url } = await openIngress(t, { cors: { origins: ['https://app.example'], requestHeaders: [] } });
+  const origin = { origin: 'https://app.example' };
+  const { headers } = await postJson(`${url}/v1/responses`, {}, origin);
+  assert.equal(headers.get('access-control-allow-origin'), 'https://app.example');
+  const other = await postJson(`${url}/v1/responses`, {}, { origin: 'https://evil.example' });
+  assert.equal(other.headers.get('access-control-allow-origin'), null);
 });

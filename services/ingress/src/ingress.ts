@@ -1,11 +1,13 @@
 import { type ListedAgent, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
+import { agUiFront } from '@hopline/ag-ui-http';
 import type { AgentInterface } from '@hopline/agent-card';
 import { aiSdkFront } from '@hopline/ai-sdk-http';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
+import { openAIFront } from '@hopline/openai-http';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { taskAudits } from './audit-task.ts';
@@ -78,7 +80,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     audits: taskAudits(log),
     exportTask: taskExport(log, deps.card.version),
     consoleUrl: deps.consoleUrl,
-    fronts: [aiSdkFront],
+    fronts: [aiSdkFront, agUiFront, openAIFront({ agents: () => listAgents(agents, deps.defaultAgent) })],
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

@@ -16,6 +16,8 @@ export interface EventSink {
   readonly written: number;
   /** Starts the response at once, before any event exists (S0-2). */
   open(): void;
+  /** The stream begins while the task's newest event has this generation. Events up to it are not new. */
+  follows?(generation: number): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
   /** Adds the task as it is. `cursor`: the position after it. `generation`: the generation of its newest event. */
   addSnapshot(task: Task, cursor: string, generation: number): void;

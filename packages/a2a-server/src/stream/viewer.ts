@@ -136,6 +136,7 @@ export class Viewer implements FeedListener, OpenStream {
     // The client left while the feed opened. Nothing else would stop this viewer, and the feed may live for long.
     if (this.#sink.closed) return;
     this.#feed = feed;
+    this.#sink.follows?.(feed.generation);
     feed.listen(this);
     if (feed.fault !== undefined) this.fail(feed.fault);
   }

@@ -1,0 +1,103 @@
+import type { A2AError, StreamResponse, Task } from '@hopline/a2a';
+import type { ArtifactIndex, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
+import { eventOf } from '@hopline/events';
+import type { SseSink } from './sse-sink.ts';
+
+/** An item of a task's stream: an event and the cursor after it, or missing events. */
+export type SinkItem = { event: StreamResponse; cursor: string } | { gap: Gap };
+
+/** How another protocol encodes the stream of a task. Each method returns whole SSE frames. */
+export type FrameEncoder = {
+  /** The protocol's stream has ended, although events of the task may follow. */
+  readonly ended: boolean;
+  /** `isNewest`: no event that was stored before the stream began follows. */
+  add(item: SinkItem, isNewest: boolean): string;
+  end(): string;
+  fail(error: A2AError): string;
+};
+
+/** The stream of a task in another protocol. */
+export class EncodedSink implements EventSink {
+  readonly #sse: SseSink;
+  readonly #encoder: FrameEncoder;
+  #storedTo = 0;
+
+  constructor(sse: SseSink, encoder: FrameEncoder) {
+    this.#sse = sse;
+    this.#encoder = encoder;
+  }
+
+  get closed(): boolean {
+    return this.#sse.closed;
+  }
+
+  get backlog(): number {
+    return this.#sse.backlog;
+  }
+
+  get written(): number {
+    return this.#sse.written;
+  }
+
+  open(): void {
+    this.#sse.open();
+  }
+
+  follows(generation: number): void {
+    this.#storedTo = generation;
+  }
+
+  addEvent(entry: VisibleEntry, _artifactIndex: ArtifactIndex): void {
+    this.#add({ event: eventOf(entry.fact), cursor: entry.cursor }, entry.generation);
+  }
+
+  addSnapshot(task: Task, cursor: string, generation: number): void {
+    this.#add({ event: { task }, cursor }, generation);
+  }
+
+  addGap(gap: Gap): void {
+    this.#add({ gap }, 0);
+  }
+
+  flush(): void {
+    if (this.#encoder.ended) this.end();
+    else this.#sse.flush();
+  }
+
+  async flushAll(stallMs: number): Promise<boolean> {
+    const isWritten = await this.#sse.flushAll(stallMs);
+    if (isWritten && this.#encoder.ended) this.end();
+    return isWritten;
+  }
+
+  end(): void {
+    this.#sse.addFrames(this.#encoder.end());
+    this.#sse.end();
+  }
+
+  fail(error: A2AError): void {
+    this.#sse.addFrames(this.#encoder.fail(error));
+    this.#sse.end();
+  }
+
+  /** A stream that ends looks whole to clients of other protocols, so the connection breaks. */
+  drain(): void {
+    this.#sse.cut();
+  }
+
+  cut(): void {
+    this.#sse.cut();
+  }
+
+  keepAlive(): void {
+    this.#sse.keepAlive();
+  }
+
+  onClose(listener: () => void): void {
+    this.#sse.onClose(listener);
+  }
+
+  #add(item: SinkItem, generation: number): void {
+    if (!this.#encoder.ended) this.#sse.addFrames(this.#encoder.add(item, generation >= this.#storedTo));
+  }
+}

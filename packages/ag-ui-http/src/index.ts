@@ -1,0 +1,1 @@
+export { agUiFront } from './ag-ui-front.ts';

@@ -1,0 +1,66 @@
+import type { A2AError, Task } from '@hopline/a2a';
+import { type FrameEncoder, jsonOf } from '@hopline/a2a-http/front';
+import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf } from '@hopline/openai-api';
+import type { FastifyReply } from 'fastify';
+import {
+  answerOf,
+  contextOfHeaders,
+  type FrontRequest,
+  messageFor,
+  readStream,
+  requireModel,
+  sendJson,
+  sendParams,
+  streamOf,
+} from './openai-request.ts';
+
+const DONE = 'data: [DONE]\n\n';
+
+/** POST `/v1/chat/completions`: sends the question, and answers with its turn, as one object or as chunks. */
+export async function createChatCompletion(request: FrontRequest): Promise<FastifyReply | undefined> {
+  const chat = chatRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
+  const { model, parts, contextId, stream, includeUsage } = chat;
+  requireModel(request, model);
+  const taskId = await askingTask(request, chat);
+  const encoder = new ChatEncoder({ model, includesUsage: includeUsage, continues: taskId !== undefined });
+  const message = messageFor(request, { model, parts, contextId, taskId });
+  const call = { operation: 'stream', params: sendParams(message) } as const;
+  if (stream) return streamOf(request, call, chunkFrames(encoder));
+  const isRead = await readStream(request, call, {
+    add: item => {
+      encoder.add(item);
+      return encoder.ended;
+    },
+  });
+  const shutdown = { error: { message: 'this server is shutting down', type: 'server_error', param: null, code: 'shutdown' } };
+  const failure = isRead ? encoder.failure : shutdown;
+  if (failure === undefined) return sendJson(request, encoder.completion());
+  // The message is stored: clients must not send it again by themselves.
+  request.reply.header('x-should-retry', 'false');
+  return sendJson(request, failure, isRead ? 500 : 503);
+}
+
+/** The newest task of the conversation that waits for the user: the message answers its question. */
+async function askingTask(request: FrontRequest, { contextId }: ChatRequest): Promise<string | undefined> {
+  if (contextId === undefined) return undefined;
+  const params = { contextId, status: 'TASK_STATE_INPUT_REQUIRED', pageSize: 1 };
+  const { tasks } = (await answerOf(request, { operation: 'list', params })) as unknown as { tasks: Task[] };
+  return tasks[0]?.id;
+}
+
+function chunkFrames(encoder: ChatEncoder): FrameEncoder {
+  // JSON has no line breaks.
+  const frame = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
+  const failed = () => encoder.failure;
+  return {
+    get ended() {
+      return encoder.ended;
+    },
+    add: item => encoder.add(item).map(frame).join(''),
+    end: () => {
+      const failure = failed();
+      return failure === undefined ? DONE : frame(failure);
+    },
+    fail: (error: A2AError) => frame(bodyOfError(error)),
+  };
+}

@@ -1,0 +1,1 @@
+export { openAIFront } from './openai-front.ts';

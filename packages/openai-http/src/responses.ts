@@ -1,0 +1,208 @@
+import { A2AError, isInProgress, isInterrupted, type Message, type Task } from '@hopline/a2a';
+import { type FrameEncoder, jsonOf, queryOf, type StreamReader } from '@hopline/a2a-http/front';
+import {
+  bodyOfError,
+  OpenAIError,
+  RESPONSE_METADATA,
+  ResponseEncoder,
+  type ResponseEvent,
+  type ResponseRef,
+  type ResponseRequest,
+  responseIdOf,
+  responseRefOf,
+  responseRequestOf,
+} from '@hopline/openai-api';
+import type { FastifyReply } from 'fastify';
+import {
+  answerOf,
+  BEGINNING,
+  contextOfHeaders,
+  type FrontRequest,
+  messageFor,
+  readStream,
+  requireModel,
+  sendJson,
+  sendParams,
+  streamOf,
+} from './openai-request.ts';
+
+/** POST `/v1/responses`: sends the input, and answers with the response: as events, when its turn has ended, or at once in the background. */
+export async function createResponse(request: FrontRequest): Promise<FastifyReply | undefined> {
+  const asked = responseRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
+  requireModel(request, asked.model);
+  const previous = asked.previous && (await previousOf(request, asked.previous));
+  const { model, parts, background } = asked;
+  const message = messageFor(request, {
+    ...{ model, parts, contextId: previous?.contextId ?? asked.contextId },
+    ...(previous?.isAsking === true && { taskId: previous.taskId }),
+    metadata: { [RESPONSE_METADATA]: keptOf(asked) },
+  });
+  if (message.taskId !== undefined) return answerQuestion(request, asked, message, message.taskId);
+  const call = { operation: 'stream', params: sendParams(message) } as const;
+  const encoder = new LateEncoder();
+  if (asked.stream) return streamOf(request, call, eventFrames(encoder));
+  await readStream(request, call, untilEnd(encoder, background));
+  return sendJson(request, encoder.response());
+}
+
+/** What a response repeats of its request. */
+function keptOf({ background, metadata, previous }: ResponseRequest): object {
+  return {
+    ...(background && { background }),
+    ...(metadata !== undefined && { metadata }),
+    ...(previous !== undefined && { previous_response_id: responseIdOf(previous) }),
+  };
+}
+
+type Previous = { taskId: string; contextId: string; isAsking: boolean };
+
+/** The conversation of a response, and whether its task waits for the user. */
+async function previousOf(request: FrontRequest, { taskId }: ResponseRef): Promise<Previous> {
+  const param = 'previous_response_id';
+  try {
+    const task = (await answerOf(request, { operation: 'get', params: { id: taskId, historyLength: 0 } })) as unknown as Task;
+    const { state } = task.status;
+    if (isInProgress(state))
+      throw new OpenAIError('the previous response is in progress', { param, code: 'previous_response_in_progress' });
+    return { taskId, contextId: task.contextId, isAsking: isInterrupted(state) };
+  } catch (thrown) {
+    if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
+    const message = `Previous response with id '${responseIdOf({ taskId, turn: 1 })}' not found.`;
+    throw new OpenAIError(message, { status: 404, param, code: 'previous_response_not_found' });
+  }
+}
+
+/** The answer to a question begins the next turn of the task. The response is read from the log, as any later reader reads it. */
+async function answerQuestion(
+  request: FrontRequest,
+  { stream, background }: ResponseRequest,
+  message: Message,
+  taskId: string,
+): Promise<FastifyReply | undefined> {
+  await answerOf(request, { operation: 'send', params: sendParams(message, false) });
+  const task = (await answerOf(request, { operation: 'get', params: { id: taskId } })) as unknown as Task;
+  const asked = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER');
+  const turn = asked.findIndex(({ messageId }) => messageId === message.messageId) + 1;
+  const encoder = new ResponseEncoder({ taskId, turn });
+  const call = { operation: 'subscribe', params: { id: taskId }, cursor: BEGINNING } as const;
+  if (stream) return streamOf(request, call, eventFrames(encoder));
+  await readStream(request, call, untilEnd(encoder, background));
+  return sendJson(request, encoder.response());
+}
+
+/** GET `/v1/responses/{id}`: the response as it is, or with `stream=true` its events after number `starting_after`, and those that follow. */
+export async function retrieveResponse(request: FrontRequest): Promise<FastifyReply | undefined> {
+  const ref = refOf(request);
+  const call = { operation: 'subscribe', params: { id: ref.taskId }, cursor: BEGINNING } as const;
+  if (queryOf(request.http, 'stream') !== 'true') return sendResponse(request, ref);
+  const after = startingAfter(queryOf(request.http, 'starting_after'));
+  return streamOf(request, call, eventFrames(new ResponseEncoder(ref), after));
+}
+
+/** POST `/v1/responses/{id}/cancel`: cancels the task. A response that has ended stays as it is. */
+export async function cancelResponse(request: FrontRequest): Promise<FastifyReply> {
+  const ref = refOf(request);
+  try {
+    await answerOf(request, { operation: 'cancel', params: { id: ref.taskId } });
+  } catch (thrown) {
+    if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_CANCELABLE') throw thrown;
+  }
+  return sendResponse(request, ref);
+}
+
+/** DELETE `/v1/responses/{id}`. */
+export async function refuseDelete(request: FrontRequest): Promise<never> {
+  request.reply.header('allow', 'GET');
+  throw new OpenAIError('responses cannot be deleted: retention of the log removes them', { status: 405 });
+}
+
+async function sendResponse(request: FrontRequest, ref: ResponseRef): Promise<FastifyReply> {
+  const encoder = new ResponseEncoder(ref, { passesGaps: true });
+  const call = { operation: 'subscribe', params: { id: ref.taskId }, cursor: BEGINNING } as const;
+  await readStream(request, call, {
+    add: (item, isNewest) => {
+      encoder.add(item);
+      return isNewest || encoder.ended;
+    },
+  });
+  if (!encoder.begun) throw notFound(responseIdOf(ref));
+  return sendJson(request, encoder.response());
+}
+
+function refOf({ http }: FrontRequest): ResponseRef {
+  const { id } = http.params as { id: string };
+  const ref = responseRefOf(id);
+  if (ref === 'invalid') throw notFound(id);
+  return ref;
+}
+
+function notFound(id: string): OpenAIError {
+  return new OpenAIError(`Response with id '${id}' not found.`, { status: 404, param: 'id', code: 'response_not_found' });
+}
+
+function startingAfter(text: string | undefined): number {
+  if (text === undefined) return -1;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new OpenAIError('starting_after must be the sequence_number of an event', { param: 'starting_after' });
+}
+
+/** The encoder of a response whose task id is in the first event. */
+class LateEncoder {
+  #encoder: ResponseEncoder | undefined;
+
+  get begun(): boolean {
+    return this.#encoder?.begun === true;
+  }
+
+  get ended(): boolean {
+    return this.#encoder?.ended === true;
+  }
+
+  add(item: Parameters<ResponseEncoder['add']>[0]): ResponseEvent[] {
+    if (this.#encoder === undefined && 'event' in item && 'task' in item.event)
+      this.#encoder = new ResponseEncoder({ taskId: item.event.task.id, turn: 1 });
+    return this.#encoder?.add(item) ?? [];
+  }
+
+  response(): unknown {
+    if (this.#encoder === undefined) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
+    return this.#encoder.response();
+  }
+}
+
+type AnyEncoder = Pick<ResponseEncoder, 'begun' | 'ended' | 'add'>;
+
+/** `isBackground`: only to the first event, whose response is in progress. */
+function untilEnd(encoder: AnyEncoder, isBackground: boolean): StreamReader {
+  return {
+    add: item => {
+      encoder.add(item);
+      return encoder.ended || (isBackground && encoder.begun);
+    },
+  };
+}
+
+/** The task has fewer turns than the id of the response names. */
+const MISSING = { type: 'error', code: 'response_not_found', message: 'the task has no such turn', param: null };
+
+function eventFrames(encoder: AnyEncoder, after = -1): FrameEncoder {
+  let isMissing = false;
+  return {
+    get ended() {
+      return isMissing || encoder.ended;
+    },
+    add: (item, isNewest) => {
+      const events = encoder.add(item).filter(({ sequence_number }) => sequence_number > after);
+      isMissing = isNewest && !encoder.begun && !encoder.ended;
+      return isMissing ? frameOf(MISSING) : events.map(frameOf).join('');
+    },
+    end: () => '',
+    // Not an event of the log, so it has no number.
+    fail: error => frameOf({ ...bodyOfError(error).error, type: 'error' }),
+  };
+}
+
+/** JSON has no line breaks. */
+function frameOf(event: { type: string }): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
