@@ -67,6 +67,9 @@ const config = ({ production = false }) => ({
       entry: ['src/**/*.test.ts'],
       project: ['src/**/*.ts!', TESTS],
     },
+    // Their tests are in test/e2e.
+    'packages/ag-ui-http': { project: ['src/**/*.ts!'] },
+    'packages/openai-http': { project: ['src/**/*.ts!'] },
     'packages/a2a-grpc': {
       entry: ['src/**/*.test.ts', 'proto/write-descriptors.ts!'],
       project: ['src/**/*.ts!', 'proto/*.ts!', TESTS],
