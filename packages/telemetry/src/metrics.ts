@@ -10,7 +10,7 @@ export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);
 
 /** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
-export const SERIES_PER_METRIC_MAX = 500;
+export const SERIES_PER_METRIC_MAX = 600;
 const OVERFLOW = { 'otel.metric.overflow': true };
 
 type Registry = typeof METRICS;
