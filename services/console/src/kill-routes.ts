@@ -8,7 +8,7 @@ import type { LauncherLink } from './launcher-link.ts';
 export const LAUNCHER_TOKEN_HEADER = 'x-hopline-launcher-token';
 
 /** A process that the page may kill. */
-type KillableProcess = {
+export type KillableProcess = {
   service: string;
   instance: string;
   agent?: string;
