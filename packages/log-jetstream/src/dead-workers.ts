@@ -160,12 +160,14 @@ export class DeadWorkers {
     const { role, bucket, presence } = this.#options;
     if (performance.now() - this.#listedAtMs < LIST_MS) return;
     this.#listedAtMs = performance.now();
+    // A worker that starts during the read is not in its answer.
+    const known = [...this.#siblings.keys()];
     const entries = await bucket.under(workersKey(role));
     const found = new Set(
       entries.filter(({ value }) => isWorkerEntry(value)).map(({ key }) => key.slice(key.lastIndexOf('.') + 1)),
     );
     found.delete(presence.worker);
-    for (const worker of this.#siblings.keys()) if (!found.has(worker)) this.#siblings.delete(worker);
+    for (const worker of known) if (!found.has(worker)) this.#siblings.delete(worker);
     for (const worker of found) this.#add(worker);
   }
 

@@ -249,6 +249,17 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     withServer: [DEAD_WORKERS],
   },
   {
+    name: 'a worker forgets another one that starts while it reads the list',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/dead-workers.ts',
+        from: 'for (const worker of known) if (',
+        to: 'for (const worker of [...known, ...this.#siblings.keys()]) if (',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/dead-workers.test.ts'],
+  },
+  {
     name: 'a chunk loses the trace of its last token',
     edits: [{ file: COMPACT, from: '{ ...chunk, firstTrace: trace, lastTrace: trace }', to: '{ ...chunk, firstTrace: trace }' }],
     tests: [COMPACT_TEST],
