@@ -32,7 +32,7 @@ const TASK = 'task-of-the-test';
 
 test('with the default sync_interval, one loss of power can cost all acknowledged records', { timeout: 240_000 }, async t => {
   const { acknowledged, gone } = await losePower(t, { syncInterval: undefined, isSynced: false });
-  // Mostly all are gone. In one of several hundred runs `n0` gave back all but the first, whose sequence another record has.
+  // Mostly all are gone. In one run of 2026-11-28 `n0` gave back all but the first, whose sequence another record has.
   assert.ok(
     gone.includes(acknowledged[0]!),
     'nats-server kept acknowledged records that it lost before: correct "Durability" in docs/reference/failures.md, and this test',
