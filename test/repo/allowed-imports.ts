@@ -75,7 +75,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
-  'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'ui-message-stream'],
+  'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'ui-message-stream'],
   'openai-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'openai-api'],
   'ag-ui-http': ['a2a', 'a2a-http', 'a2a-server', 'ag-ui'],
   'replay-server': [

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { A2AError, Task } from '@hopline/a2a';
-import { type ArtifactIndex, type EventSink, type Gap, onResponseClose, type VisibleEntry } from '@hopline/a2a-server';
-import { eventOf } from '@hopline/events';
-import type { SinkItem } from './encoded-sink.ts';
+import type { A2AError } from '@hopline/a2a';
+import { type EventSink, onResponseClose } from '@hopline/a2a-server';
+import { ItemSink, type SinkItem } from './item-sink.ts';
 
 /** Reads the stream of a task for a response that is not a stream. */
 export type StreamReader = {
@@ -14,16 +13,16 @@ export type StreamReader = {
 type ReadEnd = 'read' | 'drain' | 'left' | A2AError;
 
 /** Passes the stream of a task to a reader. The caller sends the response when `ended` resolves. */
-export class AnswerSink implements EventSink {
+export class AnswerSink extends ItemSink implements EventSink {
   readonly #response: ServerResponse;
   readonly #reader: StreamReader;
   readonly #ended = Promise.withResolvers<ReadEnd>();
-  #storedTo = 0;
   #isDone = false;
   readonly backlog = 0;
   readonly written = 0;
 
   constructor(response: ServerResponse, reader: StreamReader) {
+    super();
     this.#response = response;
     this.#reader = reader;
     onResponseClose(response, () => this.#end('left'));
@@ -38,22 +37,6 @@ export class AnswerSink implements EventSink {
   }
 
   open(): void {}
-
-  follows(generation: number): void {
-    this.#storedTo = generation;
-  }
-
-  addEvent(entry: VisibleEntry, _artifactIndex: ArtifactIndex): void {
-    this.#add({ event: eventOf(entry.fact), cursor: entry.cursor }, entry.generation);
-  }
-
-  addSnapshot(task: Task, cursor: string, generation: number): void {
-    this.#add({ event: { task }, cursor }, generation);
-  }
-
-  addGap(gap: Gap): void {
-    this.#add({ gap }, 0);
-  }
 
   flush(): void {}
 
@@ -83,8 +66,8 @@ export class AnswerSink implements EventSink {
     onResponseClose(this.#response, listener);
   }
 
-  #add(item: SinkItem, generation: number): void {
-    if (!this.#isDone && this.#reader.add(item, generation >= this.#storedTo)) this.#end('read');
+  protected add(item: SinkItem, isNewest: boolean): void {
+    if (!this.#isDone && this.#reader.add(item, isNewest)) this.#end('read');
   }
 
   #end(end: ReadEnd): void {

@@ -1,10 +1,7 @@
-import type { A2AError, StreamResponse, Task } from '@hopline/a2a';
-import type { ArtifactIndex, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
-import { eventOf } from '@hopline/events';
+import type { A2AError } from '@hopline/a2a';
+import type { EventSink } from '@hopline/a2a-server';
+import { ItemSink, type SinkItem } from './item-sink.ts';
 import type { SseSink } from './sse-sink.ts';
-
-/** An item of a task's stream: an event and the cursor after it, or missing events. */
-export type SinkItem = { event: StreamResponse; cursor: string } | { gap: Gap };
 
 /** How another protocol encodes the stream of a task. Each method returns whole SSE frames. */
 export type FrameEncoder = {
@@ -17,12 +14,12 @@ export type FrameEncoder = {
 };
 
 /** The stream of a task in another protocol. */
-export class EncodedSink implements EventSink {
+export class EncodedSink extends ItemSink implements EventSink {
   readonly #sse: SseSink;
   readonly #encoder: FrameEncoder;
-  #storedTo = 0;
 
   constructor(sse: SseSink, encoder: FrameEncoder) {
+    super();
     this.#sse = sse;
     this.#encoder = encoder;
   }
@@ -41,22 +38,6 @@ export class EncodedSink implements EventSink {
 
   open(): void {
     this.#sse.open();
-  }
-
-  follows(generation: number): void {
-    this.#storedTo = generation;
-  }
-
-  addEvent(entry: VisibleEntry, _artifactIndex: ArtifactIndex): void {
-    this.#add({ event: eventOf(entry.fact), cursor: entry.cursor }, entry.generation);
-  }
-
-  addSnapshot(task: Task, cursor: string, generation: number): void {
-    this.#add({ event: { task }, cursor }, generation);
-  }
-
-  addGap(gap: Gap): void {
-    this.#add({ gap }, 0);
   }
 
   flush(): void {
@@ -97,7 +78,7 @@ export class EncodedSink implements EventSink {
     this.#sse.onClose(listener);
   }
 
-  #add(item: SinkItem, generation: number): void {
-    if (!this.#encoder.ended) this.#sse.addFrames(this.#encoder.add(item, generation >= this.#storedTo));
+  protected add(item: SinkItem, isNewest: boolean): void {
+    if (!this.#encoder.ended) this.#sse.addFrames(this.#encoder.add(item, isNewest));
   }
 }

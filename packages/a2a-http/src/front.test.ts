@@ -3,9 +3,10 @@ import { type TestContext, test } from 'node:test';
 import { A2AError, DIALECTS, sseFrame } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
 import { AnswerSink } from './answer-sink.ts';
-import { EncodedSink, type FrameEncoder, type SinkItem } from './encoded-sink.ts';
+import { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
 import type { Front } from './front.ts';
 import { openRig, sendParams, userMessage } from './http-server.test-kit.ts';
+import type { SinkItem } from './item-sink.ts';
 import { operationRequest } from './operation-request.ts';
 import { encodeJson } from './rest/rest-request.ts';
 

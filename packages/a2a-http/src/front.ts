@@ -7,13 +7,21 @@ import type { FastifyInstance } from 'fastify';
  */
 export type Front = (scope: FastifyInstance, server: A2AServer) => void;
 
-export { AnswerSink, type StreamReader } from './answer-sink.ts';
+export type { StreamReader } from './answer-sink.ts';
 export { AGENT_HEADER } from './cors.ts';
-export { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
+export type { FrameEncoder } from './encoded-sink.ts';
 export { setErrorHeaders } from './error-headers.ts';
 export { faultOf, refusedStatus } from './framework-fault.ts';
-export { operationRequest } from './operation-request.ts';
+export {
+  answerOf,
+  answerQuestion,
+  BEGINNING,
+  type FrontRequest,
+  readStream,
+  sendParams,
+  streamOf,
+  tenantOf,
+} from './front-operation.ts';
 export { headerOf, jsonOf, queryOf } from './read-request.ts';
 export { sendRestError } from './rest/rest-binding.ts';
 export { bareJson, encodeJson } from './rest/rest-request.ts';
-export type { SseSink } from './sse-sink.ts';

@@ -1,28 +1,26 @@
-import { A2AError, DIALECTS, httpJsonFailure, type Message, type Operation, SSE_CONTENT_TYPE, type Task } from '@hopline/a2a';
+import { A2AError, httpJsonFailure, type Message, SSE_CONTENT_TYPE } from '@hopline/a2a';
 import {
   AGENT_HEADER,
-  EncodedSink,
-  encodeJson,
+  answerOf,
+  answerQuestion,
+  BEGINNING,
   type FrameEncoder,
   type Front,
+  type FrontRequest,
   headerOf,
   jsonOf,
-  operationRequest,
+  sendParams,
   sendRestError,
+  streamOf,
 } from '@hopline/a2a-http/front';
-import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
+import { report } from '@hopline/a2a-server';
 import { type AgUiEvent, RunEncoder, RunInputError, type RunRequest, runRequestOf } from '@hopline/ag-ui';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const BINDING = 'ag-ui' as const;
 const PREFIXES = ['', '/:tenant'];
-/** The cursor before the first event of a task. */
-const BEGINNING = '0.0';
 
-const dialect = DIALECTS['1.0'];
-
-type HttpRequest = { server: A2AServer; http: FastifyRequest; reply: FastifyReply };
-type OperationCall = { operation: Operation; params: object; cursor?: string };
+type OperationCall = Parameters<typeof streamOf>[1];
 
 /**
  * AG-UI: `POST /agui` and `POST /agui/{agent}` take the input of a run and stream its events. A thread is a context, and a run is one turn of a task.
@@ -32,7 +30,7 @@ export const agUiFront: Front = (scope, server) => {
   const answer = async (http: FastifyRequest, reply: FastifyReply) => {
     server.metrics?.received.add(Number(http.headers['content-length'] ?? 0));
     try {
-      return await run({ server, http, reply });
+      return await run({ server, http, reply, binding: BINDING, failure: error => httpJsonFailure(error) });
     } catch (thrown) {
       const error =
         thrown instanceof RunInputError ? new A2AError('INVALID_PARAMS', { detail: thrown.message }) : A2AError.from(thrown);
@@ -43,7 +41,7 @@ export const agUiFront: Front = (scope, server) => {
   for (const prefix of PREFIXES) for (const path of ['/agui', '/agui/:agent']) scope.post(`${prefix}${path}`, answer);
 };
 
-async function run(request: HttpRequest): Promise<FastifyReply | undefined> {
+async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   const asked = runRequestOf(jsonOf(request.http.body));
   const { threadId, runId, parts, interrupt } = asked;
   if (interrupt?.isCancelled === true) return cancelQuestion(request, asked, interrupt.taskId);
@@ -53,27 +51,21 @@ async function run(request: HttpRequest): Promise<FastifyReply | undefined> {
     ...(interrupt !== undefined && { taskId: interrupt.taskId }),
     ...(agent !== undefined && { metadata: { agent } }),
   };
-  if (interrupt === undefined) {
-    const params = dialect.encodeSend({ message, blocking: true });
-    return streamRun(request, asked, { operation: 'stream', params }, 1);
-  }
+  if (interrupt === undefined) return streamRun(request, asked, { operation: 'stream', params: sendParams(message) }, 1);
   const { taskId: id } = interrupt;
-  await answerTo(request, { operation: 'send', params: dialect.encodeSend({ message, blocking: false }) });
-  const task = (await answerTo(request, { operation: 'get', params: { id } })) as unknown as Task;
-  const sent = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER');
-  const turn = sent.findIndex(({ messageId }) => messageId === runId) + 1;
+  const turn = await answerQuestion(request, message, id);
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
 }
 
-async function streamRun(request: HttpRequest, asked: RunRequest, call: OperationCall, turn: number): Promise<undefined> {
+async function streamRun(request: FrontRequest, asked: RunRequest, call: OperationCall, turn: number): Promise<undefined> {
   const { threadId, runId, messages, state } = asked;
   const encoder = runFrames(new RunEncoder({ threadId, runId, messages, state, turn }));
-  await perform(request, call, { wrapSink: sse => new EncodedSink(sse, encoder) });
+  return streamOf(request, call, encoder);
 }
 
 /** The run of a question that the user does not answer ends with its task. */
-async function cancelQuestion(request: HttpRequest, { threadId, runId }: RunRequest, id: string): Promise<FastifyReply> {
-  await answerTo(request, { operation: 'cancel', params: { id } }).catch(thrown => {
+async function cancelQuestion(request: FrontRequest, { threadId, runId }: RunRequest, id: string): Promise<FastifyReply> {
+  await answerOf(request, { operation: 'cancel', params: { id } }).catch(thrown => {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_CANCELABLE') throw thrown;
   });
   const started: AgUiEvent = { type: 'RUN_STARTED', threadId, runId, protocolVersion: '1.0' };
@@ -82,33 +74,6 @@ async function cancelQuestion(request: HttpRequest, { threadId, runId }: RunRequ
     .type(`${SSE_CONTENT_TYPE}; charset=utf-8`)
     .header('cache-control', 'no-store')
     .send([started, finished].map(frame).join(''));
-}
-
-/** Runs an operation that answers with JSON. */
-async function answerTo(request: HttpRequest, call: OperationCall): Promise<OperationAnswer> {
-  let answer: OperationAnswer = null;
-  // The page does not receive this answer, so it counts no sent bytes.
-  const encode = (result: OperationAnswer) => {
-    answer = result;
-    return Buffer.alloc(0);
-  };
-  await perform(request, call, { encode });
-  return answer;
-}
-
-async function perform(
-  { server, http, reply }: HttpRequest,
-  { operation, params, cursor }: OperationCall,
-  more: Partial<Parameters<typeof operationRequest>[3]>,
-): Promise<void> {
-  const { tenant } = http.params as { tenant?: string };
-  const understood = {
-    ...{ binding: BINDING, dialect, params: { ...params, ...(tenant !== undefined && { tenant }) }, encode: encodeJson },
-    framing: { before: '', after: '', failure: (error: A2AError) => httpJsonFailure(error) },
-    ...(cursor !== undefined && { cursor }),
-    ...more,
-  };
-  await runOperation(server, operation, operationRequest(server, http, reply, understood));
 }
 
 function agentOf(http: FastifyRequest): string | undefined {

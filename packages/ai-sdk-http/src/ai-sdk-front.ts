@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { A2AError, DIALECTS, httpJsonFailure, isInProgress, isObject, type Operation, stateWord, type Task } from '@hopline/a2a';
+import { A2AError, DIALECTS, httpJsonFailure, isInProgress, isObject, stateWord, type Task } from '@hopline/a2a';
 import {
   AGENT_HEADER,
+  answerOf,
+  BEGINNING,
   bareJson,
   encodeJson,
   type Front,
+  type FrontRequest,
   headerOf,
   jsonOf,
-  operationRequest,
   sendRestError,
+  streamOf,
 } from '@hopline/a2a-http/front';
-import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
+import { report } from '@hopline/a2a-server';
 import {
   answerIdOf,
   CHAT_TASKS_MAX,
@@ -22,7 +25,7 @@ import {
   UI_STREAM_VERSION,
 } from '@hopline/ui-message-stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ChunkSink } from './chunk-sink.ts';
+import { chunkFrames } from './chunk-frames.ts';
 
 const BINDING = 'ai-sdk' as const;
 const PREFIXES = ['', '/:tenant'];
@@ -30,10 +33,8 @@ const dialect = DIALECTS['1.0'];
 
 /** Newest messages of a task among which the user's is looked for. An agent may add messages of its own after it. */
 const HISTORY_MESSAGES_MAX = 20;
-/** The cursor before the first event. */
-const BEGINNING = '0.0';
 
-type Handler = (server: A2AServer, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>;
+type Handler = (request: FrontRequest) => Promise<FastifyReply | undefined>;
 
 /**
  * The AI SDK's chat protocol: `POST /ui/chat` sends a message, `GET /ui/chat/{id}/stream` resumes its answer, `POST /ui/chat/{id}/stop` cancels it.
@@ -43,7 +44,7 @@ export const aiSdkFront: Front = (scope, server) => {
   const answer = (handler: Handler) => async (request: FastifyRequest, reply: FastifyReply) => {
     server.metrics?.received.add(Number(request.headers['content-length'] ?? 0));
     try {
-      return await handler(server, request, reply);
+      return await handler({ server, http: request, reply, binding: BINDING, failure: error => httpJsonFailure(error) });
     } catch (thrown) {
       const error = errorOf(thrown);
       report(server, error, { binding: BINDING, headers: request.headers });
@@ -57,84 +58,47 @@ export const aiSdkFront: Front = (scope, server) => {
   }
 };
 
-async function sendMessage(server: A2AServer, request: FastifyRequest, reply: FastifyReply): Promise<undefined> {
-  const body = jsonOf(request.body);
+async function sendMessage(request: FrontRequest): Promise<undefined> {
+  const body = jsonOf(request.http.body);
   if (!isObject(body)) throw new A2AError('INVALID_PARAMS', { detail: 'the body must be a JSON object' });
   const { id: chatId, messages, trigger } = body;
   const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger }, randomUUID);
-  const agent = agentOf(request, body.agent);
+  const agent = agentOf(request.http, body.agent);
   const params = dialect.encodeSend({
     message: { messageId, role: 'ROLE_USER', parts, contextId, ...(taskId !== undefined && { taskId }) },
     blocking: true,
     ...(agent !== undefined && { metadata: { agent } }),
   });
-  await openStream(server, request, reply, {
-    operation: 'stream',
-    params,
-    turn: { messageId: answerIdOf(messageId), continues: taskId !== undefined },
-  });
+  const turn = { messageId: answerIdOf(messageId), continues: taskId !== undefined };
+  return chunksOf(request, { operation: 'stream', params }, turn);
 }
 
-async function resumeStream(server: A2AServer, request: FastifyRequest, reply: FastifyReply) {
-  const resumed = turnToResume(await tasksOf(server, request, reply), Date.now());
-  if (resumed === undefined) return reply.code(204).send();
+async function resumeStream(request: FrontRequest): Promise<FastifyReply | undefined> {
+  const resumed = turnToResume(await tasksOf(request), Date.now());
+  if (resumed === undefined) return request.reply.code(204).send();
   const { task, turn } = resumed;
-  await openStream(server, request, reply, { operation: 'subscribe', params: { id: task.id }, turn, cursor: BEGINNING });
-  return undefined;
+  return chunksOf(request, { operation: 'subscribe', params: { id: task.id }, cursor: BEGINNING }, turn);
 }
 
-async function stopTask(server: A2AServer, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const task = (await tasksOf(server, request, reply)).find(({ status }) => isInProgress(status.state));
+async function stopTask(request: FrontRequest): Promise<FastifyReply> {
+  const { reply } = request;
+  const task = (await tasksOf(request)).find(({ status }) => isInProgress(status.state));
   if (task === undefined) return reply.code(204).send();
-  const canceled = (await answerOf(server, request, reply, 'cancel', { id: task.id })) as unknown as Task;
+  const canceled = (await answerOf(request, { operation: 'cancel', params: { id: task.id } })) as unknown as Task;
   return bareJson(reply, 'application/json', encodeJson({ taskId: canceled.id, state: stateWord(canceled.status.state) }));
 }
 
 /** The tasks of the chat, newest status first. */
-async function tasksOf(server: A2AServer, request: FastifyRequest, reply: FastifyReply): Promise<Task[]> {
-  const { chatId: contextId } = request.params as { chatId: string };
+async function tasksOf(request: FrontRequest): Promise<Task[]> {
+  const { chatId: contextId } = request.http.params as { chatId: string };
   const params = { contextId, pageSize: CHAT_TASKS_MAX, historyLength: HISTORY_MESSAGES_MAX };
-  const { tasks } = (await answerOf(server, request, reply, 'list', params)) as unknown as { tasks: Task[] };
+  const { tasks } = (await answerOf(request, { operation: 'list', params })) as unknown as { tasks: Task[] };
   return tasks;
 }
 
-/** Runs an operation that answers with JSON. */
-async function answerOf(
-  server: A2AServer,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  operation: Operation,
-  params: object,
-): Promise<OperationAnswer> {
-  let answer: OperationAnswer = null;
-  // The page does not receive this answer, so it counts no sent bytes.
-  const encode = (result: OperationAnswer) => {
-    answer = result;
-    return Buffer.alloc(0);
-  };
-  await runOperation(server, operation, operationRequest(server, request, reply, understood(request, params, encode)));
-  return answer;
-}
-
-async function openStream(
-  server: A2AServer,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { operation, params, turn, cursor }: { operation: Operation; params: object; turn: ShownTurn; cursor?: string },
-): Promise<void> {
-  const streamed = {
-    ...understood(request, params, encodeJson),
-    ...(cursor !== undefined && { cursor }),
-    wrapSink: (sse: ConstructorParameters<typeof ChunkSink>[0]) => new ChunkSink(sse, turn),
-  };
-  reply.header(UI_STREAM_HEADER, UI_STREAM_VERSION);
-  await runOperation(server, operation, operationRequest(server, request, reply, streamed));
-}
-
-function understood(request: FastifyRequest, params: object, encode: (answer: OperationAnswer) => Buffer) {
-  const { tenant } = request.params as { tenant?: string };
-  const framing = { before: '', after: '', failure: (error: A2AError) => httpJsonFailure(error) };
-  return { binding: BINDING, dialect, params: { ...params, ...(tenant !== undefined && { tenant }) }, encode, framing };
+function chunksOf(request: FrontRequest, call: Parameters<typeof streamOf>[1], turn: ShownTurn): Promise<undefined> {
+  request.reply.header(UI_STREAM_HEADER, UI_STREAM_VERSION);
+  return streamOf(request, call, chunkFrames(turn));
 }
 
 function agentOf(request: FastifyRequest, named: unknown): string | undefined {

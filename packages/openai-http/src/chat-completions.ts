@@ -1,23 +1,13 @@
 import type { A2AError, Task } from '@hopline/a2a';
-import { type FrameEncoder, jsonOf } from '@hopline/a2a-http/front';
+import { answerOf, type FrameEncoder, jsonOf, readStream, sendParams, streamOf } from '@hopline/a2a-http/front';
 import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
-import {
-  answerOf,
-  contextOfHeaders,
-  type FrontRequest,
-  messageFor,
-  readStream,
-  requireModel,
-  sendJson,
-  sendParams,
-  streamOf,
-} from './openai-request.ts';
+import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson } from './openai-request.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
 /** POST `/v1/chat/completions`: sends the question, and answers with its turn, as one object or as chunks. */
-export async function createChatCompletion(request: FrontRequest): Promise<FastifyReply | undefined> {
+export async function createChatCompletion(request: OpenAIRequest): Promise<FastifyReply | undefined> {
   const chat = chatRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
   const { model, parts, contextId, stream, includeUsage } = chat;
   requireModel(request, model);
@@ -41,7 +31,7 @@ export async function createChatCompletion(request: FrontRequest): Promise<Fasti
 }
 
 /** The newest task of the conversation that waits for the user: the message answers its question. */
-async function askingTask(request: FrontRequest, { contextId }: ChatRequest): Promise<string | undefined> {
+async function askingTask(request: OpenAIRequest, { contextId }: ChatRequest): Promise<string | undefined> {
   if (contextId === undefined) return undefined;
   const params = { contextId, status: 'TASK_STATE_INPUT_REQUIRED', pageSize: 1 };
   const { tasks } = (await answerOf(request, { operation: 'list', params })) as unknown as { tasks: Task[] };

@@ -2,10 +2,11 @@ import { A2AError } from '@hopline/a2a';
 import type { ListedAgent } from '@hopline/a2a-http';
 import { type Front, faultOf, refusedStatus } from '@hopline/a2a-http/front';
 import { type A2AServer, report } from '@hopline/a2a-server';
+import { bodyOfError } from '@hopline/openai-api';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createChatCompletion } from './chat-completions.ts';
 import { listModels, retrieveModel } from './models.ts';
-import { BINDING, callerOf, type FrontRequest, failureOf, sendFailure } from './openai-request.ts';
+import { BINDING, callerOf, failureOf, type OpenAIRequest, sendFailure } from './openai-request.ts';
 import { cancelResponse, createResponse, refuseDelete, retrieveResponse } from './responses.ts';
 
 type OpenAIFrontOptions = {
@@ -13,7 +14,7 @@ type OpenAIFrontOptions = {
   agents: () => readonly ListedAgent[];
 };
 
-type Handler = (request: FrontRequest) => Promise<FastifyReply | undefined>;
+type Handler = (request: OpenAIRequest) => Promise<FastifyReply | undefined>;
 
 const PREFIXES = ['', '/:tenant'];
 
@@ -40,7 +41,7 @@ function registerRoutes(scope: FastifyInstance, server: A2AServer, base: string,
     server.metrics?.received.add(Number(http.headers['content-length'] ?? 0));
     try {
       const caller = await callerOf(server, http);
-      return await handler({ server, http, reply, agents, caller });
+      return await handler({ server, http, reply, agents, caller, binding: BINDING, failure: bodyOfError });
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure instanceof A2AError) report(server, failure, { binding: BINDING, headers: http.headers });

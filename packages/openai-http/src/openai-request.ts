@@ -1,37 +1,18 @@
 import { hash, randomUUID } from 'node:crypto';
-import { A2AError, DIALECTS, type JsonObject, type Message, type Operation, type Part } from '@hopline/a2a';
+import { A2AError, type JsonObject, type Message, type Part } from '@hopline/a2a';
 import type { ListedAgent } from '@hopline/a2a-http';
-import {
-  AnswerSink,
-  bareJson,
-  EncodedSink,
-  encodeJson,
-  type FrameEncoder,
-  headerOf,
-  operationRequest,
-  type StreamReader,
-  setErrorHeaders,
-} from '@hopline/a2a-http/front';
-import { type A2AServer, type OperationAnswer, runOperation } from '@hopline/a2a-server';
+import { bareJson, encodeJson, type FrontRequest, headerOf, setErrorHeaders, tenantOf } from '@hopline/a2a-http/front';
+import type { A2AServer } from '@hopline/a2a-server';
 import type { Owner } from '@hopline/events';
 import { ANY_AGENT, bodyOfError, OpenAIError } from '@hopline/openai-api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 export const BINDING = 'openai' as const;
-/** The cursor before the first event of a task. */
-export const BEGINNING = '0.0';
 
-const dialect = DIALECTS['1.0'];
-
-export type FrontRequest = {
-  server: A2AServer;
-  http: FastifyRequest;
-  reply: FastifyReply;
+export type OpenAIRequest = FrontRequest & {
   agents: () => readonly ListedAgent[];
   caller: Owner;
 };
-
-type OperationCall = { operation: Operation; params: object; cursor?: string };
 
 /** Header by which Open WebUI names the chat of a request. */
 const CHAT_HEADER = 'x-openwebui-chat-id';
@@ -47,7 +28,7 @@ export function callerOf(server: A2AServer, http: FastifyRequest): Promise<Owner
 }
 
 /** Throws 404 for a model that no agent has. Below a name, `/` names agents of further clusters. */
-export function requireModel({ agents }: FrontRequest, model: string): void {
+export function requireModel({ agents }: OpenAIRequest, model: string): void {
   const [name] = model.split('/');
   if (model === ANY_AGENT || agents().some(agent => agent.name === name)) return;
   throw new OpenAIError(`The model '${model}' does not exist; GET /v1/models lists the agents`, {
@@ -60,7 +41,7 @@ export function requireModel({ agents }: FrontRequest, model: string): void {
  * conversation, its context have ids made of the key.
  */
 export function messageFor(
-  { http, agents }: FrontRequest,
+  { http, agents }: OpenAIRequest,
   { model, parts, contextId, taskId, metadata }: MessageContent,
 ): Message {
   const key = headerOf(http, 'idempotency-key') || undefined;
@@ -88,58 +69,8 @@ function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-export function sendParams(message: Message, blocking = true): object {
-  return dialect.encodeSend({ message, blocking });
-}
-
-/** Runs an operation that answers with JSON. */
-export async function answerOf(request: FrontRequest, call: OperationCall): Promise<OperationAnswer> {
-  let answer: OperationAnswer = null;
-  // The client does not receive this answer, so it counts no sent bytes.
-  const encode = (result: OperationAnswer) => {
-    answer = result;
-    return Buffer.alloc(0);
-  };
-  await run(request, call, { encode });
-  return answer;
-}
-
-/** Turns the response into a stream of events. */
-export async function streamOf(request: FrontRequest, call: OperationCall, encoder: FrameEncoder): Promise<undefined> {
-  await run(request, call, { wrapSink: sse => new EncodedSink(sse, encoder) });
-}
-
-/** Reads the stream of a task. Resolves with false if the server began to shut down first. */
-export async function readStream(request: FrontRequest, call: OperationCall, reader: StreamReader): Promise<boolean> {
-  const sink = new AnswerSink(request.reply.raw, reader);
-  await run(request, call, { sink });
-  const end = await sink.ended;
-  if (end instanceof A2AError) throw end;
-  if (end === 'left') throw new A2AError('UNAVAILABLE', { detail: 'the client disconnected' });
-  return end !== 'drain';
-}
-
-async function run(
-  { server, http, reply }: FrontRequest,
-  { operation, params, cursor }: OperationCall,
-  more: Partial<Parameters<typeof operationRequest>[3]>,
-): Promise<void> {
-  const tenant = tenantOf(http);
-  const understood = {
-    ...{ binding: BINDING, dialect, params: { ...params, ...(tenant !== undefined && { tenant }) }, encode: encodeJson },
-    framing: { before: '', after: '', failure: bodyOfError },
-    ...(cursor !== undefined && { cursor }),
-    ...more,
-  };
-  await runOperation(server, operation, operationRequest(server, http, reply, understood));
-}
-
-function tenantOf({ params }: FastifyRequest): string | undefined {
-  return (params as { tenant?: string }).tenant;
-}
-
 /** Sends an object, and counts its bytes for the caller. */
-export function sendJson({ server, reply, caller }: FrontRequest, body: unknown, status = 200): FastifyReply {
+export function sendJson({ server, reply, caller }: OpenAIRequest, body: unknown, status = 200): FastifyReply {
   const json = encodeJson(body);
   server.quotas.countSent(caller, json.length);
   return bareJson(reply.code(status), 'application/json', json);

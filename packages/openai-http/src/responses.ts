@@ -1,5 +1,16 @@
 import { A2AError, isInProgress, isInterrupted, type Message, type Task } from '@hopline/a2a';
-import { type FrameEncoder, jsonOf, queryOf, type StreamReader } from '@hopline/a2a-http/front';
+import {
+  answerOf,
+  answerQuestion,
+  BEGINNING,
+  type FrameEncoder,
+  jsonOf,
+  queryOf,
+  readStream,
+  type StreamReader,
+  sendParams,
+  streamOf,
+} from '@hopline/a2a-http/front';
 import {
   bodyOfError,
   OpenAIError,
@@ -13,21 +24,10 @@ import {
   responseRequestOf,
 } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
-import {
-  answerOf,
-  BEGINNING,
-  contextOfHeaders,
-  type FrontRequest,
-  messageFor,
-  readStream,
-  requireModel,
-  sendJson,
-  sendParams,
-  streamOf,
-} from './openai-request.ts';
+import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson } from './openai-request.ts';
 
 /** POST `/v1/responses`: sends the input, and answers with the response: as events, when its turn has ended, or at once in the background. */
-export async function createResponse(request: FrontRequest): Promise<FastifyReply | undefined> {
+export async function createResponse(request: OpenAIRequest): Promise<FastifyReply | undefined> {
   const asked = responseRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
   requireModel(request, asked.model);
   const previous = asked.previous && (await previousOf(request, asked.previous));
@@ -37,7 +37,7 @@ export async function createResponse(request: FrontRequest): Promise<FastifyRepl
     ...(previous?.isAsking === true && { taskId: previous.taskId }),
     metadata: { [RESPONSE_METADATA]: keptOf(asked) },
   });
-  if (message.taskId !== undefined) return answerQuestion(request, asked, message, message.taskId);
+  if (message.taskId !== undefined) return createAnswer(request, asked, message, message.taskId);
   const call = { operation: 'stream', params: sendParams(message) } as const;
   const encoder = new LateEncoder();
   if (asked.stream) return streamOf(request, call, eventFrames(encoder));
@@ -57,7 +57,7 @@ function keptOf({ background, metadata, previous }: ResponseRequest): object {
 type Previous = { taskId: string; contextId: string; isAsking: boolean };
 
 /** The conversation of a response, and whether its task waits for the user. */
-async function previousOf(request: FrontRequest, { taskId }: ResponseRef): Promise<Previous> {
+async function previousOf(request: OpenAIRequest, { taskId }: ResponseRef): Promise<Previous> {
   const param = 'previous_response_id';
   try {
     const task = (await answerOf(request, { operation: 'get', params: { id: taskId, historyLength: 0 } })) as unknown as Task;
@@ -73,16 +73,13 @@ async function previousOf(request: FrontRequest, { taskId }: ResponseRef): Promi
 }
 
 /** The answer to a question begins the next turn of the task. The response is read from the log, as any later reader reads it. */
-async function answerQuestion(
-  request: FrontRequest,
+async function createAnswer(
+  request: OpenAIRequest,
   { stream, background }: ResponseRequest,
   message: Message,
   taskId: string,
 ): Promise<FastifyReply | undefined> {
-  await answerOf(request, { operation: 'send', params: sendParams(message, false) });
-  const task = (await answerOf(request, { operation: 'get', params: { id: taskId } })) as unknown as Task;
-  const asked = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER');
-  const turn = asked.findIndex(({ messageId }) => messageId === message.messageId) + 1;
+  const turn = await answerQuestion(request, message, taskId);
   const encoder = new ResponseEncoder({ taskId, turn });
   const call = { operation: 'subscribe', params: { id: taskId }, cursor: BEGINNING } as const;
   if (stream) return streamOf(request, call, eventFrames(encoder));
@@ -91,7 +88,7 @@ async function answerQuestion(
 }
 
 /** GET `/v1/responses/{id}`: the response as it is, or with `stream=true` its events after number `starting_after`, and those that follow. */
-export async function retrieveResponse(request: FrontRequest): Promise<FastifyReply | undefined> {
+export async function retrieveResponse(request: OpenAIRequest): Promise<FastifyReply | undefined> {
   const ref = refOf(request);
   const call = { operation: 'subscribe', params: { id: ref.taskId }, cursor: BEGINNING } as const;
   if (queryOf(request.http, 'stream') !== 'true') return sendResponse(request, ref);
@@ -100,7 +97,7 @@ export async function retrieveResponse(request: FrontRequest): Promise<FastifyRe
 }
 
 /** POST `/v1/responses/{id}/cancel`: cancels the task. A response that has ended stays as it is. */
-export async function cancelResponse(request: FrontRequest): Promise<FastifyReply> {
+export async function cancelResponse(request: OpenAIRequest): Promise<FastifyReply> {
   const ref = refOf(request);
   try {
     await answerOf(request, { operation: 'cancel', params: { id: ref.taskId } });
@@ -111,12 +108,12 @@ export async function cancelResponse(request: FrontRequest): Promise<FastifyRepl
 }
 
 /** DELETE `/v1/responses/{id}`. */
-export async function refuseDelete(request: FrontRequest): Promise<never> {
+export async function refuseDelete(request: OpenAIRequest): Promise<never> {
   request.reply.header('allow', 'GET');
   throw new OpenAIError('responses cannot be deleted: retention of the log removes them', { status: 405 });
 }
 
-async function sendResponse(request: FrontRequest, ref: ResponseRef): Promise<FastifyReply> {
+async function sendResponse(request: OpenAIRequest, ref: ResponseRef): Promise<FastifyReply> {
   const encoder = new ResponseEncoder(ref, { passesGaps: true });
   const call = { operation: 'subscribe', params: { id: ref.taskId }, cursor: BEGINNING } as const;
   await readStream(request, call, {
@@ -129,7 +126,7 @@ async function sendResponse(request: FrontRequest, ref: ResponseRef): Promise<Fa
   return sendJson(request, encoder.response());
 }
 
-function refOf({ http }: FrontRequest): ResponseRef {
+function refOf({ http }: OpenAIRequest): ResponseRef {
   const { id } = http.params as { id: string };
   const ref = responseRefOf(id);
   if (ref === 'invalid') throw notFound(id);

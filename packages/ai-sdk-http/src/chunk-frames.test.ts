@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { A2AError, type Task } from '@hopline/a2a';
-import type { SseSink } from '@hopline/a2a-http/front';
-import { ChunkSink } from './chunk-sink.ts';
+import { EncodedSink } from '@hopline/a2a-http/encoded-sink';
+import { chunkFrames } from './chunk-frames.ts';
 
 /** The frames and the end that a sink gives to the stream of events below it. */
 function opened() {
@@ -15,7 +15,10 @@ function opened() {
     end: () => void log.push('end'),
     cut: () => void log.push('cut'),
   };
-  return { log, sink: new ChunkSink(sse as unknown as SseSink, { messageId: 'm' }) };
+  return {
+    log,
+    sink: new EncodedSink(sse as unknown as ConstructorParameters<typeof EncodedSink>[0], chunkFrames({ messageId: 'm' })),
+  };
 }
 
 const task = (state: Task['status']['state']): Task => ({ id: 't', contextId: 'c', status: { state } });
