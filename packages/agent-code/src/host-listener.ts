@@ -1,5 +1,5 @@
-import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { listenAt } from '@hopline/agent-mcp/container-socket';
 import { type HostProcess, type HostProcessOptions, spawnHost } from './host-process.ts';
 
 export type HostListener = {
@@ -7,13 +7,8 @@ export type HostListener = {
   close(): Promise<void>;
 };
 
-/** A socket accepts connections of those who may write to it: its user, and its group, which is how a sub-agent with another user connects. */
-const OWNER_AND_GROUP = 0o660;
-
 /** Starts a host for each sub-agent that connects to the socket at `path`, and kills the one before: an agent has one sub-agent. */
 export async function serveHosts(path: string, options: HostProcessOptions): Promise<HostListener> {
-  // A container that starts again finds the socket of its predecessor.
-  rmSync(path, { force: true });
   let host: HostProcess | undefined;
   const server = createServer({ pauseOnConnect: true }, (socket: Socket) => {
     host?.kill();
@@ -25,10 +20,7 @@ export async function serveHosts(path: string, options: HostProcessOptions): Pro
       if (host === started) host = undefined;
     });
   });
-  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject).listen(path, resolve);
-  await listening;
-  chmodSync(path, OWNER_AND_GROUP);
+  await listenAt(path, server);
   return {
     close: async () => {
       server.close();

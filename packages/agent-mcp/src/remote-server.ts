@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { chmodSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connectAt, listenAt } from './container-socket.ts';
 import { type ServerCommand, type ServerProcess, STOP_MS, startServer } from './server-process.ts';
 
 /**
@@ -15,13 +14,10 @@ export const COMMAND_BYTES_MAX = 4 * 1024 * 1024;
 export const SERVERS_MAX = 64;
 /** How long a client waits for a container that starts again. */
 const CONNECT_MS_MAX = 10_000;
-const RETRY_MS = 100;
-/** A socket accepts connections of those who may write to it: its user, and its group, which is how a sub-agent with another user connects. */
-const OWNER_AND_GROUP = 0o660;
 
 /** Starts a server in the container that listens at `socket`. Rejects with one sentence when nothing listens there. */
 export async function startRemoteServer(socket: string, server: Omit<ServerCommand, 'user'>): Promise<ServerProcess> {
-  const connection = await connectTo(socket);
+  const connection = await connectAt(socket, { msMax: CONNECT_MS_MAX });
   const ended = nextOf(connection, 'close');
   connection.on('error', () => {});
   connection.write(`${JSON.stringify(server)}\n`);
@@ -32,21 +28,6 @@ export async function startRemoteServer(socket: string, server: Omit<ServerComma
     connection.destroy();
   };
   return { input: connection, output: connection, ended, stop };
-}
-
-async function connectTo(path: string): Promise<Socket> {
-  const until = performance.now() + CONNECT_MS_MAX;
-  for (;;) {
-    const connection = connect(path);
-    try {
-      await once(connection, 'connect');
-      return connection;
-    } catch (error) {
-      connection.destroy();
-      if (performance.now() > until) throw new Error(`nothing listens at ${path}`, { cause: error });
-      await sleep(RETRY_MS);
-    }
-  }
 }
 
 export type ServerListener = {
@@ -67,8 +48,6 @@ export type ServerListenerOptions = {
 /** Starts servers for those who connect to the socket at `path`. */
 export async function listenForServers(path: string, { environment, onFault }: ServerListenerOptions): Promise<ServerListener> {
   const inherited = Object.fromEntries(INHERITED.map(name => [name, environment[name]]));
-  // A container that starts again finds the socket of its predecessor.
-  rmSync(path, { force: true });
   // The standard output of a server stays open when its input has ended.
   const listener = createServer({ allowHalfOpen: true }, connection => {
     connection.on('error', () => {});
@@ -78,10 +57,7 @@ export async function listenForServers(path: string, { environment, onFault }: S
     });
   });
   listener.maxConnections = SERVERS_MAX;
-  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-  listener.once('error', reject).listen(path, resolve);
-  await listening;
-  chmodSync(path, OWNER_AND_GROUP);
+  await listenAt(path, listener);
   return { close: () => new Promise(closed => listener.close(() => closed())) };
 }
 
