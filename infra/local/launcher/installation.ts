@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What the launcher starts: the sources of a checkout, or the bundles of the package `hopline`, which lie beside its own. */
+/** The launcher starts the sources of a checkout, or the bundles of the package `hopline`, which lie beside its own. */
 export type Installation = {
   /** Working directory of the services. */
   folder: string;

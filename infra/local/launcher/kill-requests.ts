@@ -4,7 +4,7 @@ import type { Cluster } from './cluster.ts';
 
 const TOKEN_BYTES = 32;
 
-/** What the page of the console may ask of its launcher: to kill a process, which then restarts as after any death. */
+/** Kills a process when the page of the console asks for it. The process then restarts as after any death. */
 export class KillRequests {
   /** New with each start, so that a page of an earlier cluster kills nothing. */
   readonly #token = randomBytes(TOKEN_BYTES).toString('base64url');

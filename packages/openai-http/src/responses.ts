@@ -45,7 +45,7 @@ export async function createResponse(request: OpenAIRequest): Promise<FastifyRep
   return sendJson(request, encoder.response());
 }
 
-/** What a response repeats of its request. */
+/** The parts of a request that its response repeats. */
 function keptOf({ background, metadata, previous }: ResponseRequest): object {
   return {
     ...(background && { background }),

@@ -10,7 +10,7 @@ const START = 1_000_000;
 const STORE_MS = 3;
 const AGENTS = ['argocd', 'github', 'jira'];
 
-/** What the task waited for, one name for each millisecond of a turn, up to the moment of the event that follows. */
+/** Names, for each millisecond of a turn, the hop that the task waited for, up to the event that follows. */
 type Timeline = string[];
 
 type Fold = { record: StoredInput['record']; writer: StoredInput['writer']; timeline: Timeline; then?: (stored: Stored) => void };

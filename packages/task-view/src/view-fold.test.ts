@@ -39,7 +39,7 @@ function foldOf(events: readonly StreamResponse[], options = {}) {
   return { fold, view: fold.view, changes };
 }
 
-/** What a reader of the changes has, by text id: the changes and the views must agree. */
+/** The texts that a reader of the changes has, by id: the changes and the views must agree. */
 function textsOfChanges(changes: readonly ViewChange[]): Map<string, string> {
   const texts = new Map<string, string>();
   for (const change of changes) {

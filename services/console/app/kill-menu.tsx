@@ -3,7 +3,7 @@ import type { KillableProcess } from '../src/kill-routes.ts';
 import { Menu } from './menu.tsx';
 import type { Kill, Processes } from './processes.ts';
 
-/** What dies with a process, by service. */
+/** The work that dies with a process, by service. */
 const EFFECTS: Record<string, string> = {
   relay: 'stores the answer',
   ingress: 'streams it to this page',

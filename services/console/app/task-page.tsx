@@ -258,7 +258,7 @@ function firstMessage(task: Task | undefined): Message | undefined {
   return task?.history?.find(({ role }) => role === 'ROLE_USER');
 }
 
-/** What became of the answer while processes were killed; empty while that is unknown. */
+/** Describes the answer after processes were killed; empty while its outcome is unknown. */
 function outcomeOf({ conversation, report, isEnded }: TaskSession): string {
   if (!isEnded || report === undefined || report.audit.incomplete) return '';
   const isWhole = Object.values(report.audit.unaccounted).every(count => count === 0) && report.audit.differing.length === 0;

@@ -26,7 +26,7 @@ export class LauncherLink {
     });
   }
 
-  /** What the page must repeat with each request; undefined without a launcher. */
+  /** The page must repeat it with each request. Undefined without a launcher. */
   get token(): string | undefined {
     return this.#token;
   }
