@@ -14,8 +14,10 @@ const FOR_OTHERS = [
   // Constructors for the authors of agents.
   'packages/agent/src/event-constructors.ts',
   'packages/a2a/src/fold.ts',
-  // An entry of the client, for pages.
-  'packages/client/src/{ai-sdk,chat-transport}.ts',
+  // Entries of the client, for pages.
+  'packages/client/src/{ai-sdk,chat-transport,tasks}.ts',
+  // Hooks for pages.
+  'packages/react/src/*.ts',
 ];
 
 /**
@@ -31,6 +33,8 @@ const config = ({ production = false }) => ({
   workspaces: {
     '.': {
       ignoreDependencies: ['@biomejs/biome'],
+      // The files of a new project, and the site, which has its own lockfile.
+      ignore: ['infra/create-hopline/**', 'infra/site/**'],
     },
     'infra/local': {
       entry: [
@@ -60,15 +64,17 @@ const config = ({ production = false }) => ({
       project: ['**/*.ts!', '!**/*.test.ts!'],
     },
     'infra/release': {
-      entry: ['main.ts!', 'release.ts!', '*.test.ts'],
+      entry: ['main.ts!', 'release.ts!', 'dry-run.ts!', 'convert-values.ts!', '*.test.ts'],
       project: ['*.ts!', '!*.test.ts!'],
     },
     'packages/*': {
       entry: ['src/**/*.test.ts'],
       project: ['src/**/*.ts!', TESTS],
     },
-    // Their tests are in test/e2e.
+    // Their tests are in test/e2e and test/integration.
     'packages/ag-ui-http': { project: ['src/**/*.ts!'] },
+    'packages/durable-streams-http': { entry: ['src/**/*.test.ts'], project: ['src/**/*.ts!', TESTS] },
+    'packages/react': { project: ['src/**/*.ts!'] },
     'packages/openai-http': { project: ['src/**/*.ts!'] },
     'packages/a2a-grpc': {
       entry: ['src/**/*.test.ts', 'proto/write-descriptors.ts!'],
@@ -79,7 +85,8 @@ const config = ({ production = false }) => ({
       project: ['src/**/*.ts!', TESTS],
     },
     'services/console': {
-      entry: ['src/main.ts!', '{src,app}/**/*.test.ts'],
+      // vite.config.ts replaces `node:crypto` by sha-256.ts.
+      entry: ['src/main.ts!', 'app/sha-256.ts!', '{src,app}/**/*.test.ts'],
       project: ['{src,app}/**/*.{ts,tsx}!', '!{src,app}/**/*.test*.ts!'],
     },
     test: {
@@ -93,6 +100,8 @@ const config = ({ production = false }) => ({
         'faults/campaign/agents/*.ts',
         'soak/agent.ts',
         'support/agents/graphs/*.ts',
+        // A hook puts it in the place of the launcher's module.
+        'support/cluster/bundled-installation.ts',
         'support/profiles/*.ts',
       ],
       project: ['**/*.ts'],
@@ -100,8 +109,10 @@ const config = ({ production = false }) => ({
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],
     },
     'infra/examples': {
-      entry: ['*/*.ts!'],
-      project: ['**/*.ts!'],
+      entry: ['*/*.ts!', 'ai-sdk/{main.mjs,page.jsx}!'],
+      project: ['**/*.{ts,mjs,jsx}!'],
+      // Not in the workspace: its packages are installed by its own command.
+      ignore: ['copilotkit/**'],
       ignoreDependencies: ['@modelcontextprotocol/server-everything'],
     },
   },

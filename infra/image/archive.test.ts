@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, u
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type ImageConfig, writeImageArchive } from './archive.ts';
+import { type ImageConfig, writeImageArchive, writeOciArchive } from './archive.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'hopline-archive-test-'));
 after(() => rmSync(work, { recursive: true, force: true }));
@@ -75,4 +75,36 @@ test('the archive is a docker-archive: a manifest, and the configuration and the
     env: { ...process.env, TZ: 'UTC' },
   });
   assert.match(listing, /-rwxr-xr-x .* 2026-01-02 03:04 bin\/program/);
+});
+
+test('the OCI archive has a layout in which every blob has the digest and size that its descriptor states', async () => {
+  const folders = layers('four', ['bin/program', 'etc/a'], new Date(0));
+  const { path, id } = await writeOciArchive(join(work, 'four.oci.tar'), folders, CONFIG);
+  const again = await writeOciArchive(join(work, 'four-again.oci.tar'), folders, CONFIG);
+  assert.deepEqual(readFileSync(path), readFileSync(again.path));
+  const folder = join(work, 'layout');
+  mkdirSync(folder);
+  execFileSync('tar', ['-xf', path, '-C', folder]);
+  const blobs = new Set(execFileSync('tar', ['-tf', path], { encoding: 'utf8' }).match(/blobs\/sha256\/\w+/g));
+  const read = ({ digest, size }: { digest: string; size: number }) => {
+    const name = `blobs/${digest.replace(':', '/')}`;
+    const content = readFileSync(join(folder, name));
+    assert.equal(`sha256:${createHash('sha256').update(content).digest('hex')}`, digest);
+    assert.equal(content.length, size);
+    blobs.delete(name);
+    return content;
+  };
+  assert.deepEqual(JSON.parse(readFileSync(join(folder, 'oci-layout'), 'utf8')), { imageLayoutVersion: '1.0.0' });
+  const [descriptor] = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')).manifests;
+  assert.equal(descriptor.digest, id);
+  assert.deepEqual(descriptor.platform, { architecture: 'arm64', os: 'linux' });
+  assert.equal(descriptor.annotations['org.opencontainers.image.ref.name'], '1');
+  const manifest = JSON.parse(read(descriptor).toString());
+  const image = JSON.parse(read(manifest.config).toString());
+  for (const layer of manifest.layers) read(layer);
+  assert.deepEqual(
+    image.rootfs.diff_ids,
+    manifest.layers.map(({ digest }: { digest: string }) => digest),
+  );
+  assert.equal(blobs.size, 0);
 });

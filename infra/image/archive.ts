@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createReadStream, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -35,12 +35,7 @@ export async function writeImageArchive(
 ): Promise<ImageArchive> {
   const work = mkdtempSync(join(tmpdir(), 'hopline-image-'));
   try {
-    const layers: { file: string; digest: string }[] = [];
-    for (const [index, folder] of layerFolders.entries()) {
-      const file = `layer-${index}.tar`;
-      await writeTar(join(work, file), folder, filesBelow(folder), config.created);
-      layers.push({ file, digest: await sha256(join(work, file)) });
-    }
+    const layers = await writeLayers(work, layerFolders, config.created);
     const image = JSON.stringify(imageJson(config, layers));
     const id = createHash('sha256').update(image).digest('hex');
     writeFileSync(join(work, `${id}.json`), image);
@@ -52,6 +47,65 @@ export async function writeImageArchive(
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+const OCI = 'application/vnd.oci.image';
+
+/**
+ * Writes an OCI archive (`skopeo copy oci-archive:…`, `oras copy --from-oci-layout`, `ctr images import`) with the same layers. The same folders and
+ * configuration give the same bytes. `id` is the digest of the manifest, by which a registry knows the image.
+ */
+export async function writeOciArchive(path: string, layerFolders: readonly string[], config: ImageConfig): Promise<ImageArchive> {
+  const work = mkdtempSync(join(tmpdir(), 'hopline-image-'));
+  try {
+    const blobs: string[] = [];
+    mkdirSync(join(work, 'blobs/sha256'), { recursive: true });
+    const blob = (mediaType: string, digest: string, size: number) => {
+      blobs.push(`blobs/sha256/${digest}`);
+      return { mediaType: `${OCI}.${mediaType}`, digest: `sha256:${digest}`, size };
+    };
+    const json = (mediaType: string, value: object) => {
+      const content = JSON.stringify(value);
+      const digest = createHash('sha256').update(content).digest('hex');
+      writeFileSync(join(work, 'blobs/sha256', digest), content);
+      return blob(mediaType, digest, Buffer.byteLength(content));
+    };
+    const files = await writeLayers(work, layerFolders, config.created);
+    const layers = files.map(({ file, digest }) => {
+      const { size } = statSync(join(work, file));
+      renameSync(join(work, file), join(work, 'blobs/sha256', digest));
+      return blob('layer.v1.tar', digest, size);
+    });
+    const image = json('config.v1+json', imageJson(config, files));
+    const mediaType = `${OCI}.manifest.v1+json`;
+    const manifest = json('manifest.v1+json', { schemaVersion: 2, mediaType, config: image, layers });
+    const [, tag] = config.name.split(':') as [string, string];
+    const annotations = {
+      'org.opencontainers.image.ref.name': tag,
+      // containerd names what it imports so.
+      'io.containerd.image.name': `docker.io/library/${config.name}`,
+    };
+    const platform = { architecture: config.architecture, os: 'linux' };
+    const index = { schemaVersion: 2, mediaType: `${OCI}.index.v1+json`, manifests: [{ ...manifest, platform, annotations }] };
+    writeFileSync(join(work, 'index.json'), JSON.stringify(index));
+    writeFileSync(join(work, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
+    mkdirSync(dirname(path), { recursive: true });
+    await writeTar(path, work, ['oci-layout', 'index.json', ...blobs.sort()], config.created);
+    return { path, bytes: statSync(path).size, compressedBytes: await gzipBytes(path), id: manifest.digest };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** One tar file per folder, with the digest of its bytes. */
+async function writeLayers(work: string, folders: readonly string[], created: Date): Promise<{ file: string; digest: string }[]> {
+  const layers: { file: string; digest: string }[] = [];
+  for (const [index, folder] of folders.entries()) {
+    const file = `layer-${index}.tar`;
+    await writeTar(join(work, file), folder, filesBelow(folder), created);
+    layers.push({ file, digest: await sha256(join(work, file)) });
+  }
+  return layers;
 }
 
 function imageJson(config: ImageConfig, layers: readonly { digest: string }[]): object {

@@ -47,14 +47,8 @@ export function sbom(version: string, packages: readonly BundledPackage[], check
       version: packageVersion,
       licenses: [licenseEntry(license)],
       purl: `pkg:npm/${name.replace('@', '%40')}@${packageVersion}`,
-      externalReferences: [
-        {
-          type: 'distribution',
-          url: `https://registry.npmjs.org/${name}/-/${name.replace(/^.*\//, '')}-${packageVersion}.tgz`,
-          // The checksum of the tarball, which pnpm compares when it installs the package.
-          hashes: [{ alg: 'SHA-512', content: Buffer.from(checksum, 'base64').toString('hex') }],
-        },
-      ],
+      // The checksum of the tarball, which pnpm compares when it installs the package, from whichever registry.
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(checksum, 'base64').toString('hex') }],
     };
   });
   // The Node that builds the image may have another version.

@@ -1,18 +1,20 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type ImageConfig, writeImageArchive } from './archive.ts';
+import { type ImageArchive, type ImageConfig, writeImageArchive, writeOciArchive } from './archive.ts';
 import { ARCHITECTURES, type Architecture } from './elf.ts';
 import { OWN_ARCHITECTURE } from './libraries.ts';
 import { versionHint } from './nats-version.ts';
 import { RUN, writeApp, writeBase, writeProgram } from './rootfs.ts';
 
-const USAGE = `npm run image -- [--archive FILE.tar] [--nats FILE.tar] [--rootfs DIR] [--platform linux/amd64|linux/arm64]
+const USAGE = `npm run image -- [--archive FILE.tar] [--oci FILE.tar] [--sbom FILE.json] [--nats FILE.tar] [--rootfs DIR] [--platform linux/amd64|linux/arm64]
 
   --archive FILE.tar  the image of all services, as a docker-archive
+  --oci FILE.tar      the same image as an OCI archive, for registries
+  --sbom FILE.json    its bill of materials (CycloneDX)
   --nats FILE.tar     an image of the nats-server that the tests use, as a docker-archive for this machine's architecture
   --rootfs DIR        the files of the image in a folder; the Dockerfile uses it
   --platform NAME     linux/amd64 or linux/arm64; default: this machine's. The other one needs Debian's apt-get
@@ -26,15 +28,17 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       archive: { type: 'string' },
+      oci: { type: 'string' },
+      sbom: { type: 'string' },
       nats: { type: 'string' },
       rootfs: { type: 'string' },
       platform: { type: 'string', default: `linux/${OWN_ARCHITECTURE}` },
       help: { type: 'boolean', short: 'h' },
     },
   });
-  const { archive, nats, rootfs, platform } = values;
+  const { archive, oci, sbom, nats, rootfs, platform } = values;
   if (values.help) return console.log(USAGE);
-  if (archive === undefined && nats === undefined && rootfs === undefined) throw new Error(`name an output.\n\n${USAGE}`);
+  if ([archive, oci, sbom, nats, rootfs].every(output => output === undefined)) throw new Error(`name an output.\n\n${USAGE}`);
   if (process.platform !== 'linux') {
     throw new Error('an image can be built only on Linux; elsewhere use `docker build -f infra/docker/Dockerfile .`');
   }
@@ -48,7 +52,10 @@ async function main(): Promise<void> {
     await inTemporaryFolder(async folder => writeBase(path(rootfs), pinnedNode(), architecture, folder));
     await writeApp(ROOT, path(rootfs));
   }
-  if (archive !== undefined) await inTemporaryFolder(folder => serviceImage(path(archive), architecture, folder));
+  const given = (output: string | undefined) => (output === undefined ? undefined : path(output));
+  const outputs = { archive: given(archive), oci: given(oci), sbom: given(sbom) };
+  if (Object.values(outputs).some(output => output !== undefined))
+    await inTemporaryFolder(folder => serviceImage(outputs, architecture, folder));
   if (nats !== undefined) await inTemporaryFolder(folder => natsImage(path(nats), folder));
 }
 
@@ -59,17 +66,25 @@ function pinnedNode(): string {
   return path;
 }
 
-async function serviceImage(path: string, architecture: Architecture, folder: string): Promise<void> {
+type Outputs = { archive: string | undefined; oci: string | undefined; sbom: string | undefined };
+
+async function serviceImage({ archive, oci, sbom }: Outputs, architecture: Architecture, folder: string): Promise<void> {
   const layers = [join(folder, 'base'), join(folder, 'app')] as const;
   writeBase(layers[0], pinnedNode(), architecture, join(folder, 'packages'));
   await writeApp(ROOT, layers[1]);
-  await report(path, layers, {
+  if (sbom !== undefined) {
+    mkdirSync(dirname(sbom), { recursive: true });
+    copyFileSync(join(layers[1], 'app/sbom.cdx.json'), sbom);
+  }
+  const config: ImageConfig = {
     name: `hopline:${PACKAGE.version}`,
     architecture,
     created: commitTime(),
     ...RUN,
     labels: labels('Hopline', PACKAGE.description, PACKAGE.version),
-  });
+  };
+  if (archive !== undefined) report(await writeImageArchive(archive, layers, config), config);
+  if (oci !== undefined) report(await writeOciArchive(oci, layers, config), config);
 }
 
 async function natsImage(path: string, folder: string): Promise<void> {
@@ -78,7 +93,7 @@ async function natsImage(path: string, folder: string): Promise<void> {
   const version = /v(\d+\.\d+\.\d+)/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[1];
   if (version === undefined) throw new Error(`${program} did not print a version`);
   writeProgram(program, join(folder, 'nats'), '/nats-server');
-  await report(path, [join(folder, 'nats')], {
+  const config: ImageConfig = {
     name: `nats:${version}`,
     architecture: OWN_ARCHITECTURE,
     created: commitTime(),
@@ -86,13 +101,13 @@ async function natsImage(path: string, folder: string): Promise<void> {
     environment: ['PATH=/'],
     ports: ['4222/tcp', '6222/tcp', '8222/tcp'],
     labels: labels('nats-server', 'The NATS server that the tests of Hopline use', version),
-  });
+  };
+  report(await writeImageArchive(path, [join(folder, 'nats')], config), config);
   const hint = versionHint(version);
   if (hint !== undefined) console.log(hint);
 }
 
-async function report(path: string, layers: readonly string[], config: ImageConfig): Promise<void> {
-  const { bytes, compressedBytes, id } = await writeImageArchive(path, layers, config);
+function report({ path, bytes, compressedBytes, id }: ImageArchive, config: ImageConfig): void {
   console.log(
     `${config.name}  linux/${config.architecture}  ${mb(bytes)} MB, ${mb(compressedBytes)} MB compressed  ${id}  ${path}`,
   );

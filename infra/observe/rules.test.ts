@@ -58,9 +58,14 @@ const QUIET: Record<string, string> = {
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
   'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x90',
   'nodejs_eventloop_delay_p99_seconds{job="hopline", instance="relay-1"}': '0.02x90',
+  'hopline_certificate_expiry_timestamp_seconds{job="hopline", service="relay", instance="relay-1", kind="nats"}': '2592000x90',
   'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x90',
   'hopline_turns_ended_total{job="hopline", agent="files", outcome="completed"}': '0+10x90',
   'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x90',
+  'hopline_build_info{job="hopline", service="ingress", instance="ingress-1"}': '1x90',
+  'hopline_build_info{job="hopline", service="sub-agent", instance="agent-1"}': '1x90',
+  'hopline_build_info{job="hopline", service="sub-agent", instance="agent-2"}': '1x90',
+  'hopline_build_info{job="hopline", service="sub-agent", instance="agent-3"}': '1x90',
   ...bucket('hopline_chunk_duration_seconds', '', '0+600x90', '0+600x90', '0.512'),
   ...bucket('hopline_time_to_first_token_seconds', '', '0+60x90', '0+60x90', '4.096'),
   ...bucket('hopline_hop_duration_seconds', 'hop="agent_queue", agent="files", ', '0+60x90', '0+60x90', '0.512'),
@@ -114,9 +119,19 @@ const FAULTS: Record<string, Record<string, string>> = {
     'hopline_webhook_oldest_event_seconds{job="hopline", service="notifier"}': '0x10 0+60x80',
   },
   HoplineRequestsFail: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0x70 0+10x20' },
+  // 0.5 %: five times the objective, and less than a page needs.
+  HoplineRequestsBudget: { 'hopline_requests_total{job="hopline", outcome="server_error"}': '0+0.3x90' },
+  HoplineIngressGone: { 'hopline_build_info{job="hopline", service="ingress", instance="ingress-1"}': '1x70 stale' },
+  HoplineProcessesMissing: {
+    'hopline_build_info{job="hopline", service="sub-agent", instance="agent-2"}': '1x65 stale',
+    'hopline_build_info{job="hopline", service="sub-agent", instance="agent-3"}': '1x65 stale',
+  },
   HoplineProcessDown: { 'up{job="hopline", instance="relay-1"}': '1x70 0x20' },
   HoplineShardsWithoutRelay: { 'hopline_owned_shards{job="hopline", service="relay", instance="relay-1"}': '16x70 8x20' },
-  HoplineShardLag: { 'hopline_shard_lag{job="hopline", shard="3"}': '2x70 5000x20' },
+  HoplineShardLag: {
+    'hopline_shard_lag{job="hopline", instance="relay-1", shard="3"}': '2x70 6000x20',
+    'hopline_shard_lag{job="hopline", instance="relay-1", shard="4"}': '2x70 6000x20',
+  },
   HoplineInputsOld: { 'hopline_shard_oldest_input_seconds{job="hopline", shard="3"}': '0.2x70 60+60x20' },
   HoplineWebhooksLate: { 'hopline_webhook_oldest_event_seconds{job="hopline", service="notifier"}': '1x70 301x20' },
   // Fifty records of a minute each are removed in a minute: 75,600 s ahead are gone in less than half an hour.
@@ -126,6 +141,10 @@ const FAULTS: Record<string, Record<string, string>> = {
   HoplineShardRestarts: { 'hopline_shard_restarts_total{job="hopline", reason="log_fault", shard="3"}': '0x70 0+1x20' },
   HoplineOwnersLost: { 'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x70 8x20' },
   HoplineEventLoopSlow: { 'nodejs_eventloop_delay_p99_seconds{job="hopline", instance="relay-1"}': '0.02x70 0.9x20' },
+  HoplineCertificateExpires: {
+    'hopline_certificate_expiry_timestamp_seconds{job="hopline", service="relay", instance="relay-1", kind="nats"}':
+      '2592000x70 360000x20',
+  },
   HoplineSpansLost: { 'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x70 0+500x20' },
   HoplineAgentFails: { 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x70 0+10x20' },
   HoplineAgentBusy: {
@@ -135,16 +154,21 @@ const FAULTS: Record<string, Record<string, string>> = {
   },
 };
 
-/** Names of the alerts that fire at minute 80. */
-function checkFiring(t: TestContext, series: Record<string, string>, firing: readonly string[]): void {
+/** Names of the alerts that fire at a time, minute 80 by default. */
+function checkFiring(
+  t: TestContext,
+  series: Record<string, string>,
+  firing: readonly string[],
+  { at = '80m', interval = '1m' } = {},
+): void {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-rules-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const expected = firing.map(name => ({ labels: `{alertname="${name}"}`, value: 1 }));
-  const question = { expr: 'count by (alertname) (ALERTS{alertstate="firing"})', eval_time: '80m', exp_samples: expected };
+  const question = { expr: 'count by (alertname) (ALERTS{alertstate="firing"})', eval_time: at, exp_samples: expected };
   const input = Object.entries(series).map(([name, values]) => ({ series: name, values }));
-  const tests = [{ interval: '1m', input_series: input, promql_expr_test: [question] }];
+  const tests = [{ interval, input_series: input, promql_expr_test: [question] }];
   const file = join(folder, 'test.json');
-  writeFileSync(file, JSON.stringify({ rule_files: FILES, evaluation_interval: '1m', tests }));
+  writeFileSync(file, JSON.stringify({ rule_files: FILES, evaluation_interval: interval, tests }));
   const { status, stdout, stderr } = spawnSync(PROMTOOL, ['test', 'rules', file], { encoding: 'utf8' });
   assert.equal(status, 0, `${stdout}${stderr}`);
 }
@@ -180,7 +204,7 @@ const LATE_MIN = 5;
 test('the numbers of samples in the alerts match recording.yaml', () => {
   const [recording, alerts] = FILES.map(file => readFileSync(file, 'utf8')) as [string, string];
   assert.ok(recording.includes(`SAMPLES_MIN, ${SAMPLES_MIN}, and LATE_MIN, ${LATE_MIN}:`));
-  const bounds = [...alerts.matchAll(/(?:increase(?:1h|5m)|\[(?:5m|10m)\]\)\)) >= (\d+)/g)].map(([, bound]) => Number(bound));
+  const bounds = [...alerts.matchAll(/(?:increase1h|\[(?:5m|10m)\]\)\)) >= (\d+)/g)].map(([, bound]) => Number(bound));
   assert.ok(bounds.length >= 9, `${bounds}`);
   for (const bound of bounds) assert.ok([SAMPLES_MIN, LATE_MIN].includes(bound), `${bound}`);
 });
@@ -205,6 +229,44 @@ for (const [what, all, late, pages] of [
     checkFiring(t, { ...QUIET, ...series }, pages ? ['HoplineFirstTokenLate', 'HoplineRequestsFail', 'HoplineTextLate'] : []);
   });
 }
+
+/** Series of three days of steady traffic, a value each five minutes: `all` events an hour, of which a share is bad. */
+function threeDays(all: number, bad: number): Record<string, string> {
+  const samples = (3 * 24 * 60) / 5 + 1;
+  const steady = (perHour: number) => `0+${perHour / 12}x${samples}`;
+  const good = steady(all * (1 - bad));
+  return {
+    'up{job="hopline", instance="ingress-1"}': `1x${samples}`,
+    ...bucket('hopline_chunk_duration_seconds', '', good, steady(all), '0.512'),
+    ...bucket('hopline_time_to_first_token_seconds', '', good, steady(all), '4.096'),
+    'hopline_requests_total{job="hopline", outcome="ok"}': good,
+    'hopline_requests_total{job="hopline", outcome="server_error"}': steady(all * bad),
+  };
+}
+
+const BUDGETS = ['HoplineFirstTokenBudget', 'HoplineRequestsBudget', 'HoplineTextBudget'];
+for (const [what, all, bad, firing] of [
+  ['twice the budget for three days', 600, 0.02, [...BUDGETS, 'HoplineRequestsFail']],
+  ['the budget of requests is used five times over, that of texts half', 600, 0.005, ['HoplineRequestsBudget']],
+  ['half of every budget', 600, 0.0005, []],
+  [`twice the budget in ${SAMPLES_MIN - 2} events an hour`, SAMPLES_MIN - 2, 0.02, []],
+] as const) {
+  test(`${what}: ${firing.join(', ') || 'no alert'}`, { skip }, t =>
+    checkFiring(t, threeDays(all, bad), firing.toSorted(), { at: '72h', interval: '5m' }),
+  );
+}
+
+test('a cluster whose metrics all disappear at once raises no alert', { skip }, t => {
+  const gone = Object.entries(QUIET).map(([name, values]) => [name, `${values.replace(/x90$/, 'x70')} stale`]);
+  checkFiring(t, Object.fromEntries(gone), []);
+});
+
+test('of a cluster whose scrapes fail, only the processes are missing', { skip }, t => {
+  const gone = Object.entries(QUIET).map(([name, values]) =>
+    name.startsWith('up{') ? [name, '1x70 0x20'] : [name, `${values.replace(/x90$/, 'x70')} stale`],
+  );
+  checkFiring(t, Object.fromEntries(gone), ['HoplineProcessDown']);
+});
 
 test('one restart of every shard raises no alert, however many shards there are', { skip }, t => {
   const shards = Array.from({ length: 16 }, (_, shard) => [

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { writeApiReference } from './api-reference.ts';
 import { packHopline } from './hopline-package.ts';
+import { describe } from './npm-pack.ts';
 import { packAll } from './pack.ts';
 
 const USAGE =
@@ -16,17 +17,11 @@ async function main(): Promise<void> {
   if (values.help) return console.log(USAGE);
   const outFolder = resolve(process.env.INIT_CWD ?? process.cwd(), values.output);
   const tarballs = [...packAll(ROOT, outFolder), await packHopline(ROOT, outFolder)];
-  for (const { name, version, path, bytes, unpackedBytes, files } of tarballs) {
-    console.log(`${name}@${version}  ${kib(bytes)} KiB packed, ${kib(unpackedBytes)} KiB unpacked, ${files} files  ${path}`);
-  }
+  for (const tarball of tarballs) console.log(describe(tarball));
   if (values.api) {
     for (const problem of await writeApiReference(ROOT, join(outFolder, 'api'))) console.error(problem);
     console.log(`API reference  ${join(outFolder, 'api', 'index.html')}`);
   }
-}
-
-function kib(bytes: number): string {
-  return (bytes / 1024).toFixed(0);
 }
 
 try {

@@ -1,8 +1,20 @@
 import { execFileSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type Tarball = { name: string; version: string; path: string; bytes: number; unpackedBytes: number; files: number };
+export type Tarball = {
+  name: string;
+  version: string;
+  path: string;
+  bytes: number;
+  unpackedBytes: number;
+  files: number;
+  /** Checksums as a registry publishes them. */
+  integrity: string;
+  shasum: string;
+  /** Its package.json. */
+  manifest: Record<string, unknown>;
+};
 
 /** Makes the tarball of the package in `folder`. */
 export function npmPack(folder: string, outFolder: string): Tarball {
@@ -16,5 +28,17 @@ export function npmPack(folder: string, outFolder: string): Tarball {
     bytes: statSync(path).size,
     unpackedBytes: made.unpackedSize,
     files: made.entryCount,
+    integrity: made.integrity,
+    shasum: made.shasum,
+    manifest: JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')),
   };
+}
+
+/** A line for the user about a tarball. */
+export function describe({ name, version, path, bytes, unpackedBytes, files }: Tarball): string {
+  return `${name}@${version}  ${kib(bytes)} KiB packed, ${kib(unpackedBytes)} KiB unpacked, ${files} files  ${path}`;
+}
+
+function kib(bytes: number): string {
+  return (bytes / 1024).toFixed(0);
 }

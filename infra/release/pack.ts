@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { compile, compiledPath, reachable, readWorkspaces } from './compile.ts';
+import { compile, compiledPath, entriesOf, reachable, readWorkspaces, unlinked } from './compile.ts';
 import { npmPack, type Tarball } from './npm-pack.ts';
 import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages.ts';
 
@@ -24,15 +24,30 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   const entries = Object.entries<string>(source.exports ?? {});
   const bins = Object.entries<string>(source.bin ?? {});
   const scripts = [...entries, ...bins].map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`)));
-  const code = reachable(scripts);
+  const shared = 'shared' in target ? entriesOf(target.shared, root, compiled) : new Map<string, string>();
+  const code = reachable(scripts, shared);
   const types = reachable(
     entries.map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`).replace(/\.js$/, '.d.ts'))),
+    shared,
   );
   for (const file of new Set([...code.files, ...types.files])) {
     const copy = join(staging, 'dist', relative(compiled, file));
     mkdirSync(dirname(copy), { recursive: true });
-    cpSync(file, copy);
+    if (shared.size === 0) cpSync(file, copy);
+    else writeFileSync(copy, unlinked(readFileSync(file, 'utf8'), file, shared));
   }
+  for (const file of 'files' in target ? target.files : []) {
+    if (!existsSync(join(root, file))) throw new Error(`${file} is missing: npm run pack builds it`);
+    const copy = join(staging, 'dist', file);
+    mkdirSync(dirname(copy), { recursive: true });
+    cpSync(join(root, file), copy);
+  }
+  const peers: Record<string, string> = { ...source.peerDependencies };
+  for (const specifier of shared.values()) peers[specifier.split('/', 2).join('/')] = `^${version}`;
+  const imported = [...new Set([...code.packages, ...types.packages])].filter(name => !(name in peers)).sort();
+  const optional: readonly string[] = 'optional' in target ? target.optional : [];
+  const unused = optional.find(name => !imported.includes(name));
+  if (unused !== undefined) throw new Error(`${target.folder} does not import its optional package ${unused}`);
   const distPath = (path: string) => `./dist/${compiledPath(`${target.folder}/${path}`)}`;
   const manifest = {
     name: source.name,
@@ -50,7 +65,16 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
     ...(bins.length > 0 && { bin: Object.fromEntries(bins.map(([name, path]) => [name, distPath(path)])) }),
     files: ['dist'],
     sideEffects: false,
-    dependencies: dependencies(root, [...new Set([...code.packages, ...types.packages])].sort()),
+    dependencies: dependencies(
+      root,
+      imported.filter(name => !optional.includes(name)),
+    ),
+    ...(Object.keys(peers).length + optional.length > 0 && {
+      peerDependencies: { ...peers, ...dependencies(root, optional) },
+    }),
+    ...(optional.length > 0 && {
+      peerDependenciesMeta: Object.fromEntries(optional.map(name => [name, { optional: true }])),
+    }),
   };
   writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));

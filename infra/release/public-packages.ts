@@ -9,11 +9,34 @@ export const PUBLIC_PACKAGES = [
     folder: 'packages/agent',
     description: 'Write an A2A agent as one function, and test it without a cluster',
     keywords: ['a2a', 'agent2agent', 'agent'],
+    /** Packages that the code imports when they are needed: for `model`, and for telemetry, which an agent under test does not start. */
+    optional: [
+      '@ai-sdk/openai-compatible',
+      '@ai-sdk/provider',
+      '@opentelemetry/exporter-logs-otlp-proto',
+      '@opentelemetry/exporter-metrics-otlp-proto',
+      '@opentelemetry/exporter-prometheus',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-logs',
+      '@opentelemetry/sdk-metrics',
+      '@opentelemetry/sdk-node',
+      '@opentelemetry/sdk-trace',
+    ],
+  },
+  {
+    folder: 'packages/react',
+    description: 'React hooks for tasks and chats of A2A agents behind Hopline',
+    keywords: ['a2a', 'agent2agent', 'react', 'hooks'],
+    /** A page has one copy of the client, because the stores recognize its errors by their class. */
+    shared: 'packages/client',
   },
   {
     folder: 'packages/cli',
     description: 'The hopline command: ask agents, follow and trace their tasks, run an agent of your own',
     keywords: ['a2a', 'agent2agent', 'cli'],
+    /** The page of `hopline view`. */
+    files: ['services/console/dist/file-page.html'],
   },
 ] as const;
 

@@ -7,14 +7,13 @@ import { spreadOf } from './measure/spread.ts';
 import { SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Question, Size } from './question.ts';
 
-type Plan = { rounds: number; lengths: number[] };
+/** `runsMax`: most runs of one length in a round. Every length has about the same total of tokens, so that start-up does not dominate short runs. */
+type Plan = { rounds: number; lengths: number[]; runsMax: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 5, lengths: [1_000, 10_000, 100_000] },
-  quick: { rounds: 3, lengths: [1_000, 100_000] },
-  tiny: { rounds: 1, lengths: [100, 1_000] },
+  full: { rounds: 5, lengths: [1_000, 10_000, 100_000], runsMax: 20 },
+  quick: { rounds: 3, lengths: [1_000, 100_000], runsMax: 20 },
+  tiny: { rounds: 1, lengths: [20, 200], runsMax: 1 },
 };
-/** Most runs of one length in a round. Every length has about the same total of tokens, so that start-up does not dominate short runs. */
-const RUNS_MAX = 20;
 
 type Round = { bareUs: number; agentUs: number };
 
@@ -22,10 +21,11 @@ type Round = { bareUs: number; agentUs: number };
 export const adapters: Question = {
   name: 'adapters',
   async ask(size) {
-    const { rounds, lengths } = PLANS[size];
+    const { rounds, lengths, runsMax } = PLANS[size];
     const measured = new Map(lengths.map(length => [length, [] as Round[]]));
-    await oneRound(lengths[0]!);
-    for (let round = 0; round < rounds; round++) for (const [length, list] of measured) list.push(await oneRound(length));
+    await oneRound(lengths[0]!, runsMax);
+    for (let round = 0; round < rounds; round++)
+      for (const [length, list] of measured) list.push(await oneRound(length, runsMax));
     const rows = [...measured].flatMap(([length, list]) => [
       [`langgraph, ${length} tokens: graph read bare`, ...spreadCells(spreadOf(list.map(({ bareUs }) => bareUs)))],
       [`langgraph, ${length} tokens: with the adapter`, ...spreadCells(spreadOf(list.map(({ agentUs }) => agentUs)))],
@@ -68,9 +68,9 @@ function graphOf(length: number) {
   return { graph, text: tokens.join('') };
 }
 
-async function oneRound(length: number): Promise<Round> {
+async function oneRound(length: number, runsMax: number): Promise<Round> {
   const { graph, text } = graphOf(length);
-  const runs = Math.max(1, Math.min(RUNS_MAX, Math.floor(20_000 / length)));
+  const runs = Math.max(1, Math.min(runsMax, Math.floor(20_000 / length)));
   const agent = await createLangGraphAgent({ graph });
   const bareUs = await cpuUsOf(runs * length, async () => {
     for (let run = 0; run < runs; run++) assert.equal(await readBare(graph), text);

@@ -5,6 +5,7 @@ import { SHARDS } from '../support/cluster/cluster.ts';
 import { adapters } from './adapters.ts';
 import { benchLog } from './bench-cluster.ts';
 import { consolePage } from './console.ts';
+import { exemplars } from './exemplars.ts';
 import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
@@ -22,10 +23,10 @@ import { ways } from './ways.ts';
 benchLog.shards = SHARDS;
 
 /** The figures of such a small run are meaningless, but a question fails if its text does not arrive complete. */
-test('a tiny run of the bench works and loses nothing', { timeout: 120_000 }, async () => {
+test('a tiny run of the bench works and loses nothing', { timeout: 600_000 }, async () => {
   const lines: string[] = [];
   const report = await runBench(
-    [throughput, sdkPeer, firstText, fanOut, load, paced, frameEncoding, adapters, telemetry, ways],
+    [throughput, sdkPeer, firstText, fanOut, load, paced, frameEncoding, exemplars, adapters, telemetry, ways],
     'tiny',
     line => lines.push(line),
   );

@@ -3,6 +3,7 @@ import { adapters } from './adapters.ts';
 import { type BenchOptions, helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
 import { consolePage } from './console.ts';
+import { exemplars } from './exemplars.ts';
 import { fairness } from './fairness.ts';
 import { fanOut } from './fan-out.ts';
 import { firstText } from './first-text.ts';
@@ -38,6 +39,7 @@ const QUESTIONS: Question[] = [
   fairness,
   coalescerTable,
   frameEncoding,
+  exemplars,
   replay,
   adapters,
   image,

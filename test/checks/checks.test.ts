@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -8,13 +9,13 @@ import { fileURLToPath } from 'node:url';
 import { until } from '../kit/until.ts';
 import { commandProgram, nodeOptionsOf, programOf } from '../support/cluster/service-process.ts';
 import { Coverage } from './coverage.ts';
-import { CpuMeter } from './cpu-meter.ts';
 import { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
 import { parseArguments } from './parse-arguments.ts';
 import { ProcessorSlots } from './processor-slots.ts';
 import { runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles } from './test-files.ts';
+import { TestProcess } from './test-process.ts';
 import { add, closingLine } from './totals.ts';
 import { batchesOf, batchOf } from './unit-batches.ts';
 
@@ -85,14 +86,17 @@ test('passed, failed and skipped tests are counted over files; a file that does 
     test('${name}', t => t.diagnostic('pid ' + process.pid)); `;
   const root = folderWith(t, {
     'packages/p/c.test.mjs': inProcess('four'),
-    'packages/p/d.test.mjs': `${inProcess('five')} test('six', () => { throw new Error('y'); });`,
-    'a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
-    'b.test.mjs': `throw new Error('does not load');`,
+    'packages/p/d.test.mjs': `import { after, before } from 'node:test'; before(t => console.log('before d')); after(() => { throw new Error('z'); });
+      ${inProcess('five')} test('six', () => { throw new Error('y'); });`,
+    'packages/p/e.test.mjs': `throw new Error('does not load');`,
+    'packages/p/f.test.mjs': `import { beforeEach } from 'node:test'; beforeEach(t => t.diagnostic('before each of f')); ${inProcess('seven')}`,
+    'one/a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
+    'two/b.test.mjs': `throw new Error('does not load');`,
     'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
       import { FileTimes } from ${JSON.stringify(new URL('file-times.ts', import.meta.url).href)};
       import { TestReport } from ${JSON.stringify(new URL('test-report.ts', import.meta.url).href)};
       const root = import.meta.dirname;
-      const files = ['a.test.mjs', 'b.test.mjs', 'packages/p/c.test.mjs', 'packages/p/d.test.mjs'].map(name => root + '/' + name);
+      const files = ['one/a.test.mjs', 'two/b.test.mjs', ...['c', 'd', 'e', 'f'].map(name => 'packages/p/' + name + '.test.mjs')].map(name => root + '/' + name);
       const times = new FileTimes();
       const report = new TestReport(process.stdout);
       const totals = await runTestFiles({ root, files, report, signal: new AbortController().signal, times });
@@ -104,14 +108,62 @@ test('passed, failed and skipped tests are counted over files; a file that does 
   const output = execFileSync('sh', ['-c', `"${process.execPath}" run.mjs 2>&1`], { cwd: root, env, encoding: 'utf8' });
   assert.match(output, /✔ one/);
   assert.match(output, /failing tests:[\s\S]*✖ two/, 'the failures are printed again at the end');
-  for (const name of ['a', 'b'])
+  for (const name of ['one/a', 'two/b'])
     assert.match(output, new RegExp(`^ +\\d+\\.\\d s .*  ${name}\\.test\\.mjs`, 'm'), 'the time of a file');
   assert.match(output, /test at packages\/p\/d\.test\.mjs:\d+:\d+\n✖ six/, 'a failure names its file');
   const pids = [...output.matchAll(/pid (\d+)/g)].map(([, pid]) => pid);
-  assert.equal(pids.length, 2);
-  assert.equal(pids[0], pids[1], 'the files of a package run in one process');
-  assert.match(output, /^ +\d+\.\d s .* {2}packages\/p \(2 files\)/m);
-  assert.match(output, /totals \{"passed":3,"failed":3,"skipped":1\}$/);
+  assert.equal(pids.length, 3);
+  assert.equal(new Set(pids).size, 1, 'the files of a package run in one process');
+  assert.equal([...output.matchAll(/before each of f/g)].length, 1, 'the hooks of a file see only its tests');
+  assert.match(output, /✖ packages\/p\/e\.test\.mjs/, 'a file that does not load, beside others');
+  assert.match(output, /^ +\d+\.\d s .* {2}packages\/p \(4 files\)/m);
+  // two, b.test.mjs, six, the hook of d.test.mjs, and e.test.mjs.
+  assert.match(output, /totals \{"passed":4,"failed":5,"skipped":1\}$/);
+});
+
+test('a process that never ends is killed when its time is over, and counts as a failure', t => {
+  const root = folderWith(t, {
+    'a.test.mjs': `process.on('SIGTERM', () => {}); setInterval(() => {}, 1_000);`,
+    'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
+      import { FileTimes } from ${JSON.stringify(new URL('file-times.ts', import.meta.url).href)};
+      import { TestReport } from ${JSON.stringify(new URL('test-report.ts', import.meta.url).href)};
+      const report = new TestReport(process.stdout);
+      const options = { files: [import.meta.dirname + '/a.test.mjs'], fileMsMax: 1_000, times: new FileTimes() };
+      const totals = await runTestFiles({ ...options, root: import.meta.dirname, report, signal: new AbortController().signal });
+      await report.end();
+      console.log(JSON.stringify(totals));`,
+  });
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const output = execFileSync(process.execPath, ['run.mjs'], { cwd: root, env, encoding: 'utf8' });
+  assert.match(output, /a\.test\.mjs was killed with its programs, because it ran for 1 s/);
+  assert.equal(output.trim().split('\n').at(-1), '{"passed":0,"failed":1,"skipped":0}');
+});
+
+test('the programs of a test process are killed with it', async t => {
+  const root = folderWith(t, {
+    'a.mjs': `import { spawn } from 'node:child_process';
+      process.on('SIGTERM', () => {});
+      const { pid } = spawn(process.execPath, ['--eval', 'setInterval(() => {}, 1_000)'], { stdio: 'ignore' });
+      console.log(pid);
+      setInterval(() => {}, 1_000);`,
+  });
+  const testProcess = new TestProcess();
+  const { env, execArgv } = testProcess.runOptions;
+  const child = spawn(process.execPath, [...execArgv, join(root, 'a.mjs')], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const [pid] = await once(child.stdout, 'data');
+  testProcess.kill();
+  assert.deepEqual(await ended, [null, 'SIGKILL']);
+  // Signal 0 sends nothing. A container without an init process keeps the entry of a process that has ended.
+  await until(() => {
+    try {
+      process.kill(Number(pid), 0);
+      return existsSync('/proc/self/stat') && /\) Z /.test(readFileSync(`/proc/${Number(pid)}/stat`, 'utf8'));
+    } catch {
+      return true;
+    }
+  });
+  testProcess.cpuMs();
 });
 
 test('a few files always run at once, and more while processors are idle, in the order of the list and up to a bound', async () => {
@@ -148,25 +200,53 @@ test('a few files always run at once, and more while processors are idle, in the
   await Promise.all(runs);
 });
 
-test('the unit tests of a package share a process, except files that act on their process or measure it', t => {
+/** Joined, because this file shares no cluster. */
+const SHARES = ['Cluster', 'shared({ agents });'].join('.');
+
+test('the tests of a package or folder share a process, except long files and those that act on their process or measure it', t => {
   const plain = `import { test } from 'node:test';\n`;
   const root = folderWith(t, {
     'packages/p/a.test.ts': plain,
-    'packages/p/hooks.test.ts': `${plain}beforeEach(() => {});`,
+    'packages/p/variable.test.ts': `${plain}process.env.A = 'b';`,
     'packages/p/traces.test.ts': `${plain}trace.setGlobalTracerProvider(provider);`,
     'packages/p/cost.test.ts': `${plain}import { blocksRun } from '../../test/support/counted-work.ts';`,
     'services/s/b.test.ts': plain,
     'infra/c.test.ts': plain,
+    'test/e2e/d.test.ts': plain,
+    'test/e2e/chat.test.ts': plain,
+    'test/e2e/shared.test.ts': `${plain}${SHARES}`,
+    'test/e2e/hops.test.ts': `${plain}${SHARES}`,
   });
-  const batches = findTestFiles(root, [], root).unit.map(file => batchOf(root, file));
+  const { unit, withBroker } = findTestFiles(root, [], root);
+  const batches = [...unit, ...withBroker].map(file => batchOf(root, file));
   assert.deepEqual(batches.toSorted(), [
-    'infra/c.test.ts',
+    'infra',
     'packages/p',
     'packages/p/cost.test.ts',
-    'packages/p/hooks.test.ts',
     'packages/p/traces.test.ts',
+    'packages/p/variable.test.ts',
     'services/s',
+    'test/e2e',
+    'test/e2e on one cluster',
+    'test/e2e/chat.test.ts',
+    'test/e2e/hops.test.ts on one cluster',
   ]);
+});
+
+test('files that share a cluster start first, eight in a process that ends the cluster after the last of them', t => {
+  const names = Array.from({ length: 9 }, (_, index) => `test/e2e/${index}.test.ts`);
+  const files = { 'test/e2e/chat.test.ts': '', ...Object.fromEntries(names.map(name => [name, SHARES])) };
+  const root = folderWith(t, files);
+  using batches = batchesOf(
+    root,
+    Object.keys(files).map(name => join(root, name)),
+  );
+  assert.deepEqual(batches.paths.map(batches.nameOf), [
+    'test/e2e on one cluster (1 of 2)',
+    'test/e2e on one cluster (2 of 2)',
+    'test/e2e/chat.test.ts',
+  ]);
+  for (const path of batches.paths.slice(0, 2)) assert.match(readFileSync(path, 'utf8'), /^after\(stopSharedClusters\);$/m);
 });
 
 test('the unit tests of a large package run in several processes, and each file runs once', t => {
@@ -177,10 +257,10 @@ test('the unit tests of a large package run in several processes, and each file 
     names.map(name => join(root, name)),
   );
   assert.deepEqual(batches.paths.map(batches.nameOf), ['packages/p (1 of 3)', 'packages/p (2 of 3)', 'packages/p (3 of 3)']);
-  const imported = batches.paths.flatMap(path => readFileSync(path, 'utf8').trim().split('\n'));
+  const imported = batches.paths.flatMap(path => [...readFileSync(path, 'utf8').matchAll(/^suite\("(.*?)"/gm)]);
   assert.deepEqual(
-    imported.map(line => line.slice(-'10.test.ts";'.length, -'.test.ts";'.length)),
-    names.map(name => name.slice('packages/p/'.length, -'.test.ts'.length)),
+    imported.map(([, name]) => name),
+    names,
   );
 });
 
@@ -222,15 +302,15 @@ test('the CPU time of a test process includes the programs that it waited for', 
   const root = folderWith(t, {
     'busy.mjs': busy,
     'a.mjs': `import { execFileSync } from 'node:child_process';
-        if ('TEST_CPU_FILE' in process.env) throw new Error('programs would inherit it');
+        if ('TEST_REPORT_FILE' in process.env) throw new Error('programs would inherit it');
         execFileSync(process.execPath, [import.meta.dirname + '/busy.mjs']);`,
   });
-  const meter = new CpuMeter();
-  const { env, execArgv } = meter.runOptions;
+  const child = new TestProcess();
+  const { env, execArgv } = child.runOptions;
   execFileSync(process.execPath, [...execArgv, join(root, 'a.mjs')], { env });
-  const ms = meter.read();
+  const ms = child.cpuMs();
   assert.ok(ms !== undefined && ms >= 500, `${ms} ms`);
-  assert.equal(meter.read(), undefined, 'a process that ended without a report');
+  assert.equal(child.cpuMs(), undefined, 'a process that ended without a report');
 });
 
 test('options are --quick and --coverage; --quick selects its tests itself', () => {

@@ -54,8 +54,11 @@ export function findTestFiles(root: string, paths: string[], base: string): Test
   return { unit: chosen(all.unit), withBroker: chosen(all.withBroker), onCluster: chosen(all.onCluster) };
 }
 
+/** A template is tested in the folder that is made of it: test/e2e/tutorial.ts. */
+const NO_TESTS = ['node_modules', 'template'];
+
 function find(root: string, patterns: string[]): string[] {
-  const exclude = (name: string) => name.split(sep).includes('node_modules');
+  const exclude = (name: string) => name.split(sep).some(part => NO_TESTS.includes(part));
   return globSync(patterns, { cwd: root, exclude })
     .map(path => resolve(root, path))
     .filter(path => statSync(path).isFile())

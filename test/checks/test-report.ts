@@ -1,7 +1,10 @@
 import { PassThrough } from 'node:stream';
 import { spec } from 'node:test/reporters';
 
-export type TestEvent = { type: string; data: { file?: string; details?: { duration_ms?: number } } };
+export type TestEvent = {
+  type: string;
+  data: { file?: string; details?: { duration_ms?: number }; message?: string; nesting?: number; level?: string };
+};
 
 /** Prints the results of all test processes, and repeats the failures at the end. */
 export class TestReport {

@@ -1,10 +1,10 @@
 import { relative, resolve as resolvePath } from 'node:path';
 import { run } from 'node:test';
 import { Coverage } from './coverage.ts';
-import { CpuMeter } from './cpu-meter.ts';
 import type { FileTimes } from './file-times.ts';
 import { LONG_FILES } from './long-files.ts';
 import type { ProcessorSlots } from './processor-slots.ts';
+import { TestProcess } from './test-process.ts';
 import type { TestEvent, TestReport } from './test-report.ts';
 import { add, NOTHING, type Totals } from './totals.ts';
 import { batchesOf } from './unit-batches.ts';
@@ -81,21 +81,38 @@ function runFiles(
   print: (event: TestEvent) => unknown,
 ): Promise<Totals> {
   if (files.length === 0) return Promise.resolve(NOTHING);
-  // One run with coverage has all files, and a meter measures one process.
-  const meter = collectsCoverage ? undefined : new CpuMeter();
-  const options = collectsCoverage ? { coverage: true, ...Coverage.globs } : meter?.runOptions;
-  const stream = run({ files, concurrency: atOnce, timeout: fileMsMax, signal, ...options });
-  return new Promise((resolve, reject) => {
+  // One run with coverage has a process for each file. Only the runner can end them.
+  const child = collectsCoverage ? undefined : new TestProcess();
+  const options = child?.runOptions ?? { coverage: true, timeout: fileMsMax, ...Coverage.globs };
+  const stream = run({ files, concurrency: atOnce, signal, ...options });
+  // Again at each interval, because a process that has just started is not known yet.
+  const late = setInterval(() => {
+    const [file = ''] = files;
+    const message = `${nameOf(file)} was killed with its programs, because it ran for ${fileMsMax / 1000} s`;
+    print({ type: 'test:diagnostic', data: { file, message, nesting: 0, level: 'error' } });
+    child?.kill();
+  }, fileMsMax);
+  const ended = new Promise<Totals>((resolve, reject) => {
     let totals: Totals = { ...NOTHING, failed: 1 };
+    let failedSuites = 0;
     stream.on('test:summary', ({ file, counts }) => {
       // Each file has a summary; the one without a file covers all of them.
       if (file !== undefined) return;
       const { passed, failed, cancelled, skipped, todo } = counts as Record<string, number>;
-      totals = { passed: passed ?? 0, failed: (failed ?? 0) + (cancelled ?? 0), skipped: (skipped ?? 0) + (todo ?? 0) };
+      totals = {
+        passed: passed ?? 0,
+        failed: (failed ?? 0) + (cancelled ?? 0) + failedSuites,
+        skipped: (skipped ?? 0) + (todo ?? 0),
+      };
+    });
+    stream.on('test:fail', ({ details }) => {
+      // The counts have tests only. A suite fails by itself when its file does not load, or when one of its hooks fails.
+      const { failureType } = details.error as Error & { failureType?: string };
+      if (details.type === 'suite' && failureType !== 'subtestsFailed') failedSuites += 1;
     });
     stream.on('test:complete', ({ name, file, details }) => {
       // The process of a file is a test, too, with the path as its name.
-      if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms, meter?.read());
+      if (file !== undefined && resolvePath(name) === file) times.add(nameOf(file), details.duration_ms, child?.cpuMs());
     });
     stream.on('test:coverage', ({ summary }) => coverage?.add(summary.files));
     // Leaves out the totals of a single run and the table of coverage, because this program prints sums.
@@ -104,4 +121,5 @@ function runFiles(
     });
     stream.once('error', reject).once('end', () => resolve(totals));
   });
+  return ended.finally(() => clearInterval(late));
 }

@@ -1,34 +1,54 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { LONG_FILES } from './long-files.ts';
 
 /** A process of its own costs about half a second, mostly for loading the modules that the files of a package share. */
-const TOGETHER = /^(?:packages|services)\/[^/]+/;
-/** Code that acts on the whole process of its file, or measures it: hooks of every test, global providers of OpenTelemetry, counts of work. */
-const OF_ITS_PROCESS = /^(?:before|after)Each\(|setGlobal|startTelemetry\(|counted-work\.ts|getActiveResourcesInfo/m;
+const PACKAGE = /^(?:packages|services)\/[^/]+/;
+/** Code that acts on the whole process of its file, or measures it: global providers of OpenTelemetry, counts of work, variables. */
+const OF_ITS_PROCESS =
+  /setGlobal|startTelemetry\(|counted-work\.ts|getActiveResourcesInfo|memoryUsage|cpuUsage|process\.env\.\w+ \??\??= |delete process\.env|process\.exit|process\.chdir/;
+
+/** A test that shares the cluster of its process with other files, and the module that ends this cluster. */
+const OF_SHARED_CLUSTER = /\bCluster\.shared\(/;
+const SHARED_CLUSTER = 'test/support/cluster/cluster.ts';
+const ON_ONE_CLUSTER = ' on one cluster';
 
 /** Files of one process. The tests of more files would wait one after the other for longer than the rest of a quick run takes. */
 const FILES_MAX = 12;
+/** As FILES_MAX, below `test`: most of these files start a cluster, and their processes are what fills both cores to the end of a run. */
+const FILES_WITH_BROKER_MAX = 4;
+/** As FILES_MAX, for files that share a cluster: its start costs as much as one of these files. */
+const FILES_OF_CLUSTER_MAX = 8;
 
 export type Batches = Disposable & {
-  /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports the files of a package. */
+  /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports several. */
   paths: string[];
   /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)", or "packages/task (2 of 3)". */
   nameOf(path: string): string;
 };
 
-/** Puts the files of each package together. Writes the modules that import them to a temporary folder, which disposal removes. */
+/**
+ * Puts the files of each package, and of each other folder, together. Writes the modules that import them to a temporary folder, which disposal
+ * removes. Each file becomes a suite, so that its hooks run before and after its own tests only.
+ */
 export function batchesOf(root: string, files: readonly string[]): Batches {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-tests-'));
   const names = new Map<string, string>();
-  const paths = [...Map.groupBy(files, file => batchOf(root, file))].flatMap(([batch, together]) => {
-    if (together.length === 1) return together;
-    const parts = partsOf(together);
+  const groups = [...Map.groupBy(files, file => batchOf(root, file))];
+  // A process with a cluster for several files is among the longest of a run.
+  const ordered = [...groups.filter(([batch]) => isOnOneCluster(batch)), ...groups.filter(([batch]) => !isOnOneCluster(batch))];
+  const paths = ordered.flatMap(([batch, together]) => {
+    const shares = isOnOneCluster(batch);
+    if (together.length === 1 && !shares) return together;
+    const parts = partsOf(together, shares ? FILES_OF_CLUSTER_MAX : isBelowTest(batch) ? FILES_WITH_BROKER_MAX : FILES_MAX);
     return parts.map((part, index) => {
-      const path = join(folder, `${batch.replaceAll('/', '-')}-${index + 1}.mjs`);
-      writeFileSync(path, part.map(file => `import ${JSON.stringify(pathToFileURL(file))};\n`).join(''));
-      names.set(path, `${batch} (${parts.length === 1 ? `${part.length} files` : `${index + 1} of ${parts.length}`})`);
+      const path = join(folder, `${batch.replaceAll(/[^\w-]+/g, '-')}-${index + 1}.mjs`);
+      const suites = part.map(file => suiteOf(root, file)).join('');
+      writeFileSync(path, `import { suite } from 'node:test';\n${shares ? endOfSharedCluster(root) : ''}${suites}`);
+      const place = parts.length > 1 ? ` (${index + 1} of ${parts.length})` : part.length > 1 ? ` (${part.length} files)` : '';
+      names.set(path, `${batch}${place}`);
       return path;
     });
   });
@@ -39,16 +59,38 @@ export function batchesOf(root: string, files: readonly string[]): Batches {
   };
 }
 
-/** The package of a file, or the path of a file that needs a process of its own. */
+/** The package or folder of a file, or the path of a file that needs a process of its own. */
 export function batchOf(root: string, file: string): string {
   const path = relative(root, file);
-  const [folder] = TOGETHER.exec(path) ?? [];
-  return folder === undefined || OF_ITS_PROCESS.test(readFileSync(file, 'utf8')) ? path : folder;
+  const text = readFileSync(file, 'utf8');
+  const hasOwnProcess = LONG_FILES.some(long => long.path === path) || OF_ITS_PROCESS.test(text);
+  if (OF_SHARED_CLUSTER.test(text)) return `${hasOwnProcess ? path : dirname(path)}${ON_ONE_CLUSTER}`;
+  // A long file would make its process the longest of the run.
+  if (hasOwnProcess) return path;
+  return PACKAGE.exec(path)?.[0] ?? dirname(path);
+}
+
+function isOnOneCluster(batch: string): boolean {
+  return batch.endsWith(ON_ONE_CLUSTER);
+}
+
+function isBelowTest(folder: string): boolean {
+  return folder.startsWith('test/');
+}
+
+/** Lines of a module of suites that end the shared cluster after the last of them. */
+function endOfSharedCluster(root: string): string {
+  const module = JSON.stringify(pathToFileURL(join(root, SHARED_CLUSTER)));
+  return `import { after } from 'node:test';\nimport { stopSharedClusters } from ${module};\nafter(stopSharedClusters);\n`;
+}
+
+function suiteOf(root: string, file: string): string {
+  return `suite(${JSON.stringify(relative(root, file))}, async () => { await import(${JSON.stringify(pathToFileURL(file))}); });\n`;
 }
 
 /** Parts of nearly equal length, in order. */
-function partsOf(files: readonly string[]): string[][] {
-  const length = Math.ceil(files.length / Math.ceil(files.length / FILES_MAX));
+function partsOf(files: readonly string[], filesMax: number): string[][] {
+  const length = Math.ceil(files.length / Math.ceil(files.length / filesMax));
   return Array.from({ length: Math.ceil(files.length / length) }, (_, index) =>
     files.slice(index * length, (index + 1) * length),
   );

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,6 +7,7 @@ import { type BaseEvent, HttpAgent, type RunAgentParameters } from '@ag-ui/clien
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { Guide } from '../support/guides/guide.ts';
 
 const TOKENS = countingTokens(200);
 const WHOLE = TOKENS.join('');
@@ -37,13 +37,11 @@ before(async () => {
       else yield* [{ token: `You wrote: ${text}` }, { complete: true }] as const;
     },
   });
-  cluster = await Cluster.start({
+  cluster = await Cluster.shared({
     agents: [
       { name: 'counter', adapter: 'a2a', url: counter.url },
       { name: 'writer', adapter: 'a2a', url: writer.url },
     ],
-    ingresses: 2,
-    relays: 2,
   });
 });
 
@@ -129,11 +127,12 @@ test('a run that breaks in mid-message is resumed on another replica, while a re
     if (deltas === 10) first.abortRun();
   }).catch(() => {});
   assert.ok(answerOf(first).length < WHOLE.length);
-  void cluster.relays[0]!.kill().then(() => cluster.relays[0]!.start());
+  const restarted = cluster.relays[0]!.kill().then(() => cluster.relays[0]!.start());
   // The page has kept its messages, with the part of the answer that it has seen.
   const second = agentOf('counter', 'count', { ingress: 1, threadId: first.threadId });
   second.setMessages(first.messages);
   const { types } = await runOf(second, { runId });
+  await restarted;
   assert.deepEqual(types.slice(0, 3), ['RUN_STARTED', 'STATE_SNAPSHOT', 'MESSAGES_SNAPSHOT']);
   assert.equal(types.at(-1), 'RUN_FINISHED');
   assert.equal(answerOf(second), WHOLE);
@@ -144,9 +143,10 @@ test('a run that breaks in mid-message is resumed on another replica, while a re
 });
 
 test('the code of the guide runs', { timeout: 60_000 }, async () => {
-  const guide = readFileSync(new URL('../../docs/guides/ag-ui.md', import.meta.url), 'utf8');
-  const code = /^```js\n([\s\S]*?)^```/m.exec(guide)![1]!.replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
+  const guide = new Guide('ag-ui.md');
+  const code = guide.block('HttpAgent').replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
   const cwd = fileURLToPath(new URL('..', import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', code], { cwd });
   assert.equal(stdout, 'You wrote: helloYou wrote: hello completed\n');
+  guide.assertAllTaken();
 });

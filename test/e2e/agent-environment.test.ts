@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { collect, textOf } from '../support/cluster/a2a-stream.ts';
-import { compileCache } from '../support/cluster/compile-cache.ts';
+import { spawnLauncher } from '../support/cluster/launcher-process.ts';
 
-const LAUNCHER = fileURLToPath(new URL('../../infra/local/launcher/main.ts', import.meta.url));
 const PRINTS_ENVIRONMENT = `
   export default {
     name: 'nosy', description: 'Prints its environment', skills: ['nosy'],
@@ -27,17 +24,7 @@ test("an agent's code sees the variables that its entry lists, and no secret of 
   ];
   writeFileSync(join(folder, 'agents.json'), JSON.stringify({ agents }));
   const secrets = { NOSY_KEY: 'own', ARGO_TOKEN: 'canary-1', OPENAI_API_KEY: 'canary-2', GITHUB_TOKEN: 'canary-3' };
-  const launcher = spawn(process.execPath, [LAUNCHER, '--port', '0', '--agents', join(folder, 'agents.json')], {
-    env: {
-      PATH: process.env.PATH,
-      HOME: folder,
-      ...compileCache(),
-      HOPLINE_HOME: join(folder, 'home'),
-      HOPLINE_NATS_SERVER: process.env.HOPLINE_NATS_SERVER ?? 'nats-server',
-      ...secrets,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const launcher = spawnLauncher(folder, ['--agents', join(folder, 'agents.json')], secrets);
   t.after(async () => {
     launcher.kill('SIGTERM');
     if (launcher.exitCode === null) await once(launcher, 'exit');

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { type AgentCard as SdkCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { DIALECTS, foldEvents, type Message } from '@hopline/a2a';
-import { type AgentCard, RESUME_EXTENSION_URI } from '@hopline/agent-card';
+import { type AgentCard, DRAFT_EXTENSION_URI, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
@@ -101,12 +101,15 @@ test('the card of a cluster has all members, at both paths, equal on each ingres
   assert.deepEqual(flags, {
     streaming: true,
     pushNotifications: false,
-    stateTransitionHistory: false,
+    stateTransitionHistory: true,
     extendedAgentCard: false,
   });
   assert.deepEqual(
     extensions.map(({ uri, required }) => [uri, required]),
-    [[RESUME_EXTENSION_URI, false]],
+    [
+      [RESUME_EXTENSION_URI, false],
+      [DRAFT_EXTENSION_URI, false],
+    ],
   );
   const older = (await (await fetch(`${cluster.url}/.well-known/agent.json`)).json()) as AgentCard;
   assert.deepEqual(older, card);

@@ -33,7 +33,7 @@ before(async () => {
           ];
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'argocd', adapter: 'a2a', url: child.url }] });
+  cluster = await Cluster.shared({ agents: [{ name: 'argocd', adapter: 'a2a', url: child.url }] });
   list = await collect(cluster.url, { params: messageParams('show version', { messageId: 'unique-msg-id' }) });
 });
 

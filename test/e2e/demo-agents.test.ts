@@ -17,7 +17,7 @@ let cluster: Cluster;
 
 before(async () => {
   const { agents } = JSON.parse(readFileSync(`${DEMO}/agents.json`, 'utf8'));
-  cluster = await Cluster.start({ agents, agentsFolder: DEMO });
+  cluster = await Cluster.shared({ agents, agentsFolder: DEMO });
 });
 
 after(() => cluster?.[Symbol.asyncDispose]());

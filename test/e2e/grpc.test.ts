@@ -35,7 +35,7 @@ async function cardOf(replica: number): Promise<Card> {
 
 before(async () => {
   agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
-  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }] });
+  cluster = await Cluster.shared({ balanced: true, agents: [{ name: 'talker', adapter: 'a2a', url: agent.url }] });
   // Each client has one connection, so that all its calls go to one replica.
   for (const replica of [0, 1]) {
     const { supportedInterfaces } = await cardOf(replica);
@@ -170,6 +170,7 @@ test('a draining ingress sends the cursor of a stream, and the other replica con
     error = thrown as CallFailed;
   }
   await gone;
+  await cluster.ingresses[0]!.start();
   const [cursor] = error!.trailers.get('last-event-id');
   const { id } = seen[0].task;
   const back = second.stream('SubscribeToTask', { id }, { metadata: { 'last-event-id': String(cursor) } });

@@ -54,7 +54,7 @@ before(async () => {
     script: ({ text, params, turn }) => play(text, (params.message as { contextId: string }).contextId, turn),
   });
   const agents = [{ name: 'inventory', adapter: 'a2a', url: agent.url, text: 'progress' }];
-  cluster = await Cluster.start({ agents, balanced: true, profile: 'transparent' });
+  cluster = await Cluster.shared({ agents, balanced: true, profile: 'transparent' });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });
 

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold, type Metadata } from '@hopline/a2a';
-import { freePort } from '@hopline/local-cluster';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { ServiceProcess } from '../support/cluster/service-process.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧'];
 const ANSWER = TOKENS.join('');
@@ -53,10 +51,7 @@ after(async () => {
 async function startLevel(agents: Record<string, unknown>[]): Promise<Level> {
   const cluster = await Cluster.start({ agents });
   clusters.push(cluster);
-  const env = { NATS_URL: cluster.nats.url, HOPLINE_PROFILE: 'transparent' };
-  const transparent = new ServiceProcess({ service: 'ingress', instance: 'ingress-transparent', env }, await freePort());
-  cluster.ingresses.push(transparent);
-  await transparent.start();
+  const transparent = await cluster.addIngress('ingress-transparent', { HOPLINE_PROFILE: 'transparent' });
   return { caipe: cluster.url, transparent: transparent.url };
 }
 

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
+import { freePort } from '@hopline/local-cluster';
+import type { TaskBelow } from '@hopline/task-audit';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { HoplineCommand } from '../support/cluster/hopline-command.ts';
+import { ServiceProcess } from '../support/cluster/service-process.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', '\n\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧', ' failed', '\t', ' '];
 const ANSWER = TOKENS.join('');
@@ -159,4 +166,53 @@ test('a question of the lowest agent reaches the client, and the answer reaches 
     before.map(({ id }) => [id, 'TASK_STATE_COMPLETED']),
   );
   assert.equal(remote.requests.at(-1)?.taskId, remote.requests.findLast(({ turn }) => turn === 1)?.taskId);
+});
+
+test('hopline trace and the console show the tasks below as a tree, through clusters whose addresses the agents file names', {
+  timeout: 60_000,
+}, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-tree-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'agents.json');
+  const [, middle, bottom] = clusters.map(({ url }) => url) as [string, string, string];
+  const addresses = { global: middle, regional: bottom, argocd: remote.url };
+  const agents = Object.entries(addresses).map(([name, url]) => ({ name, adapter: 'a2a', url }));
+  writeFileSync(file, JSON.stringify({ agents }));
+  const taskId = taskIdOf(await collect(top(), { text: 'go' }));
+  const ids = [...(await Promise.all([middle, bottom].map(newestTask))).map(({ id }) => id), remote.requests.at(-1)!.taskId];
+
+  /** Agent, task and state of each level. */
+  const branchOf = (tasks: readonly TaskBelow[]): unknown[] =>
+    tasks.flatMap(({ agent, taskId: id, audited, below }) => [[agent, id, audited?.state], ...branchOf(below)]);
+  const expected = [
+    ['global', ids[0], 'completed'],
+    ['regional', ids[1], 'completed'],
+    ['argocd', ids[2], undefined],
+  ];
+  const traced = await new HoplineCommand(top(), ['trace', taskId, '--agents', file, '--json']).finished;
+  assert.deepEqual(branchOf(JSON.parse(traced.out).below), expected, traced.err);
+  const { out } = await new HoplineCommand(top(), ['trace', taskId, '--agents', file]).finished;
+  const [global, regional, argocd] = ids;
+  assert.match(
+    out,
+    new RegExp(
+      `tasks below\\n {2}global: task ${global} at .*completed.*\\n {4}regional: task ${regional} .*completed.*\\n {6}argocd: task ${argocd} `,
+    ),
+  );
+  // Without the addresses of the lower levels, nothing is asked there.
+  writeFileSync(file, JSON.stringify({ agents: agents.slice(0, 1) }));
+  const short = await new HoplineCommand(top(), ['trace', taskId, '--agents', file, '--json']).finished;
+  assert.deepEqual(branchOf(JSON.parse(short.out).below), [expected[0], ['regional', ids[1], undefined]]);
+
+  writeFileSync(file, JSON.stringify({ agents }));
+  const env = { HOPLINE_CONSOLE_INGRESS_URL: top(), HOPLINE_CONSOLE_AGENTS_FILE: file };
+  const web = new ServiceProcess({ service: 'console', instance: 'console-tree', env }, await freePort());
+  t.after(() => web.kill());
+  await web.start();
+  const answer = (await (await fetch(`${web.url}/below/${taskId}`)).json()) as { tasks: TaskBelow[] };
+  assert.deepEqual(branchOf(answer.tasks), expected);
+  // A task of a cluster below is not a task of this one, so its tree cannot be asked for.
+  assert.equal((await fetch(`${web.url}/below/${global}`)).status, 404);
+  const info = (await (await fetch(`${web.url}/console.json`)).json()) as { showsBelow: boolean };
+  assert.equal(info.showsBelow, true);
 });

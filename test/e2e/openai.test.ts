@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,6 +7,7 @@ import OpenAI from 'openai';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { Guide } from '../support/guides/guide.ts';
 
 const TOKENS = countingTokens(200);
 const WHOLE = TOKENS.join('');
@@ -36,13 +36,11 @@ before(async () => {
       else yield* [{ token: `You wrote: ${text}` }, { complete: true }] as const;
     },
   });
-  cluster = await Cluster.start({
+  cluster = await Cluster.shared({
     agents: [
       { name: 'counter', adapter: 'a2a', url: counter.url },
       { name: 'writer', adapter: 'a2a', url: writer.url },
     ],
-    ingresses: 2,
-    relays: 2,
   });
 });
 
@@ -225,10 +223,53 @@ test('failures and wrong requests have the form and status of OpenAI', async () 
   assert.equal(one.id, two.id);
 });
 
+test('a chat of Open WebUI is one task for each message, and its requests for a title and tags start none', async () => {
+  const chatId = crypto.randomUUID();
+  const post = async (body: object) => {
+    const response = await fetch(`${cluster.ingresses[1]!.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        ...{ 'content-type': 'application/json', authorization: 'Bearer unused', 'x-openwebui-chat-id': chatId },
+        ...{ 'x-openwebui-user-name': 'Ann', 'x-openwebui-user-id': crypto.randomUUID(), 'x-openwebui-user-role': 'user' },
+      },
+      body: JSON.stringify({ model: 'writer', ...body }),
+    });
+    assert.equal(response.status, 200);
+    return response;
+  };
+  const system = { role: 'system', content: 'Be brief.' };
+  const first = { role: 'user', content: 'one' };
+  const streamed = { stream: true, stream_options: { include_usage: true } };
+  const textOf = async (response: Response) => {
+    const frames = [...(await response.text()).matchAll(/^data: (\{.*)$/gm)].map(
+      ([, data]) => JSON.parse(data!) as OpenAI.ChatCompletionChunk,
+    );
+    return frames.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
+  };
+  assert.match(await textOf(await post({ messages: [system, first], ...streamed })), /^You wrote: .*one$/s);
+  const history = '### Chat History:\n<chat_history>\nUSER: one\nASSISTANT: You wrote: one\n</chat_history>';
+  for (const [wanted, content] of [
+    ['title', '{"title":"one"}'],
+    ['tags', '{"tags":[]}'],
+    ['follow_ups', '{"follow_ups":[]}'],
+  ]) {
+    const prompt = `### Task:\nDescribe the chat.\n### Output:\nJSON format: { "${wanted}": "…" }\n${history}`;
+    const response = await post({ messages: [{ role: 'user', content: prompt }], stream: false, max_completion_tokens: 1_000 });
+    const { choices, object } = (await response.json()) as OpenAI.ChatCompletion;
+    assert.deepEqual([object, choices[0]!.message.content], ['chat.completion', content]);
+  }
+  const answer = { role: 'assistant', content: 'You wrote: one' };
+  const next = await post({ messages: [system, first, answer, { role: 'user', content: 'two' }], ...streamed });
+  assert.equal(await textOf(next), 'You wrote: two');
+  const response = await fetch(`${cluster.url}/tasks?contextId=${chatId}`, { headers: { 'a2a-version': '1.0' } });
+  assert.equal(((await response.json()) as { tasks: unknown[] }).tasks.length, 2);
+});
+
 test('the code of the guide runs', { timeout: 60_000 }, async () => {
-  const guide = readFileSync(new URL('../../docs/guides/openai.md', import.meta.url), 'utf8');
-  const code = /^```js\n([\s\S]*?)^```/m.exec(guide)![1]!.replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
+  const guide = new Guide('openai.md');
+  const code = guide.block('new OpenAI(').replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
   const cwd = fileURLToPath(new URL('..', import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', code], { cwd });
   assert.match(stdout, /hopline\ncounter\nwriter\nYou wrote: hello\nYou wrote: hello again\nYou wrote: and more\n/);
+  guide.assertAllTaken();
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
@@ -13,7 +13,10 @@ import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { COMMANDS } from '../../packages/cli/src/commands.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { COMMAND_SOURCE } from '../support/cluster/service-process.ts';
 import { lowestNode, NO_LOWEST_NODE } from '../support/lowest-node.ts';
+import { isUnreachable, NPM_UNREACHABLE, NpmRelease } from './npm-release.ts';
+import { testTutorial } from './tutorial.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -22,11 +25,17 @@ const INSTALL_MS_MAX = 240_000;
 const ECHO = `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`;
 
 /**
- * The public packages as a stranger gets them: packed, the client and the agent installed by npm into an empty folder, and the command
- * globally. Two installs of the command, with its 200 dependencies, are the largest part of the CPU time of this file: the global one, and the
- * one of a new agent.
+ * The public packages as a stranger gets them. Everything runs in one process, because making a release costs as much as the tests of it, and
+ * npm installs their 200 dependencies once, into the folder of a new agent: the global install and npx link the command of that folder.
  */
 let folder: string;
+let release: NpmRelease;
+/** A folder that `hopline new agent` of this checkout has written, with the tarballs of its packages and of the client. */
+let project: string;
+/** A folder with only the client and the agent. */
+let library: string;
+/** The files of that folder before the install. */
+const written = new Map<string, string>();
 /** The command of the global install. */
 let hopline: string;
 let tarballs: Tarball[];
@@ -41,23 +50,35 @@ before(
   async () => {
     folder = mkdtempSync(join(tmpdir(), 'hopline-packages-'));
     lowest = await lowestNode();
-    const { stdout } = await run(process.execPath, [join(ROOT, 'infra/release/main.ts'), '--output', join(folder, 'tarballs')]);
-    process.stdout.write(stdout);
-    tarballs = ['client', 'agent', 'cli'].map(name => madeTarball(name, stdout));
+    release = await NpmRelease.start(join(folder, 'tarballs'));
+    tarballs = ['client', 'agent', 'cli', 'react'].map(name => madeTarball(name, release.printed));
+    // The modules in it are ES modules.
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'stranger', private: true, type: 'module' }));
+    project = join(folder, 'my-first');
+    await run(process.execPath, [COMMAND_SOURCE, 'new', 'agent', 'my-first', '--packages', 'tarballs'], { cwd: folder });
+    for (const file of readdirSync(project)) written.set(file, readFileSync(join(project, file), 'utf8'));
+    library = join(folder, 'library');
+    mkdirSync(library);
+    writeFileSync(join(library, 'package.json'), JSON.stringify({ name: 'library', private: true, type: 'module' }));
+    const [client, agent, , react] = tarballs.map(({ path }) => path);
+    await install(project, client!).catch(error => {
+      if (!isUnreachable(error)) throw error;
+      unreachable = NPM_UNREACHABLE;
+    });
+    if (unreachable !== undefined) return;
+    const command = join(project, 'node_modules/@hopline/cli');
+    await install(project, '--global', '--prefix', join(folder, 'global'), command);
+    await install(library, client!, agent!, react!, 'react-dom');
     hopline = join(folder, 'global/bin/hopline');
-    const [client, agent, command] = tarballs.map(({ path }) => path);
-    const install = (...args: string[]) =>
-      run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], { cwd: folder, timeout: INSTALL_MS_MAX });
-    await install('--global', '--prefix', join(folder, 'global'), command!)
-      .then(() => install(client!, agent!))
-      .catch(error => {
-        if (!/E(?:NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT)/.test(error.stderr)) throw error;
-        unreachable = 'the npm registry cannot be reached';
-      });
   },
   { timeout: 2 * INSTALL_MS_MAX },
 );
+
+/** Installs into a folder what its package.json names, and `args`. */
+function install(cwd: string, ...args: string[]) {
+  const npm = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args];
+  return run('npm', npm, { cwd, timeout: INSTALL_MS_MAX });
+}
 
 let commandCluster: Promise<Cluster> | undefined;
 
@@ -73,8 +94,12 @@ function clusterOfCommand(): Promise<Cluster> {
 
 after(async () => {
   await (await commandCluster)?.[Symbol.asyncDispose]();
+  await release?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
+
+// Before the tests that start the cluster of the command, which runs until the end.
+testTutorial(() => release);
 
 /** A tarball of the packages, and what the command that made them prints about it. */
 type Tarball = { name: string; path: string; files: number };
@@ -97,7 +122,7 @@ function isInstalled(t: TestContext): boolean {
 
 /** The first code block of a README that holds `marker`. */
 function readmeCode(path: string, marker: string): string {
-  const blocks = [...readFileSync(join(folder, 'node_modules', path), 'utf8').matchAll(/```ts\n([\s\S]*?)```/g)].map(
+  const blocks = [...readFileSync(join(project, 'node_modules', path), 'utf8').matchAll(/```ts\n([\s\S]*?)```/g)].map(
     match => match[1]!,
   );
   const code = blocks.find(block => block.includes(marker));
@@ -105,8 +130,8 @@ function readmeCode(path: string, marker: string): string {
   return code;
 }
 
-async function printed(script: string, node = process.execPath): Promise<string> {
-  const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd: folder, timeout: 60_000 });
+async function printed(script: string, { node = process.execPath, cwd = project } = {}): Promise<string> {
+  const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd, timeout: 60_000 });
   return stdout;
 }
 
@@ -141,16 +166,45 @@ test('a tarball contains code, declarations, README and license, but no tests', 
   for (const { path, files } of tarballs) {
     const bytes = statSync(path).size;
     assert.ok(files > 3, basename(path));
-    assert.ok(bytes < 768 * 1024, `${basename(path)} has ${bytes} bytes`);
+    assert.ok(bytes < 832 * 1024, `${basename(path)} has ${bytes} bytes`);
   }
 });
 
-test('npm installs one copy of each package of OpenTelemetry', t => {
+test('npm installs one copy of each package of OpenTelemetry with the command', t => {
   if (!isInstalled(t)) return;
-  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8'));
   const names = Object.keys(packages).flatMap(path => /@opentelemetry\/[^/]+$/.exec(path) ?? []);
   assert.ok(names.includes('@opentelemetry/sdk-node'), names.join());
   assert.deepEqual(names, [...new Set(names)]);
+});
+
+/** Packages that an install of client and agent may add. It was 88 of 55 MB while exporters and models were not optional, and 23 of 17 MB after. */
+const INSTALLED_MAX = 30;
+
+test('the agent installs without exporters and models, and names what is missing when it is needed', async t => {
+  if (!isInstalled(t)) return;
+  const { packages } = JSON.parse(readFileSync(join(library, 'package-lock.json'), 'utf8')) as { packages: object };
+  const names = Object.keys(packages).filter(path => path.startsWith('node_modules/'));
+  t.diagnostic(`${names.length} packages`);
+  assert.ok(names.length <= INSTALLED_MAX, names.join());
+  assert.deepEqual(
+    names.filter(name => name.includes('@opentelemetry/')),
+    ['node_modules/@opentelemetry/api', 'node_modules/@opentelemetry/context-async-hooks'],
+  );
+  const script = `
+    import { defineAgent, model } from '@hopline/agent';
+    import { playTurn } from '@hopline/agent/test-kit';
+    const agent = defineAgent({ name: 'asks', description: 'Asks', async *run() { yield* model({ model: 'small' }); } });
+    console.log((await playTurn(agent, 'Ada', { model: [{ text: 'Hello' }] })).end.reason);
+    const { startTelemetry } = await import('./node_modules/@hopline/agent/dist/packages/telemetry/src/index.js');
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
+    await startTelemetry({ service: 'agent', version: '1', instance: 'i', env }).catch(error => console.log(error.message));
+  `;
+  assert.equal(
+    await printed(script, { cwd: library }),
+    'model needs a package that is not installed: npm install @ai-sdk/openai-compatible\n' +
+      'the packages of OpenTelemetry that export metrics are not installed: npm install @opentelemetry/exporter-prometheus @opentelemetry/resources @opentelemetry/sdk-metrics\n',
+  );
 });
 
 const PLAY = `
@@ -166,51 +220,44 @@ test('an agent from the package answers on the lowest Node and the newest', { ti
   const expected = '["Hello, Ada",["thinking"],"TASK_STATE_COMPLETED"]\n';
   assert.equal(await printed(PLAY), expected);
   if (lowest === undefined) t.diagnostic(NO_LOWEST_NODE);
-  else assert.equal(await printed(PLAY, lowest), expected);
+  else assert.equal(await printed(PLAY, { node: lowest }), expected);
 });
 
 test('the lines of the READMEs compile under strict TypeScript, declarations of the packages included', {
   timeout: 120_000,
 }, async t => {
   if (!isInstalled(t)) return;
-  mkdirSync(join(folder, 'src'), { recursive: true });
-  writeFileSync(join(folder, 'src/my-agent.ts'), readmeCode('@hopline/agent/README.md', 'defineAgent('));
-  writeFileSync(join(folder, 'src/ask.ts'), readmeCode('@hopline/client/README.md', 'createClient('));
+  const src = join(project, 'src');
+  mkdirSync(src, { recursive: true });
+  writeFileSync(join(src, 'my-agent.ts'), readmeCode('@hopline/agent/README.md', 'defineAgent('));
+  writeFileSync(join(src, 'ask.ts'), readmeCode('@hopline/client/README.md', 'createClient('));
   const compilerOptions = {
     strict: true,
     module: 'nodenext',
     target: 'es2022',
     lib: ['es2023', 'dom', 'esnext.disposable'],
     noEmit: true,
+    skipLibCheck: true,
+    types: ['node'],
   };
-  writeFileSync(
-    join(folder, 'tsconfig.json'),
-    JSON.stringify({
-      compilerOptions: {
-        ...compilerOptions,
-        skipLibCheck: true,
-        types: ['node'],
-        typeRoots: [join(ROOT, 'node_modules/@types')],
-      },
-      include: ['src'],
-    }),
-  );
-  await run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', folder, '--pretty', 'false']).catch(error => assert.fail(error.stdout));
+  writeFileSync(join(src, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  await run(join(project, 'node_modules/.bin/tsc'), ['-p', src, '--pretty', 'false']).catch(error => assert.fail(error.stdout));
 });
 
 test('the README of the client, run as it stands, prints the answer', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
-  const path = join(folder, 'src/my-agent.ts');
+  const path = join(project, 'src/my-agent.ts');
+  mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, readmeCode('@hopline/agent/README.md', 'defineAgent('));
   await using cluster = await Cluster.start({ agents: [{ name: 'greeter', adapter: 'module', path }] });
   const code = readmeCode('@hopline/client/README.md', 'createClient(').replace(/http:\/\/127\.0\.0\.1:8000\//g, cluster.url);
   for (const node of nodes()) {
-    const { stdout } = await run(node, ['--input-type=module', '--eval', code], { cwd: folder, timeout: 60_000 });
+    const { stdout } = await run(node, ['--input-type=module', '--eval', code], { cwd: project, timeout: 60_000 });
     assert.match(stdout, /Hello, explain hopline!/);
   }
 });
 
-// These two run on the lowest Node only: the test of every command asks and serves on the newest as well.
+// These two start the program itself, on the lowest Node only: the tests below start it on the newest as well.
 test('the command of the package asks a cluster, and standard output has only the answer', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const cluster = await clusterOfCommand();
@@ -247,23 +294,49 @@ type Line = { args: string[]; code?: number; prints?: RegExp; stdin?: string; un
 const CRASH = /TypeError|ReferenceError|SyntaxError|ERR_[A-Z]|\n {4}at /;
 const LINE_MS_MAX = 120_000;
 
-async function runLine(node: string, line: Line, env: NodeJS.ProcessEnv): Promise<string> {
-  const { args, code = line.until === undefined ? 0 : 130, prints = /^/, stdin = '', until } = line;
-  const child = spawn(node, [hopline, ...args], { cwd: folder, env, timeout: LINE_MS_MAX });
-  let [out, err] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-    if (until?.test(out)) child.kill('SIGINT');
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
-  // A command that reads nothing may have ended.
-  child.stdin.on('error', () => {}).end(stdin);
-  const [ended] = await once(child, 'close');
-  const shown = `hopline ${args.join(' ')}\n${out}${err}`;
-  assert.doesNotMatch(out + err, CRASH, shown);
-  assert.equal(ended, code, shown);
-  assert.match(out, prints, shown);
-  return out;
+/** A process of one Node that runs command lines of the package, one after the other. */
+class CommandLines {
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<number | null>;
+  #output = '';
+
+  constructor(node: string, env: NodeJS.ProcessEnv) {
+    const program = fileURLToPath(new URL('run-command-lines.mjs', import.meta.url));
+    const installed = join(folder, 'global/lib/node_modules/@hopline/cli');
+    this.#process = fork(program, [installed], { cwd: folder, env, execPath: node, execArgv: [], silent: true });
+    for (const stream of [this.#process.stdout, this.#process.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
+    // Not `close`, which a process whose parent has closed the channel does not emit.
+    this.#ended = once(this.#process, 'exit').then(([code]) => code);
+  }
+
+  /** Resolves with what the line has printed. */
+  async run({ args, prints = /^/, stdin = '', until, code = until === undefined ? 0 : 130 }: Line): Promise<string> {
+    const name = `hopline ${args.join(' ')}`;
+    const answer = once(this.#process, 'message') as Promise<[{ code: number; out: string; err: string }]>;
+    if (this.#process.connected) this.#process.send({ args, stdin, until: until?.source });
+    const end = this.#ended.then(() => assert.fail(`${name}: the process has ended\n${this.#output}`));
+    const late = setTimeout(() => this.#process.kill('SIGKILL'), LINE_MS_MAX);
+    const [ended] = await Promise.race([answer, end]).finally(() => clearTimeout(late));
+    const shown = `${name}\n${ended.out}${ended.err}`;
+    assert.doesNotMatch(ended.out + ended.err, CRASH, shown);
+    assert.equal(ended.code, code, shown);
+    assert.match(ended.out, prints, shown);
+    return ended.out;
+  }
+
+  /** Without its channel the process ends by itself, unless a command has left a connection, a server or a timer open. */
+  async end(): Promise<void> {
+    if (this.#process.connected) this.#process.disconnect();
+    const late = setTimeout(() => this.#process.kill('SIGKILL'), LINE_MS_MAX);
+    const code = await this.#ended;
+    clearTimeout(late);
+    assert.equal(code, 0, this.#output);
+  }
+
+  [Symbol.dispose](): void {
+    this.#process.kill('SIGKILL');
+  }
 }
 
 test('every command of the package runs on the lowest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
@@ -283,14 +356,14 @@ test('every command of the package runs on the lowest Node that it declares and 
   const env = { ...inherited, HOPLINE_HOME: home, HOPLINE_URL: cluster.url, NATS_URL: cluster.nats.url };
   const runCommands = async (node: string, index: number) => {
     const at = (name: string) => join(folder, `${name}-${index}`);
-    const run = (...args: string[]) => runLine(node, { args }, env);
-    const asked = await run('ask', 'one two', '--json');
+    using commands = new CommandLines(node, env);
+    const asked = await commands.run({ args: ['ask', 'one two', '--json'] });
     const { cursor, event } = JSON.parse(asked.trim().split('\n').at(-1)!) as {
       cursor: string;
       event: { statusUpdate: { taskId: string } };
     };
     const task = event.statusUpdate.taskId;
-    await run('export', task, '--nats', '--output', at('file'));
+    await commands.run({ args: ['export', task, '--nats', '--output', at('file')] });
     const isLowest = node === lowest;
     const lines: Record<string, Line[]> = {
       ask: [{ args: ['ask', 'one two'], prints: /^one two\n?$/ }],
@@ -308,6 +381,7 @@ test('every command of the package runs on the lowest Node that it declares and 
       import: [{ args: ['import', at('file')], prints: /[0-9a-f-]{36}/ }],
       replay: [{ args: ['replay', at('file'), '--pace', 'max'], prints: /^one two/ }],
       serve: [{ args: ['serve', at('file'), '--port', '0', '--json'], code: 0, until: /"url"/ }],
+      view: [{ args: ['view', at('file'), '--no-open', '--json'], code: 0, until: /"url"/ }],
       why: [
         { args: ['why', task, cursor], prints: /\S/ },
         { args: ['why', task, cursor, '--nats'], prints: /\S/ },
@@ -339,8 +413,9 @@ test('every command of the package runs on the lowest Node that it declares and 
     assert.deepEqual(Object.keys(lines).toSorted(), COMMANDS.map(({ name }) => name).toSorted());
     const faults: string[] = [];
     for (const line of [...Object.values(lines).flat(), { args: ['--help'] }, { args: ['--version'] }])
-      await runLine(node, line, env).catch(error => faults.push(error.message));
+      await commands.run(line).catch(error => faults.push(error.message));
     assert.deepEqual(faults, [], node);
+    await commands.end();
   };
   // Side by side, because most commands wait for the cluster.
   await Promise.all(nodes().map(runCommands));
@@ -350,25 +425,39 @@ test('a new agent, made by the command of the package, installs, passes its test
   timeout: INSTALL_MS_MAX,
 }, async t => {
   if (!isInstalled(t)) return;
-  const make = ['new', 'agent', 'my-first', '--packages', 'tarballs'];
-  await run(hopline, make, { cwd: folder });
-  const cwd = join(folder, 'my-first');
+  const make = (name: string) => run(hopline, ['new', 'agent', name, '--packages', 'tarballs'], { cwd: folder });
+  // The command of the package writes the folder that the command of the checkout has written.
+  await make('the-same');
+  const same = join(folder, 'the-same');
+  assert.deepEqual(
+    new Map(readdirSync(same).map(file => [file, readFileSync(join(same, file), 'utf8').replaceAll('the-same', 'my-first')])),
+    written,
+  );
   // In a test run `node --test` prints for its parent, not for a person.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const npm = (...args: string[]) => run('npm', args, { cwd, env, timeout: INSTALL_MS_MAX });
-  await npm('install', '--no-audit', '--no-fund', '--prefer-offline');
+  const npm = (...args: string[]) => run('npm', args, { cwd: project, env, timeout: INSTALL_MS_MAX });
   assert.match((await npm('test')).stdout, /pass 1\n/);
   if (lowest !== undefined) {
     // The test file must fail there, not be skipped, because such a Node cannot read its types.
     const path = [dirname(lowest), env.PATH].join(delimiter);
-    const old = await run('npm', ['test'], { cwd, env: { ...env, PATH: path } }).catch((error: { stdout: string }) => error);
+    const old = await run('npm', ['test'], { cwd: project, env: { ...env, PATH: path } }).catch(
+      (error: { stdout: string }) => error,
+    );
     assert.match(old.stdout, /fail 1\n/);
   }
   await npm('run', 'check');
   // Its scripts name the command of its own folder.
-  const { stdout } = await run(join(cwd, 'node_modules/.bin/hopline'), ['--version'], { cwd });
+  const { stdout } = await run(join(project, 'node_modules/.bin/hopline'), ['--version'], { cwd: project });
   assert.equal(stdout, `${version()}\n`);
-  await assert.rejects(run(hopline, make, { cwd: folder }), { stderr: /the folder my-first is not empty/ });
+  await assert.rejects(make('my-first'), { stderr: /the folder my-first is not empty/ });
+});
+
+test('the command of the package has the page that shows a file', async t => {
+  if (!isInstalled(t)) return;
+  const file = join(ROOT, 'packages/task-file/golden/version-1.hopline.jsonl');
+  const page = join(folder, 'page.html');
+  await run(oldestNode(), [hopline, 'view', file, '--output', page], { cwd: folder });
+  assert.match(readFileSync(page, 'utf8'), /id="task-file">\{"name":"version-1\.hopline\.jsonl"/);
 });
 
 test('npx and a global install run the command; it knows its version, and its hints are commands that work there', {
@@ -392,9 +481,8 @@ test('npx and a global install run the command; it knows its version, and its hi
     /see npx --no hopline --help\n/,
     'a script of a package: its commands are not on the PATH of a terminal',
   );
-  // npx links the package that is installed above, because a third copy of its dependencies would prove nothing more. The link is in a cache
-  // of the test, because it must not outlive the package.
-  const asked = ['exec', '--yes', `--package=${join(folder, 'global/lib/node_modules/@hopline/cli')}`, '--', 'hopline'];
+  // The link is in a cache of the test, because it must not outlive the package.
+  const asked = ['exec', '--yes', `--package=${join(project, 'node_modules/@hopline/cli')}`, '--', 'hopline'];
   const npx = (...args: string[]) => npm([...asked, ...args], { ...process.env, npm_config_cache: join(folder, 'npx') });
   assert.equal((await npx('--version')).stdout, `${version()}\n`);
   const hint = await npx('what').catch((error: { stderr: string }) => error);
@@ -406,10 +494,28 @@ test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async 
   assert.equal(stdout, `${version()}\n`);
 });
 
+test('the hooks render a first view on the server, with the client that the page has', { timeout: 60_000 }, async t => {
+  if (!isInstalled(t)) return;
+  const script = `
+    import { createElement } from 'react';
+    import { renderToString } from 'react-dom/server';
+    import { useTask } from '@hopline/react';
+    import { createClient } from '@hopline/client/tasks';
+    const client = createClient({ url: 'http://127.0.0.1:1/' });
+    console.log(renderToString(createElement(() => createElement('p', null, useTask(client, 't').status))));
+  `;
+  assert.equal(await printed(script, { cwd: library }), '<p>loading</p>\n');
+  const files = readdirSync(join(library, 'node_modules/@hopline/react'), { recursive: true, encoding: 'utf8' });
+  assert.deepEqual(
+    files.filter(file => file.includes('packages/client')),
+    [],
+  );
+});
+
 test('the client can be bundled for a page: without modules of Node, and with a known size', { timeout: 60_000 }, async t => {
   if (!isInstalled(t)) return;
   const { outputFiles } = await build({
-    stdin: { contents: `export { createClient } from '@hopline/client';`, resolveDir: folder },
+    stdin: { contents: `export { createClient } from '@hopline/client';`, resolveDir: project },
     bundle: true,
     format: 'esm',
     minify: true,

@@ -67,39 +67,46 @@ async function taskOf(url: string, id: string) {
   return ((await response.json()) as { result: any }).result;
 }
 
-for (const profile of ['caipe', 'transparent', 'aion']) {
-  describe(profile, () => {
-    let gate = new Gate();
-    let remote: RemoteAgent;
-    let cluster: Cluster;
-    const answerName = { caipe: 'partial_result', transparent: 'response', aion: 'Stream Delta' }[profile]!;
+const PROFILES = ['caipe', 'transparent', 'aion'];
+let gate = new Gate();
+let remote: RemoteAgent;
+/** Its ingresses have the profiles above, in their order. */
+let cluster: Cluster;
 
-    before(async () => {
-      remote = await startRemoteAgent({ dialect: '1.0', script: () => gate.script() });
-      const agents = [{ name: 'busy', adapter: 'a2a', url: remote.url }];
-      cluster = await Cluster.start({ agents, profile, supervisors: SUPERVISORS, users: true, env: { HOPLINE_SLOTS: '1' } });
-    });
-    after(async () => {
-      gate.open();
-      await cluster?.[Symbol.asyncDispose]();
-      await remote?.close();
-    });
+before(async () => {
+  remote = await startRemoteAgent({ dialect: '1.0', script: () => gate.script() });
+  const agents = [{ name: 'busy', adapter: 'a2a', url: remote.url }];
+  cluster = await Cluster.start({ agents, supervisors: SUPERVISORS, users: true, env: { HOPLINE_SLOTS: '1' } });
+  for (const profile of PROFILES.slice(1)) await cluster.addIngress(`ingress-${profile}`, { HOPLINE_PROFILE: profile });
+});
+
+after(async () => {
+  gate.open();
+  await cluster?.[Symbol.asyncDispose]();
+  await remote?.close();
+});
+
+for (const [index, profile] of PROFILES.entries()) {
+  describe(profile, () => {
+    const urlOf = () => cluster.ingresses[index]!.url;
+    const answerName = { caipe: 'partial_result', transparent: 'response', aion: 'Stream Delta' }[profile]!;
 
     test(
       'a client whose turn waits for a slot reads which agent it waits for and how many turns are ahead, and then its answer',
       TIMEOUT,
       async () => {
         gate = new Gate();
-        const first = new Asked(cluster.url);
-        await until(() => remote.requests.length === 1, 'the slot of the agent is taken');
-        const others = [new Asked(cluster.url), new Asked(cluster.url, '1.0')];
+        const before = remote.requests.length;
+        const first = new Asked(urlOf());
+        await until(() => remote.requests.length === before + 1, 'the slot of the agent is taken');
+        const others = [new Asked(urlOf()), new Asked(urlOf(), '1.0')];
         await until(() => others.every(({ notices }) => OF_AGENT.test(notices.at(-1) ?? '')), 'the others wait for the agent');
-        const last = new Asked(cluster.url);
+        const last = new Asked(urlOf());
         await until(() => OF_SUPERVISOR.test(last.notices.at(-1) ?? ''), 'the last one waits for a supervisor');
-        const waiting = await taskOf(cluster.url, last.taskId);
+        const waiting = await taskOf(urlOf(), last.taskId);
         assert.equal(waiting.status.state, 'TASK_STATE_SUBMITTED');
         assert.match(waiting.status.message.parts[0].text, OF_SUPERVISOR);
-        const seen = await taskOf(cluster.url, others[0]!.taskId);
+        const seen = await taskOf(urlOf(), others[0]!.taskId);
         const shown = profile === 'caipe' ? seen.artifacts.at(-1) : seen.status.message;
         assert.match(shown.parts[0].text, OF_AGENT);
         gate.open();
@@ -108,7 +115,7 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
         assert.deepEqual(first.notices, [], 'the first had a slot');
         for (const asked of all) {
           assert.equal(textOf(asked.list, answerName), 'the answer');
-          const task = await taskOf(cluster.url, asked.taskId);
+          const task = await taskOf(urlOf(), asked.taskId);
           assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
           assert.doesNotMatch(JSON.stringify(task), /Waiting for/, 'nothing of the notice stays in the task');
         }
@@ -119,9 +126,9 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     async function askTwo(): Promise<[first: Asked, second: Asked]> {
       gate = new Gate();
       const before = remote.requests.length;
-      const first = new Asked(cluster.url);
+      const first = new Asked(urlOf());
       await until(() => remote.requests.length === before + 1, 'the slot of the agent is taken');
-      const second = new Asked(cluster.url);
+      const second = new Asked(urlOf());
       await until(() => second.notices.length > 0, 'the second waits');
       return [first, second];
     }
@@ -147,9 +154,9 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
       const params = {
         message: { role: 'ROLE_USER', messageId: crypto.randomUUID(), taskId: second.taskId, parts: [{ text: 'and?' }] },
       };
-      const sent = frames(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params });
+      const sent = frames(urlOf(), { dialect: '1.0', method: 'SendStreamingMessage', params });
       await sent.next();
-      const { history } = await taskOf(cluster.url, second.taskId);
+      const { history } = await taskOf(urlOf(), second.taskId);
       assert.deepEqual(
         history.map(({ parts }: { parts: { text: string }[] }) => parts[0]!.text),
         ['hi', 'and?'],
@@ -162,10 +169,10 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     test('a client of the agent itself gets the notice too, as does one of the April 2025 dialect', TIMEOUT, async () => {
       gate = new Gate();
       const before = remote.requests.length;
-      const first = new Asked(cluster.url);
+      const first = new Asked(urlOf());
       await until(() => remote.requests.length === before + 1, 'the slot of the agent is taken');
       const direct = new Asked(cluster.agents[0]!.url);
-      const old = await legacy.post(cluster.url, 'tasks/sendSubscribe', legacy.ask(crypto.randomUUID(), 'hi'));
+      const old = await legacy.post(urlOf(), 'tasks/sendSubscribe', legacy.ask(crypto.randomUUID(), 'hi'));
       const list: legacy.Frame[] = [];
       const reading = (async () => {
         for await (const { data } of decodeSse(old.body!)) list.push({ id: undefined, data: JSON.parse(data), atMs: 0 });

@@ -39,7 +39,7 @@ before(async () => {
     url: remote.url,
     skills: [{ id: name, name, description: name, tags: [name] }],
   });
-  cluster = await Cluster.start({ agents: [entry('alpha'), entry('beta')], relays: 2 });
+  cluster = await Cluster.shared({ agents: [entry('alpha'), entry('beta')] });
 });
 
 after(async () => {

@@ -45,7 +45,7 @@ before(async () => {
     stops.push(agent.stop);
     agents.push({ name: `python-${sdk.replace('.', '-')}`, adapter: 'a2a', url: agent.url });
   }
-  cluster = await Cluster.start({ agents, profile: 'transparent' });
+  cluster = await Cluster.shared({ agents, profile: 'transparent' });
 });
 
 after(async () => {

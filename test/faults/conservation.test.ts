@@ -25,9 +25,8 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({
+  cluster = await Cluster.shared({
     agents: [{ name: 'argocd', adapter: 'a2a', url: remote.url }],
-    relays: 2,
     env: { HOPLINE_ACK_WAIT_MS: '1500' },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'audit' });
@@ -73,7 +72,7 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
   }
   assert.deepEqual(
     [unaccounted, differing, incomplete],
-    [{ message: 0, open: 0, text: 0, call: 0, ended: 0, step: 0, 'remote-run': 0 }, [], false],
+    [{ message: 0, open: 0, text: 0, call: 0, ended: 0, step: 0, 'remote-run': 0, 'agent-step': 0 }, [], false],
   );
   assert(isBalanced(audit));
   return audit;

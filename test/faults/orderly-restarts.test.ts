@@ -19,10 +19,10 @@ const TOKENS = countingTokens(200);
 /** Tokens before the agent waits for `mayEnd`, so that each stop is in mid-stream on a machine of any speed. */
 const TOKENS_BEFORE = 100;
 const PAUSE_MS = 10;
-const RESTARTS = ATTEMPTS_MAX_DEFAULT + 2;
+const RESTARTS = ATTEMPTS_MAX_DEFAULT + 1;
 
 /** Tasks that run at the same time while replicas restart. */
-const CALLERS = 4;
+const CALLERS = 2;
 
 let remote: RemoteAgent;
 let quick: RemoteAgent;
@@ -175,7 +175,7 @@ test('tasks complete while the replicas of their agent restart one after the oth
       ends.push(`${fold.task?.status.state} ${fold.task?.metadata?.reason ?? ''}`);
     }
   });
-  for (const replica of [...replicas, ...replicas]) {
+  for (const replica of replicas) {
     await replica.kill('SIGTERM');
     await replica.start();
   }

@@ -16,7 +16,10 @@ let cluster: Cluster;
 
 before(async () => {
   remote = await startCountingAgent(TOKENS, 18);
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }], ingresses: 2, relays: 2 });
+  cluster = await Cluster.shared({
+    agents: [{ name: 'numbers', adapter: 'a2a', url: remote.url }],
+    env: { HOPLINE_ACK_WAIT_MS: '1500' },
+  });
 });
 
 after(async () => {

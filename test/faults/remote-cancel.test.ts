@@ -45,8 +45,8 @@ async function* talk(): AsyncGenerator<Step> {
 
 before(async () => {
   remote = await startRemoteAgent({ dialect: '0.3', script: talk });
-  cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
+  cluster = await Cluster.shared({
+    agents: [{ name: 'talker', adapter: 'a2a', url: remote.url }],
     env: { HOPLINE_ACK_WAIT_MS: `${ACK_WAIT_MS}` },
   });
 });

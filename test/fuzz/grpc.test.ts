@@ -68,7 +68,8 @@ function streaming(client: Client, { path, bytes, metadata }: FuzzedCall): Promi
 }
 
 async function openServer(t: TestContext) {
-  const first = await openRig(t, { push: true, limits: { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: QUIET_MS } });
+  const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: QUIET_MS, longPollMsMax: QUIET_MS };
+  const first = await openRig(t, { push: true, limits });
   first.relay.onClient = async (taskId, { state }) => {
     if (!isTerminal(state)) await first.relay.end(taskId, 'INPUT_REQUIRED');
   };

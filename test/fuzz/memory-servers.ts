@@ -6,7 +6,10 @@ import type { Log } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
 import type { Known } from './placeholders.ts';
 
-/** Small limits, so that a fuzzer exceeds them. */
+/** Small limits, so that a fuzzer exceeds them, and does not wait. */
+const LONG_POLL_MS = 20;
+/** Wait for a cursor beyond the task. */
+const REFOLD_MS = 20;
 const BODY_BYTES_MAX = 64 * 1024;
 const RECORD_BYTES_MAX = 48 * 1024;
 /** Lifetime of a feed after its last viewer. */
@@ -31,7 +34,14 @@ export type MemoryServers = {
 
 /** Two server replicas with all features enabled, a log in memory, and an agent that asks a question. */
 export async function openMemoryServers(t: TestContext, options: Partial<A2AServerOptions> = {}): Promise<MemoryServers> {
-  const limits = { bodyBytesMax: BODY_BYTES_MAX, feedLingerMs: LINGER_MS, idleFeedsMax: 4, ...options.limits };
+  const limits = {
+    bodyBytesMax: BODY_BYTES_MAX,
+    feedLingerMs: LINGER_MS,
+    idleFeedsMax: 4,
+    longPollMsMax: LONG_POLL_MS,
+    refoldMsMax: REFOLD_MS,
+    ...options.limits,
+  };
   const rig = await openRig(t, {
     push: true,
     outputModes: () => ['text/plain'],

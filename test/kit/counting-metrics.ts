@@ -1,4 +1,5 @@
 import type { HopMetrics } from '@hopline/telemetry';
+import { NO_PARTIES } from './no-metrics.ts';
 
 export type CountLabels = Record<string, string | undefined>;
 
@@ -8,6 +9,7 @@ export function countingMetrics(count: (name: string, added: number, labels: Cou
     add: (added: number, labels: CountLabels = {}) => count(name, added, labels),
     recordMs() {},
     observe() {},
+    of: () => NO_PARTIES,
   });
   return new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
 }

@@ -1,4 +1,10 @@
-import type { HopMetrics } from '@hopline/telemetry';
+import type { HopMetrics, Party } from '@hopline/telemetry';
+
+/** The labels that `parties` of a double gives to every owner. */
+export const NO_PARTIES: Party = { tenant: 'none', caller: 'none' };
 
 /** Has an instrument for every name. None of them records anything. */
-export const NO_METRICS = new Proxy({}, { get: () => ({ add() {}, recordMs() {}, observe() {} }) }) as HopMetrics;
+export const NO_METRICS = new Proxy(
+  {},
+  { get: () => ({ add() {}, recordMs() {}, observe() {}, of: () => NO_PARTIES }) },
+) as HopMetrics;

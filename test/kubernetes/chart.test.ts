@@ -229,6 +229,25 @@ test('a further host name is added to those of the Service', { skip }, () => {
   assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
 });
 
+test('alerts and dashboards have the address of the runbook: that of the release, or one of your own', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-runbook-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const released = join(folder, 'hopline');
+  cpSync(CHART, released, { recursive: true });
+  const chart = readFileSync(join(released, 'Chart.yaml'), 'utf8');
+  writeFileSync(join(released, 'Chart.yaml'), `${chart}\nhome: https://git.example.com/o/hopline\n`);
+  const version = (parse(chart) as { appVersion: string }).appVersion;
+  const values = ['prometheusRule.enabled=true', 'dashboards.enabled=true'];
+  for (const [address, text] of [
+    [`https://git.example.com/o/hopline/blob/v${version}/infra/RUNBOOK.md`, renderedText(values, released)],
+    ['https://wiki.example.com/r', renderedText([...values, 'runbookUrl=https://wiki.example.com/r'])],
+  ] as const) {
+    assert.ok(text.includes(`runbook_url: ${address}#hoplinegaps`), address);
+    assert.ok(text.includes(`"value": "${address}"`), address);
+    assert.doesNotMatch(text, /[^/]infra\/RUNBOOK\.md/);
+  }
+});
+
 test('an enabled console runs over ingress, without access to NATS', { skip }, () => {
   const named = (manifests: readonly Manifest[]) => manifests.filter(({ metadata }) => metadata.name === 'hopline-console');
   assert.deepEqual(named(render([])), []);

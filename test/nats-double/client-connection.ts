@@ -10,8 +10,11 @@ type SubjectRules = { allow?: readonly string[]; deny?: readonly string[] };
 
 export type DoubleUser = { user: string; pass: string; permissions?: Permissions };
 
-/** The server's end of a socket. */
-export type ServerSocket = { write(bytes: Buffer): void; close(): void };
+/** A message on its way to a client. */
+export type Delivery = { subject: string; reply?: string; header: HeaderBlock; payload: Buffer };
+
+/** The server's end of a socket. `delivery`: the message that the bytes are. */
+export type ServerSocket = { write(bytes: Buffer, delivery?: Delivery): void; close(): void };
 
 /**
  * Passes a message of a client on to the leader of the stream that it concerns: at once, later or never. With `views`, a server that was deposed as
@@ -68,7 +71,7 @@ export class ClientConnection {
     if (this.#isClosed) return;
     const begin = `${header === '' ? 'MSG' : 'HMSG'} ${subject} ${subscription.sid} ${reply === '' ? '' : `${reply} `}`;
     const sizes = header === '' ? `${payload.length}` : `${header.length} ${header.length + payload.length}`;
-    this.#socket.write(Buffer.concat([Buffer.from(`${begin}${sizes}\r\n`), Buffer.from(header, 'latin1'), payload, CRLF]));
+    this.#socket.write(frameOf(`${begin}${sizes}\r\n`, header, payload), { subject, reply, header, payload });
     subscription.delivered += 1;
     if (subscription.max > 0 && subscription.delivered >= subscription.max) this.#remove(subscription);
   }
@@ -149,7 +152,19 @@ export class ClientConnection {
   }
 }
 
-const CRLF = Buffer.from('\r\n');
+/** One buffer without copies of its parts: most of the bytes of a run are such frames. */
+function frameOf(line: string, header: HeaderBlock, payload: Buffer): Buffer {
+  const headerAt = Buffer.byteLength(line);
+  const payloadAt = headerAt + header.length;
+  const frame = Buffer.allocUnsafe(payloadAt + payload.length + CRLF.length);
+  frame.write(line, 0, 'utf8');
+  frame.write(header, headerAt, 'latin1');
+  payload.copy(frame, payloadAt);
+  frame.write(CRLF, payloadAt + payload.length, 'latin1');
+  return frame;
+}
+
+const CRLF = '\r\n';
 const NOTHING = Buffer.alloc(0);
 
 function isPermitted(rules: SubjectRules | undefined, subject: string): boolean {

@@ -9,17 +9,18 @@ export type ClientFrame =
 
 const CRLF = '\r\n';
 
-/** Splits the bytes of a client into frames. A frame may arrive in parts. */
+/** Splits the bytes of a client into frames, whose payloads are parts of these bytes. A frame may arrive in parts. */
 export class ClientFrames {
   #rest: Buffer = Buffer.alloc(0);
 
   *read(chunk: Uint8Array): Generator<ClientFrame> {
-    this.#rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : Buffer.from(chunk);
+    this.#rest =
+      this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     for (;;) {
       const lineEnd = this.#rest.indexOf(CRLF);
       if (lineEnd < 0) return;
       const line = this.#rest.toString('utf8', 0, lineEnd);
-      const [word = '', ...words] = line.split(/[ \t]+/).filter(Boolean);
+      const [word = '', ...words] = wordsOf(line);
       const verb = word.toUpperCase();
       const begin = lineEnd + CRLF.length;
       const sizes = verb === 'HPUB' ? words.slice(-2).map(Number) : verb === 'PUB' ? [0, Number(words.at(-1))] : undefined;
@@ -38,6 +39,11 @@ export class ClientFrames {
       yield { type: 'pub', subject, reply, header, payload };
     }
   }
+}
+
+function wordsOf(line: string): string[] {
+  const words = line.split(' ');
+  return words.includes('') || line.includes('\t') ? line.split(/[ \t]+/).filter(Boolean) : words;
 }
 
 function lineFrame(verb: string, words: string[], line: string): ClientFrame {

@@ -15,7 +15,7 @@ export type Subscription = {
 /** The subscriptions of all clients. */
 export class Subscriptions {
   readonly #bySubject = new Map<string, Set<Subscription>>();
-  readonly #wildcards = new Map<string, Pattern>();
+  readonly #wildcards = new WildcardSubjects();
 
   add(subscription: Subscription): void {
     const { subject } = subscription;
@@ -23,7 +23,7 @@ export class Subscriptions {
     if (others !== undefined) others.add(subscription);
     else {
       this.#bySubject.set(subject, new Set([subscription]));
-      if (hasWildcard(subject)) this.#wildcards.set(subject, new Pattern(subject));
+      if (hasWildcard(subject)) this.#wildcards.add(subject);
     }
   }
 
@@ -37,16 +37,14 @@ export class Subscriptions {
   }
 
   hasInterest(subject: string): boolean {
-    if (this.#bySubject.has(subject)) return true;
-    for (const pattern of this.#wildcards.values()) if (pattern.matches(subject)) return true;
-    return false;
+    return this.#bySubject.has(subject) || this.#wildcards.matching(subject).length > 0;
   }
 
   /** Those that receive a message: all without a queue group, and the longest waiting member of each group. */
   receivers(subject: string): Subscription[] {
     const found: Subscription[] = [...(this.#bySubject.get(subject) ?? [])];
-    for (const [wildcard, pattern] of this.#wildcards)
-      if (wildcard !== subject && pattern.matches(subject)) found.push(...this.#bySubject.get(wildcard)!);
+    for (const wildcard of this.#wildcards.matching(subject))
+      if (wildcard !== subject) found.push(...this.#bySubject.get(wildcard)!);
     if (found.every(({ queue }) => queue === '')) return found;
     const groups = new Map<string, Subscription>();
     for (const one of found) {
@@ -55,5 +53,39 @@ export class Subscriptions {
       if (chosen === undefined || one.delivered < chosen.delivered) groups.set(one.queue, one);
     }
     return [...found.filter(({ queue }) => queue === ''), ...groups.values()];
+  }
+}
+
+type Wildcard = { subject: string; pattern: Pattern; order: number };
+
+/** Subjects with wildcards, by what is before their first wildcard: each connection of nats.js has an inbox of its own. */
+class WildcardSubjects {
+  readonly #byPrefix = new Map<string, Map<string, Wildcard>>();
+  #order = 0;
+
+  add(subject: string): void {
+    const pattern = new Pattern(subject);
+    const others = this.#byPrefix.get(pattern.prefix);
+    const added = { subject, pattern, order: this.#order++ };
+    if (others === undefined) this.#byPrefix.set(pattern.prefix, new Map([[subject, added]]));
+    else others.set(subject, added);
+  }
+
+  delete(subject: string): void {
+    const { prefix } = new Pattern(subject);
+    const others = this.#byPrefix.get(prefix);
+    others?.delete(subject);
+    if (others?.size === 0) this.#byPrefix.delete(prefix);
+  }
+
+  /** Those that match, in the order in which they were added. */
+  matching(subject: string): string[] {
+    const found: Wildcard[] = [];
+    for (let end = 0; end >= 0; end = subject.indexOf('.', end) + 1 || -1) {
+      for (const one of this.#byPrefix.get(subject.slice(0, end))?.values() ?? [])
+        if (one.pattern.matches(subject)) found.push(one);
+    }
+    if (found.length > 1) found.sort((a, b) => a.order - b.order);
+    return found.map(one => one.subject);
   }
 }

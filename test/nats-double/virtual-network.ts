@@ -6,12 +6,9 @@ import {
   setTransportFactory,
   type Transport,
 } from '@nats-io/nats-core/internal';
-import type { ClientConnection, ToLeader } from './client-connection.ts';
+import type { ClientConnection, Delivery, ToLeader } from './client-connection.ts';
 import type { Clock } from './clock.ts';
 import type { NatsDouble } from './nats-double.ts';
-
-/** A message on its way to a client. */
-type Delivery = { subject: string; reply?: string; header: string; payload: Buffer };
 
 /** Calls `arrive` when bytes that are sent now reach the other end, in the order of the calls; never if they are lost. */
 type Transfer = (arrive: () => void) => void;
@@ -120,11 +117,11 @@ class Link implements ServerEnd {
       onClosed();
       if (!this.#isForgotten) this.#path.toClient(() => this.#client.closed());
     };
-    this.#server = server.accept({ write: bytes => this.#write(bytes), close }, this.#path.toLeader);
+    this.#server = server.accept({ write: (bytes, delivery) => this.#write(bytes, delivery), close }, this.#path.toLeader);
   }
 
   send(bytes: Uint8Array): void {
-    const copy = Uint8Array.from(bytes);
+    const copy = new Uint8Array(bytes);
     this.#port.watch?.('sent', copy);
     this.#path.toServer(() => this.#isServerOpen && this.#server?.receive(copy));
   }
@@ -147,12 +144,12 @@ class Link implements ServerEnd {
     this.#server?.close();
   }
 
-  #write(bytes: Buffer): void {
-    if (!this.#isServerOpen || this.#port.lose?.(deliveryOf(bytes))) return;
+  #write(bytes: Buffer, delivery: Delivery | undefined): void {
+    if (!this.#isServerOpen || (delivery !== undefined && this.#port.lose?.(delivery))) return;
     this.#arriving.push(bytes);
     if (this.#arriving.length > 1) return;
     this.#path.toClient(() => {
-      const chunk = Buffer.concat(this.#arriving);
+      const chunk = this.#arriving.length === 1 ? this.#arriving[0]! : Buffer.concat(this.#arriving);
       this.#arriving = [];
       if (!this.#isClientOpen || this.#isForgotten || this.#isReset) return;
       this.#port.watch?.('received', chunk);
@@ -229,17 +226,4 @@ class VirtualTransport implements Transport {
     this.#arrival.resolve();
     this.#closed.resolve(undefined);
   }
-}
-
-/** The double writes each message by itself. */
-function deliveryOf(bytes: Buffer): Delivery {
-  const lineEnd = bytes.indexOf('\r\n');
-  const [kind, subject = '', , ...rest] = bytes.toString('latin1', 0, lineEnd).split(' ');
-  if (kind !== 'MSG' && kind !== 'HMSG') return { subject: '', header: '', payload: Buffer.alloc(0) };
-  const begin = lineEnd + 2;
-  const sizes = rest.splice(kind === 'HMSG' ? -2 : -1);
-  const [reply] = rest;
-  const headerBytes = kind === 'HMSG' ? Number(sizes[0]) : 0;
-  const header = bytes.toString('latin1', begin, begin + headerBytes);
-  return { subject, ...(reply && { reply }), header, payload: bytes.subarray(begin + headerBytes, begin + Number(sizes.at(-1))) };
 }

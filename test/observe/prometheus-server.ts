@@ -23,7 +23,13 @@ const START_MS_MAX = 120_000;
 
 type Sample = { metric: Record<string, string>; value: [number, string] };
 
-export type Prometheus = { query(expr: string): Promise<Sample[]> };
+type Exemplar = { labels: Record<string, string>; value: string; timestamp: number };
+
+export type Prometheus = {
+  query(expr: string): Promise<Sample[]>;
+  /** The exemplars of the last hour. */
+  exemplars(metric: string): Promise<Exemplar[]>;
+};
 
 export type MonitoredNats = { nats: NatsServer; exporterPort: number };
 
@@ -65,7 +71,12 @@ export async function startPrometheus(
   };
   const file = join(folder, 'prometheus.json');
   writeFileSync(file, JSON.stringify(config));
-  const args = [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
+  const args = [
+    `--config.file=${file}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--enable-feature=exemplar-storage',
+  ];
   const child = spawn(PROMETHEUS, args, { stdio: 'ignore' });
   const exited = once(child, 'exit');
   // An interrupted test does not run `defer`.
@@ -79,11 +90,17 @@ export async function startPrometheus(
   for (const endsAt = Date.now() + START_MS_MAX; !(await isReady()); await sleep(200)) {
     if (Date.now() > endsAt || child.exitCode !== null) throw new Error('Prometheus did not start');
   }
+  const ask = async (path: string, expr: string): Promise<unknown> => {
+    const response = await fetch(`${url}/api/v1/${path}query=${encodeURIComponent(expr)}`);
+    if (response.status !== 200) throw new Error(`${expr}: ${await response.text()}`);
+    return ((await response.json()) as { data: unknown }).data;
+  };
   return {
-    query: async expr => {
-      const response = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expr)}`);
-      if (response.status !== 200) throw new Error(`${expr}: ${await response.text()}`);
-      return ((await response.json()) as { data: { result: Sample[] } }).data.result;
+    query: async expr => ((await ask('query?', expr)) as { result: Sample[] }).result,
+    exemplars: async metric => {
+      const seconds = Date.now() / 1_000;
+      const found = await ask(`query_exemplars?start=${seconds - 3_600}&end=${seconds + 60}&`, metric);
+      return (found as { exemplars: Exemplar[] }[]).flatMap(one => one.exemplars);
     },
   };
 }

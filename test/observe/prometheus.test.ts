@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openJetStreamLog } from '@hopline/log-jetstream';
@@ -13,8 +16,14 @@ import { startMonitoredNats, startPrometheus, withoutPrometheus } from './promet
 
 const WAIT_MS_MAX = 120_000;
 
-/** Panels without data under this load, which runs no MCP server. */
-const WITHOUT_DATA = ['Hopline / Agents, Tools'];
+/** Panels without data under this load, which runs no MCP server, kills no worker, leaves no task open and reaches no limit. */
+const WITHOUT_DATA = [
+  'Hopline / Agents, Tools',
+  'Hopline / Agents, Wait for redelivery',
+  'Hopline / NATS, Oldest open task',
+  'Hopline / Tenants, Refused, by limit',
+  'Hopline / Tenants, Refused callers',
+];
 
 test('every query of every dashboard returns data on a cluster under mixed load, and no alert fires', {
   skip: withoutPrometheus,
@@ -25,6 +34,10 @@ test('every query of every dashboard returns data on a cluster under mixed load,
   stack.defer(() => counting.close());
   const model = stack.use(await ModelServer.start(() => [{ tokens: ['a', 'b', 'c'], everyMs: 5 }]));
   const webhook = stack.use(await startWebhook());
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-prices-'));
+  stack.defer(() => rmSync(folder, { recursive: true }));
+  const prices = join(folder, 'prices.json');
+  writeFileSync(prices, JSON.stringify({ models: { 'stand-in': { input: 1, output: 4 } } }));
   const cluster = stack.use(
     await Cluster.start({
       nats,
@@ -39,6 +52,7 @@ test('every query of every dashboard returns data on a cluster under mixed load,
         HOPLINE_WEBHOOK_HTTP: 'true',
         OPENAI_BASE_URL: `${model.url}/v1`,
         OPENAI_API_KEY: 'k',
+        HOPLINE_MODEL_PRICES_FILE: prices,
       },
     }),
   );

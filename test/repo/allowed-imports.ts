@@ -12,13 +12,24 @@ export const LAYERS: readonly (readonly string[])[] = [
     'events',
     'openai-api',
     'profiles',
+    'react',
     'task-view',
     'ui-message-stream',
   ],
   // The rules of a task, and the interface of the log.
   ['context-history', 'fold', 'log', 'replay', 'task', 'task-audit', 'task-file', 'task-transfer'],
   // The broker, the A2A server, and the interface of agents.
-  ['a2a-grpc', 'a2a-http', 'a2a-server', 'ag-ui-http', 'agent', 'ai-sdk-http', 'log-jetstream', 'openai-http'],
+  [
+    'a2a-grpc',
+    'a2a-http',
+    'a2a-server',
+    'ag-ui-http',
+    'agent',
+    'ai-sdk-http',
+    'durable-streams-http',
+    'log-jetstream',
+    'openai-http',
+  ],
   // Adapters, and programs for people.
   ['agent-a2a', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
 ];
@@ -37,9 +48,10 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'agent-card': ['a2a'],
   endpoint: ['a2a', 'agent-card', 'events', 'lifecycle', 'telemetry'],
   client: ['a2a', 'agent-card', 'task-view', 'ui-message-stream'],
-  'chat-model': ['a2a', 'outbound-http', 'telemetry'],
-  'local-cluster': ['a2a', 'client'],
-  terminal: ['a2a', 'client', 'profiles'],
+  react: ['client'],
+  'chat-model': ['a2a', 'events', 'outbound-http', 'telemetry'],
+  'local-cluster': ['a2a', 'agent-a2a', 'client'],
+  terminal: ['a2a', 'client', 'profiles', 'task-view'],
   cli: [
     'a2a',
     'task-audit',
@@ -71,13 +83,14 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'log-jetstream': ['a2a', 'events', 'lifecycle', 'log', 'telemetry'],
   'context-history': ['a2a', 'events', 'log', 'profiles', 'task'],
   'task-transfer': ['a2a', 'context-history', 'events', 'log', 'task', 'task-file'],
-  agent: ['a2a', 'context-history', 'events', 'log', 'profiles', 'task', 'telemetry'],
+  agent: ['a2a', 'chat-model', 'context-history', 'events', 'log', 'profiles', 'task', 'task-view', 'telemetry'],
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
   'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
   'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'ui-message-stream'],
   'openai-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'openai-api'],
   'ag-ui-http': ['a2a', 'a2a-http', 'a2a-server', 'ag-ui'],
+  'durable-streams-http': ['a2a', 'a2a-http', 'a2a-server', 'agent-card', 'events'],
   'replay-server': [
     'a2a',
     'a2a-grpc',
@@ -92,10 +105,10 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
   ],
   'agent-a2a': ['a2a', 'agent', 'agent-card', 'events', 'outbound-http', 'profiles'],
-  'agent-code': ['a2a', 'agent', 'agent-langgraph', 'agent-mcp', 'telemetry'],
+  'agent-code': ['a2a', 'agent', 'agent-langgraph', 'agent-mcp', 'chat-model', 'telemetry'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
-  'agent-model': ['a2a', 'agent', 'agent-mcp', 'chat-model'],
+  'agent-model': ['agent', 'agent-mcp', 'chat-model'],
   ingress: [
     'a2a',
     'a2a-server',
@@ -104,6 +117,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'ag-ui-http',
     'agent-card',
     'ai-sdk-http',
+    'durable-streams-http',
     'endpoint',
     'events',
     'lifecycle',
@@ -117,8 +131,23 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
     'webhook-guard',
   ],
-  relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry'],
-  console: ['a2a', 'a2a-http', 'client', 'endpoint', 'lifecycle', 'local-cluster', 'replay', 'task-audit', 'telemetry'],
+  relay: ['a2a', 'coalesce', 'events', 'fold', 'lifecycle', 'log', 'log-jetstream', 'task', 'task-audit', 'telemetry'],
+  console: [
+    'a2a',
+    'a2a-http',
+    'client',
+    'endpoint',
+    'events',
+    'lifecycle',
+    'local-cluster',
+    'log',
+    'profiles',
+    'replay',
+    'task',
+    'task-audit',
+    'task-file',
+    'telemetry',
+  ],
   notifier: ['a2a', 'events', 'lifecycle', 'log', 'log-jetstream', 'task', 'telemetry', 'webhook-guard'],
   supervisor: [
     'a2a',
@@ -144,11 +173,13 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'agent-langgraph',
     'agent-mcp',
     'agent-model',
+    'chat-model',
     'endpoint',
     'events',
     'lifecycle',
     'log',
     'log-jetstream',
+    'outbound-http',
     'telemetry',
   ],
 };
@@ -171,7 +202,12 @@ export const PURE_PACKAGES: Record<string, readonly string[]> = {
 export const MEMORY_LOG_IMPORTERS = ['log', 'replay-server'];
 
 /** Only the command's own tests and the writer of its reference import it. Parts that others need are separate packages. */
-export const COMMAND_IMPORTERS = ['packages/cli/', 'test/e2e/packages.test.ts', 'test/repo/cli-document.ts'];
+export const COMMAND_IMPORTERS = [
+  'packages/cli/',
+  'test/e2e/packages.test.ts',
+  'test/repo/cli-document.ts',
+  'test/repo/guides.test.ts',
+];
 
 /** The only folders that may import a NATS client. */
 export const NATS_IMPORTERS = ['packages/log-jetstream', 'test'];

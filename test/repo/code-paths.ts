@@ -58,7 +58,7 @@ export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 40,
-  executedMax: 70,
+  executedMax: 72,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -111,6 +111,7 @@ export const TOKEN_PATH: TokenPath = {
       do: 'Read or make a part of it for a step',
       files: [
         a2a('code-points.ts'),
+        a2a('fast-paths.ts'),
         a2a('json-value.ts'),
         a2a('types.ts'),
         events('context-id.ts'),
@@ -120,6 +121,7 @@ export const TOKEN_PATH: TokenPath = {
         log('names.ts'),
         jetstream('ack.ts'),
         jetstream('connection.ts'),
+        jetstream('message-headers.ts'),
         jetstream('task-subjects.ts'),
       ],
     },
@@ -179,7 +181,11 @@ export const MESSAGE_PATH: CodePath = {
       via: [server('a2a-server.ts'), a2a('dialect.ts')],
     },
     { file: a2a('schema/decode-requests.ts'), does: 'checks the parameters' },
-    { file: a2a('dialect-0.3/decode.ts'), does: 'decodes the message', via: [a2a('dialect-0.3/dialect.ts')] },
+    {
+      file: a2a('dialect-0.3/decode.ts'),
+      does: 'decodes the message',
+      via: [a2a('dialect-0.3/dialect.ts'), a2a('dialect-0.3/decode-requests.ts')],
+    },
     {
       file: server('operations/resolve-request.ts'),
       does: 'checks that the server can take it',

@@ -17,7 +17,7 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
   },
   {
     packages: ['fastify'],
-    purpose: 'The HTTP servers of ingress, agents, console and probes',
+    purpose: 'The HTTP servers of ingress, agents and console',
     notOwn: 'Limits, timeouts and closing of connections are where an HTTP server of our own would be attacked',
     keptBy: 'the Fastify team (OpenJS Foundation)',
   },

@@ -88,6 +88,41 @@ test('the file tables of a README name files and folders below it', () => {
   assert.ok(names > 50, `${names} names`);
 });
 
+const README_WORDS_MAX = 1_200;
+
+test('README.md can be read in five minutes, and shows three pages of the console', () => {
+  const text = read('README.md');
+  const words = text.split(/\s+/).filter(Boolean).length;
+  assert.ok(words <= README_WORDS_MAX, `${words} words`);
+  assert.equal(text.match(/docs\/pictures\/console\//g)?.length, 3);
+});
+
+test('every claim about a peer has its source', () => {
+  const text = read('docs/compared-with.md');
+  const [claims, list] = text.split('## Sources\n');
+  const sources = [...list!.matchAll(/^(\d+)\. .*(?:\n {3}.*)*/gm)];
+  for (const [source, number] of sources) assert.match(source, /https:\/\//, `source ${number}`);
+  const numbers = sources.map(([, number]) => Number(number));
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, index) => index + 1),
+  );
+  const cited = [...claims!.matchAll(/\[(\d+(?:, \d+)*)\]/g)].flatMap(([, some]) => some!.split(', ').map(Number));
+  assert.deepEqual(
+    [...new Set(cited)].toSorted((a, b) => a - b),
+    numbers,
+  );
+  const peers = [...claims!.matchAll(/^## (?!Choose)(.+)\n([\s\S]*?)(?=^## )/gm)];
+  assert.equal(peers.length, 7);
+  for (const [, name, section] of peers) assert.match(section!, /\[\d+/, name!);
+});
+
+test('every guide is in the index', () => {
+  const index = read('docs/README.md');
+  const guides = documents.filter(path => path.startsWith('docs/guides/'));
+  for (const path of guides) assert.ok(index.includes(`(${path.slice('docs/'.length)})`), path);
+});
+
 test('every guarantee and every failure names its test', () => {
   for (const path of ['README.md', 'docs/reference/failures.md']) {
     const rows = read(path)
@@ -144,7 +179,7 @@ test('every command of the examples belongs to this repository, and Python has t
   );
   assert.ok(lines.length > 12);
   for (const line of lines) {
-    assert.match(line, /^(?:[A-Z_]+=\S+ )*(?:npm start|npm run -s hopline -- |python3 |\.venv\/bin\/python3 )/);
+    assert.match(line, /^(?:[A-Z_]+=\S+ )*(?:npm start|npm run -s hopline -- |node infra|python3 |\.venv\/bin\/python3 )/);
     for (const [path] of line.matchAll(/infra\/[\w./-]+/g)) assert.ok(existsSync(join(ROOT, path)), line);
   }
 });

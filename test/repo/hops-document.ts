@@ -18,7 +18,11 @@ const CRITICAL_PATH = `## The cost of a hop
 
 is its share of the critical path: the time in which nothing else delayed the end of the turn. \`hopline trace\`, \`hopline why\`, the console and the
 [audit](task-audit.md) follow that path from the end of a turn back to the question. While an agent talks, the chunks of its earlier tokens are
-published, held and appended at the same time, so only the last of them has a share. The path has these parts as well, which no metric counts:
+published, held and appended at the same time, so only the last of them has a share.
+
+Relays measure the paths of a sample of the turns that end, from the log: \`hopline.path.time\` has the seconds by hop and agent, and \`hopline.path.turns\`
+how many turns were measured. \`hopline top\` and the dashboards rank hops by it. Sums of \`hopline.hop.duration\` are not costs, because hops of that metric
+overlap. The path has these parts as well, which \`hopline.hop.duration\` does not count:
 `;
 
 const TRACE = 'trace';

@@ -12,9 +12,20 @@ Generated from \`packages/telemetry/src/metric-registry.ts\` by \`node test/repo
 Every service serves its metrics as Prometheus text at \`/metrics\`; with \`OTEL_METRICS_EXPORTER=otlp\`, or \`prometheus,otlp\`, it pushes them to
 the collector. The names are the same both ways: those that a collector's Prometheus exporter makes of the OpenTelemetry names.
 Every counter and gauge of a service exists from its start, with 0 in each combination of closed labels: an alert on \`increase()\` sees the
-first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`, and a metric has at most 500
+first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`, and a metric has at most 600
 series. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
 `;
+
+/** Their first series comes with the first owner. */
+const TENANT_METRICS = [
+  'tenantRequests',
+  'tenantRefused',
+  'tenantTurns',
+  'tenantStored',
+  'tenantTurnTime',
+  'tenantModelTokens',
+  'tenantModelCost',
+] as const;
 
 type Shown = { name: string; type: string; unit: string; meaning: string; services?: readonly string[]; labels?: object };
 
@@ -25,6 +36,8 @@ export async function metricsDocument(): Promise<string> {
     const metrics = createHopMetrics(service, exported);
     startAgentAtZero(metrics, service, 'demo');
     metrics.shardLag.observe(() => [[0, { shard: 0 }]]);
+    metrics.shardRecords.observe(() => [[0, { shard: 0 }]]);
+    for (const tenant of TENANT_METRICS) metrics[tenant].add(0, {});
     metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasksOldestStart.observe(() => [[0, {}]]);
     metrics.webhookOldestEvent.observe(() => [[0, {}]]);
@@ -32,11 +45,12 @@ export async function metricsDocument(): Promise<string> {
     metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
     metrics.webhookFailing.observe(() => [[0, {}]]);
     metrics.logConnected.observe(() => [[0, {}]]);
+    metrics.certificateExpiry.observe(() => [[0, { kind: 'server' }]]);
     metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });
     if (service === 'relay') metrics.unknownRemoved.add(0, { stream: 'A2A_LOG', kind: 'unknown_consumers' });
     for (const instrument of Object.values(metrics)) if ('recordMs' in instrument) instrument.recordMs(1);
   }
-  const stop = observeProcess(exported.meter, 'relay');
+  const stop = observeProcess(exported.meter, 'relay', '0.1.0');
   const text = await exported.text();
   stop();
   await exported.provider.shutdown();
@@ -45,7 +59,7 @@ export async function metricsDocument(): Promise<string> {
     const lines = [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].filter(([, , help]) => help === meaning);
     assert.equal(lines.length, 1, `${name}: exactly one metric is described as "${meaning}"`);
     const shownServices = services.length === 5 ? 'all' : services.join(', ');
-    const shownLabels = Object.keys(labels).map(label => `\`${label}\``);
+    const shownLabels = Object.keys(labels).map(label => `\`${label.replaceAll('.', '_')}\``);
     return [`\`${lines[0]![1]}\``, `\`${name}\``, type, `\`${unit}\``, shownServices, shownLabels.join(', '), meaning];
   });
   const columns = ['Prometheus', 'OpenTelemetry', 'Type', 'Unit', 'Services', 'Labels', 'Meaning'];
@@ -58,10 +72,10 @@ function labelsSection(): string {
     Object.entries('labels' in metric ? metric.labels : {}).flatMap(([label, list]) =>
       typeof list === 'string' || list.length > 24
         ? []
-        : [[`\`${name}\``, `\`${label}\``, (list as readonly string[]).map(one => `\`${one}\``).join(', ')]],
+        : [[`\`${name}\``, `\`${label.replaceAll('.', '_')}\``, (list as readonly string[]).map(one => `\`${one}\``).join(', ')]],
     ),
   );
-  const meanings = Object.entries(LABELS).map(([label, meaning]) => [`\`${label}\``, meaning]);
+  const meanings = Object.entries(LABELS).map(([label, meaning]) => [`\`${label.replaceAll('.', '_')}\``, meaning]);
   return `## Labels\n\nEvery metric has \`service\`.\n\n${markdownTable([['Label', 'Meaning'], ...meanings])}
 ## Values of closed labels\n\n${markdownTable([['Metric', 'Label', 'Values'], ...values])}`;
 }

@@ -7,6 +7,7 @@ import { cliDocument } from './cli-document.ts';
 import { dependenciesDocument } from './dependencies-document.ts';
 import { hopsDocument } from './hops-document.ts';
 import { metricsDocument } from './metrics-document.ts';
+import { openApiPage } from './openapi-document.ts';
 import { serviceVariablesDocument, settingNamesDocument, settingsDocument } from './settings-document.ts';
 import { chartReadme, valuesDocument } from './values-document.ts';
 
@@ -18,6 +19,7 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/hops.md': hopsDocument,
   'docs/reference/dependencies.md': dependenciesDocument,
   'docs/reference/cli.md': cliDocument,
+  'docs/reference/openapi.md': openApiPage,
   'docs/reference/agents.schema.json': agentsSchemaDocument,
   'docs/reference/nats-permissions.md': permissionsDocument,
   'infra/nats/hopline.conf': () => serverConfiguration(),

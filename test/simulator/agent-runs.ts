@@ -1,5 +1,11 @@
 import type { AgentTurn } from '@hopline/agent';
-import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../support/agents/scripted-agent.ts';
+import {
+  type AgentRun,
+  type AgentScript,
+  type Deliveries,
+  type RunRecorder,
+  tokensOf,
+} from '../support/agents/scripted-agent.ts';
 import type { Situations } from './situations.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
@@ -7,8 +13,9 @@ import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 export class AgentRuns implements RunRecorder {
   readonly #clock: VirtualClock;
   readonly all: AgentRun[] = [];
-
   readonly #situations: Situations;
+  /** Deliveries of the newest item, by process, agent, task and number of the delivery. */
+  readonly #deliveries = new Map<string, Deliveries & { seq: number }>();
 
   constructor(clock: VirtualClock, situations: Situations) {
     this.#clock = clock;
@@ -20,22 +27,39 @@ export class AgentRuns implements RunRecorder {
     return this.all.some(({ endedAt, tokens }) => endedAt === undefined && tokens.length > 0);
   }
 
+  /** A server sends an item. `seq`: its sequence in the work stream. */
+  delivered(
+    process: string,
+    agent: string,
+    { taskId, seq, deliveries }: { taskId: string; seq: number; deliveries: number },
+  ): void {
+    const key = `${process} ${agent} ${taskId} ${deliveries}`;
+    const known = this.#deliveries.get(key);
+    const { nowMs } = this.#clock;
+    if (known?.seq === seq) known.last = nowMs;
+    else if (known === undefined || known.seq < seq) this.#deliveries.set(key, { seq, first: nowMs, last: nowMs });
+  }
+
   begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
     const id = this.all.length + 1;
     const isRepeated = this.all.some(
       run => run.agent === agent && run.messageId === message.messageId && run.attempt < attempt && run.tokens.length > 0,
     );
     if (isRepeated) this.#situations.add('another attempt begins after text of the first one');
+    const { taskId = '' } = message;
+    const process = this.#clock.process?.name ?? '';
+    const delivered = this.#deliveries.get(`${process} ${agent} ${taskId} ${attempt}`);
     const run: AgentRun = {
       id,
       agent,
-      taskId: message.taskId ?? '',
+      taskId,
       messageId: message.messageId,
       attempt,
-      process: this.#clock.process?.name ?? '',
+      process,
       tokens: [],
       fullText: tokensOf(id, script).join(''),
       startedAt: this.#clock.nowMs,
+      ...(delivered && { deliveredAt: { first: delivered.first, last: delivered.last } }),
       endedAt: undefined,
     };
     this.all.push(run);

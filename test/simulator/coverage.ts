@@ -11,6 +11,7 @@ type Part = (typeof PARTS)[number];
 type Expected = { isWire?: true; unmet?: string };
 
 const NO_SUCH_AGENT = 'the scripted agents never ask for it';
+const NO_STEPS = 'agents have steps only in the theme `stored steps`, which seeds do not choose';
 const SHORT_FAULT = 'a stream is full for 10 s at most, and writes are repeated for 20 s';
 const wire: Expected = { isWire: true };
 
@@ -25,6 +26,9 @@ const EXPECTED: Readonly<Record<Part, Readonly<Record<string, Expected>>>> = {
     'text is appended': {},
     'a lane closes': {},
     'a step is recorded': { unmet: 'the scripted agents record none' },
+    'a step of an agent is reached': { unmet: NO_STEPS },
+    'a step of an agent is stored': { unmet: NO_STEPS },
+    'a step of an agent is reused': { unmet: NO_STEPS },
     'a remote run is recorded': { unmet: 'agents behind adapters are not simulated' },
     'a call starts': {},
     'a call ends as completed': {},
@@ -211,6 +215,8 @@ function foldOf(fact: Fact): string | undefined {
       return 'a step is recorded';
     case 'remote-run.started':
       return 'a remote run is recorded';
+    case 'agent-step.recorded':
+      return `a step of an agent is ${fact.phase}`;
     case 'call.started':
       return 'a call starts';
     case 'call.ended':

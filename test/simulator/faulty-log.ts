@@ -8,6 +8,7 @@ import {
   type Job,
   type KeyValue,
   type Log,
+  LogFull,
   LogUnavailable,
   newestForJob,
   purposeOf,
@@ -103,9 +104,12 @@ class Wire {
   write<T>(part: string, what: string, operation: () => Promise<T>, timeoutMs = OPERATION_TIMEOUT_MS): Promise<T> {
     let result: Promise<T> | undefined;
     const once = () => {
-      result ??= this.link.isRefused(part, this.#groups)
-        ? Promise.reject(new LogUnavailable('refused: maximum bytes exceeded'))
-        : operation();
+      if (result === undefined && this.link.isRefused(part, this.#groups)) {
+        // The streams of groups remove their oldest records for new ones: a server refuses only what it cannot store, and the client sends it again.
+        if (this.#groups.length > 0) return new Promise<T>(() => {});
+        result = Promise.reject(new LogFull('maximum bytes exceeded'));
+      }
+      result ??= operation();
       return result;
     };
     return this.#request(part, what, once, timeoutMs);
@@ -263,6 +267,10 @@ class FaultyInputs implements InputLog {
 
   readShard(shard: number, from: number, signal: AbortSignal): ReturnType<InputLog['readShard']> {
     return this.#wires.ofShard(shard).receive(`shard ${shard}`, this.#inner.readShard(shard, from, signal), signal);
+  }
+
+  unread(...args: Parameters<InputLog['unread']>): ReturnType<InputLog['unread']> {
+    return this.#inner.unread(...args);
   }
 
   extent(): ReturnType<InputLog['extent']> {
@@ -493,6 +501,18 @@ class FaultyWork implements WorkQueue {
     running.add(seq, deliveries);
     this.#deps.trace.add(this.#deps.process.name, 'item', `${work.taskId} ${work.call?.id ?? ''}`, `delivery ${deliveries}`);
     const timer = setInterval(() => running.isUnclaimed(seq) && keepAlive(), ackWaitMs / KEEP_ALIVES_PER_ACK_WAIT);
+    const confirmDone = (timeoutMs: number) =>
+      this.#wire
+        .write('done', `${seq}`, async () => this.#broker.done(seq), timeoutMs)
+        .then(
+          () => true,
+          () => false,
+        );
+    const leave = () => {
+      clearInterval(timer);
+      running.remove(seq);
+    };
+    let isConfirmed = true;
     try {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
@@ -501,8 +521,7 @@ class FaultyWork implements WorkQueue {
       this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
       const known = newestForJob(work, deliveries, storedAt);
       await handler({ work, item: seq, ...count, ...known, isTakenOver, ...(trace && { trace }) });
-      const done = this.#wire.write('done', `${seq}`, async () => this.#broker.done(seq), DONE_TIMEOUT_MS);
-      await done.catch(() => {});
+      isConfirmed = await confirmDone(DONE_TIMEOUT_MS);
     } catch (error) {
       if (running.isLost(seq)) return;
       if (error instanceof Superseded) {
@@ -524,8 +543,8 @@ class FaultyWork implements WorkQueue {
         await this.#giveBack(seq, waitMs, running, signal);
       }
     } finally {
-      clearInterval(timer);
-      running.remove(seq);
+      if (isConfirmed || !running.isClaimed(seq)) leave();
+      else void confirmDone(CLAIM_MS).finally(leave);
     }
   }
 

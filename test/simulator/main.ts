@@ -17,6 +17,12 @@ const USAGE = `Runs the services in virtual time with faults, and verifies what 
 See test/simulator/README.md.
 `;
 
+// The reader of the output has all that it wants, e.g. `head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
 try {
   process.exitCode = await main(process.argv.slice(2).filter(arg => arg !== '--'));
 } catch (error) {

@@ -190,6 +190,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a viewer of a log that lost its tail': {
     themes: ['lost facts'],
+    foundBy: 5,
     breaks: /^everything ends|^a viewer/,
     edits: [
       {
@@ -228,7 +229,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a late write of the index': {
     themes: ['late writes'],
-    foundBy: 5,
+    foundBy: 32,
     // Few runs fence a relay between its write of a fact and that of the index.
     seedsMax: 250,
     breaks: /^the index shows/,
@@ -251,7 +252,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     themes: ['frozen path and a death'],
     // Siblings queue the items of a dead worker again, so few runs need the supervisor to notice.
     seedsMax: 250,
-    foundBy: 29,
+    foundBy: 33,
     breaks: /^everything ends/,
     edits: [
       {
@@ -302,6 +303,12 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         to: "if (isTerminal(aggregate.state) && aggregate.state !== 'TASK_STATE_CANCELED') return TASK_ENDED;",
       },
     ],
+  },
+  'a step that returns before its result is a fact': {
+    themes: ['stored steps'],
+    foundBy: 49,
+    breaks: /^a step whose result is stored|^every attempt gets/,
+    edits: [{ file: 'packages/agent/src/stored-steps.ts', from: '      await promise;', to: '      resolve();' }],
   },
   'a poison record': {
     themes: ['payloads'],

@@ -8,6 +8,7 @@ import type { MessageStore } from '../nats-double/message-store.ts';
 import { NatsDouble } from '../nats-double/nats-double.ts';
 import type { LeaderView, PurgeRequest, Stream } from '../nats-double/stream.ts';
 import { connectVirtually, listen, type Path, type Port, pathOf } from '../nats-double/virtual-network.ts';
+import type { AgentRuns } from './agent-runs.ts';
 import { type ClusterSettings, WORK_BOUNDS } from './cluster-settings.ts';
 import type { Coverage } from './coverage.ts';
 import type { Link } from './link.ts';
@@ -29,7 +30,14 @@ const EVERY_PROCESS = '*';
 const LAYOUT_TIMES = { pollMs: 500, aheadMs: 3_000 };
 const PARTS_OF_BUCKETS = ['leases', 'tasks', 'agents', 'messageIds', 'contexts', 'pushProgress'] as const;
 
-type NatsServersDeps = { clock: VirtualClock; random: Random; trace: Trace; situations: Situations; coverage: Coverage };
+type NatsServersDeps = {
+  clock: VirtualClock;
+  random: Random;
+  trace: Trace;
+  runs: AgentRuns;
+  situations: Situations;
+  coverage: Coverage;
+};
 
 /** The log of production, log-jetstream and nats.js, over a double of nats-server in virtual time. */
 export class NatsServers implements LogServers {
@@ -42,6 +50,7 @@ export class NatsServers implements LogServers {
   readonly #names: LogNames;
   readonly #ports: Port[] = [];
   readonly #random: Random;
+  readonly #runs: AgentRuns;
   readonly #situations: Situations;
   readonly #coverage: Coverage;
   readonly #links: Link[] = [];
@@ -50,7 +59,8 @@ export class NatsServers implements LogServers {
   #liveToLose = 0;
   #staleReads = 0;
 
-  constructor(settings: ClusterSettings, { clock, random, trace, situations, coverage }: NatsServersDeps) {
+  constructor(settings: ClusterSettings, { clock, random, trace, runs, situations, coverage }: NatsServersDeps) {
+    this.#runs = runs;
     this.#coverage = coverage;
     this.#settings = settings;
     this.#situations = situations;
@@ -89,8 +99,7 @@ export class NatsServers implements LogServers {
     const port = this.#listen(this.#path(process, slot, link));
     port.watch = (direction, bytes) => this.#trace.addBytes(process.name, direction, bytes);
     port.lose = ({ subject, reply, header }) => {
-      if (subject.startsWith(`${WORK_PREFIX}.`) && reply?.startsWith('$JS.ACK.'))
-        this.#situations.onDelivery(subject.slice(subject.lastIndexOf('.') + 1), Number(reply.split('.')[4]));
+      if (subject.startsWith(`${WORK_PREFIX}.`) && reply?.startsWith('$JS.ACK.')) this.#onDelivery(process, subject, reply);
       if (subject.startsWith('a2a.live.') && this.#liveToLose > 0) {
         this.#liveToLose -= 1;
         return true;
@@ -106,6 +115,15 @@ export class NatsServers implements LogServers {
       breakReads: count => this.#loseReaders(count),
       abandon: () => port.close(),
     };
+  }
+
+  /** A server sends an item to a process. */
+  #onDelivery(process: VirtualProcess, subject: string, reply: string): void {
+    const [role, agent = ''] = subject.slice(WORK_PREFIX.length + 1).split('.');
+    const taskId = subject.slice(subject.lastIndexOf('.') + 1);
+    const [deliveries = 0, seq = 0] = reply.split('.').slice(4, 6).map(Number);
+    this.#situations.onDelivery(taskId, deliveries);
+    if (role === 'agent') this.#runs.delivered(process.name, agent, { taskId, seq, deliveries });
   }
 
   loseLive(count: number): void {

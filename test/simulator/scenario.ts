@@ -66,13 +66,14 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const layouts = layoutsOf(new Random(seed, 'layouts'), chosen);
   if (layouts !== undefined) settings.layouts = layouts;
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  const faults = (THEMES[chosen] ?? WIRE_THEMES[chosen])!(
+  const faults = (THEMES[chosen] ?? WIRE_THEMES[chosen] ?? STEP_THEMES[chosen])!(
     random,
     Object.entries(settings.topology).flatMap(replicas),
     groupsOf(settings),
   );
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
+  if (chosen in STEP_THEMES) planSteps(new Random(seed, 'steps'), tasks);
   // Work may begin at any moment of an update and must not be affected by it.
   if (chosen === 'rolling update')
     for (let short = 1; short <= PROBES; short++)
@@ -200,6 +201,12 @@ function planLooks(random: Random, tasks: readonly TaskPlan[]): void {
 function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
   for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
     script.silentMs = random.between(1.5 * SETTINGS.duplicateWindowMs, 3 * SETTINGS.duplicateWindowMs);
+}
+
+/** Agents whose turns begin with steps that have effects. */
+function planSteps(random: Random, tasks: readonly TaskPlan[]): void {
+  for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
+    Object.assign(script, { steps: random.between(1, 6), everyMs: random.between(20, 800) });
 }
 
 /** Two to four stream groups, half of them with a second layout for the tasks that begin later. Undefined: one group. */
@@ -616,8 +623,23 @@ const WIRE_THEMES: Readonly<Record<string, Theme>> = {
   },
 };
 
+/** Agents with steps: a theme that seeds do not choose by themselves, so that the runs of all other seeds stay as they are. */
+const STEP_THEMES: Readonly<Record<string, Theme>> = {
+  'stored steps': (random, slots) => {
+    const make = new FaultMaker(random, slotsOf(slots, WRITERS, RELAYS));
+    const kill = () => make.of('kill', 100, 3_000);
+    const late = [
+      () => make.of('stall', 500, 14_000),
+      () => make.of('freeze', 500, 12_000),
+      () => make.of('lose acks', 500, 12_000),
+    ];
+    return make.several(2, 6, [kill, kill, kill, ...late, () => make.loseLive(), () => make.breakReads()]);
+  },
+};
+
 /** Kinds and members of the next version are added above the wire. */
 const ABOVE_THE_WIRE: ReadonlySet<string> = new Set(['two versions', UPGRADE]);
 export const THEME_NAMES = Object.keys(THEMES);
 export const WIRE_THEME_NAMES = Object.keys(WIRE_THEMES);
+export const STEP_THEME_NAMES = Object.keys(STEP_THEMES);
 export const NATS_THEME_NAMES = [...THEME_NAMES.filter(name => !ABOVE_THE_WIRE.has(name)), ...WIRE_THEME_NAMES];

@@ -1,21 +1,26 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { MUTATIONS } from './mutations.ts';
 import { RunThread } from './run-thread.ts';
-import { scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
+import { STEP_THEME_NAMES, scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import type { Situation } from './situations.ts';
 
 const DETERMINISM_SEEDS = 10;
 const SEEDS = 72;
+/** Seeds of the theme with steps. */
+const STEP_SEEDS = 12;
 /** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
 const WIRE_SEED = 1;
 /** Seeds of a theme of the wire within which it causes its situation. */
 const SITUATION_SEEDS_MAX = 5;
 /** Number of seeds of its themes within which each past defect must be found. */
 const MUTATION_SEEDS_MAX = 60;
+
+const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 
 const thread = new RunThread();
 after(() => thread[Symbol.asyncDispose]());
@@ -52,6 +57,23 @@ test('every promise holds over the wire, and a run repeats to the last byte', as
   assert.equal((await thread.run(scenarioOf(WIRE_SEED, theme, 'nats'))).digest, runs.get(theme), again(theme));
 });
 
+test('a step whose result is stored never runs again, whichever agents and relays die', async () => {
+  const met = new Set<string>();
+  for (const [log, seeds] of [
+    ['memory', STEP_SEEDS],
+    ['nats', 1],
+  ] as const) {
+    for (const theme of STEP_THEME_NAMES) {
+      for (let seed = 1; seed <= seeds; seed++) {
+        const { violations, coverage } = await thread.run(scenarioOf(seed, theme, log));
+        assert.deepEqual(violations, [], `again: npm run simulate -- --log ${log} --seed ${seed} --theme "${theme}" --trace`);
+        for (const one of coverage) met.add(one);
+      }
+    }
+  }
+  for (const phase of ['reached', 'stored', 'reused']) assert.ok(met.has(`fold: a step of an agent is ${phase}`), phase);
+});
+
 test('a seed reports the situations that its faults cause', async () => {
   const expected: [theme: string, Situation][] = [
     ['leaders', 'a deposed leader answers a read'],
@@ -72,9 +94,8 @@ test('a seed reports the situations that its faults cause', async () => {
 
 for (const [name, { seedsMax = MUTATION_SEEDS_MAX }] of Object.entries(MUTATIONS)) {
   test(`the simulator finds: ${name}`, async t => {
-    const main = fileURLToPath(new URL('main.ts', import.meta.url));
     // Needs a separate process, because the mutated modules must load after the mutation.
-    const child = spawn(process.execPath, [main, '--mutation', name, '--seeds', String(seedsMax)]);
+    const child = spawn(process.execPath, [MAIN, '--mutation', name, '--seeds', String(seedsMax)]);
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk));
     const code = await new Promise(resolve => child.on('close', resolve));
@@ -83,6 +104,15 @@ for (const [name, { seedsMax = MUTATION_SEEDS_MAX }] of Object.entries(MUTATIONS
     t.diagnostic(output.trim());
   });
 }
+
+test('the command ends quietly when the reader of its output is gone', async () => {
+  const child = spawn(process.execPath, [MAIN, '--seed', '1', '--trace']);
+  let errors = '';
+  child.stderr.on('data', chunk => (errors += chunk));
+  child.stdout.once('data', () => child.stdout.destroy());
+  const [code] = await once(child, 'close');
+  assert.deepEqual({ code, errors }, { code: 0, errors: '' });
+});
 
 test('a failing scenario shrinks to the fault and the task that cause the failure', async () => {
   const scenario = scenarioOf(1, 'mixed');

@@ -13,6 +13,7 @@ export const SITUATIONS = {
   'a list shows two tasks of one context': 'wire',
   'an item is delivered again': 'wire',
   'an item is delivered again while its task is canceled': 'wire',
+  'an attempt runs twice at once after its deliveries were forgotten': 'wire',
   'the items of a dead worker are queued again': 'wire',
   'a replica without the newest record answers': 'wire',
   'a deposed leader answers a read': 'wire',

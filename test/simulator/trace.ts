@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { VirtualClock } from './virtual-clock.ts';
 
 const LINES_KEPT_MAX = 200_000;
@@ -8,7 +9,7 @@ export class Trace {
   readonly #clock: VirtualClock;
   readonly #keepsLines: boolean;
   readonly lines: string[] = [];
-  #hash = 2166136261;
+  #hash = 0;
   #count = 0;
 
   constructor(clock: VirtualClock, keepsLines: boolean) {
@@ -18,14 +19,14 @@ export class Trace {
 
   add(process: string, ...what: string[]): void {
     const line = `${this.#clock.nowMs.toFixed(3).padStart(11)} ${process.padEnd(14)} ${what.join(' ').trimEnd()}`;
-    for (let at = 0; at < line.length; at++) this.#hash = Math.imul(this.#hash ^ line.charCodeAt(at), 16777619);
+    this.#hash = crc32(line, this.#hash);
     this.#count += 1;
     if (this.#keepsLines && this.lines.length < LINES_KEPT_MAX) this.lines.push(line);
   }
 
   /** The line shows only how the bytes begin. */
   addBytes(process: string, direction: string, bytes: Uint8Array): void {
-    for (const byte of bytes) this.#hash = Math.imul(this.#hash ^ byte, 16777619);
+    this.#hash = crc32(bytes, this.#hash);
     this.add(process, direction, `${bytes.length} bytes`);
     if (!this.#keepsLines || this.lines.length >= LINES_KEPT_MAX) return;
     this.lines.push(`${this.lines.pop()} ${JSON.stringify(Buffer.from(bytes.subarray(0, BYTES_SHOWN_MAX)).toString('latin1'))}`);
@@ -33,6 +34,6 @@ export class Trace {
 
   /** Equal for two runs with the same events at the same times. */
   get digest(): string {
-    return `${this.#count}:${(this.#hash >>> 0).toString(16)}`;
+    return `${this.#count}:${this.#hash.toString(16)}`;
   }
 }

@@ -13,6 +13,7 @@ import {
   type Violation,
   verifyAttempts,
   verifyCancel,
+  verifySteps,
   verifyTask,
 } from '../support/task-promises.ts';
 import type { AgentRuns } from './agent-runs.ts';
@@ -21,6 +22,7 @@ import type { Cluster } from './cluster.ts';
 import type { Coverage } from './coverage.ts';
 import { type Fault, timesOf } from './faults.ts';
 import type { Scenario } from './scenario.ts';
+import type { Situations } from './situations.ts';
 import { EPOCH_MS } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 
@@ -30,6 +32,7 @@ export type RunEvidence = {
   clients: readonly Client[];
   runs: AgentRuns;
   receiver: WebhookReceiver;
+  situations: Situations;
   coverage: Coverage;
   /** Whether every client, task, work item and webhook ended in time. */
   hasEnded: boolean;
@@ -61,7 +64,9 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   }
   if (!evidence.hasEnded) await verifyLiveness(evidence, histories, report);
   const forgottenAt = evidence.scenario.faults.filter(({ kind }) => kind === 'forget deliveries').map(({ at }) => at);
-  verifyAttempts(evidence.runs.all, report, forgottenAt);
+  const onRepeated = () => evidence.situations.add('an attempt runs twice at once after its deliveries were forgotten');
+  verifyAttempts(evidence.runs.all, report, { at: forgottenAt, onRepeated });
+  verifySteps(evidence.runs.all, report);
   for (const [client, history] of histories) {
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
@@ -96,14 +101,16 @@ async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): 
   for (const { taskId, plan } of clients) {
     const task = taskId === undefined ? undefined : await readStoredTask(cluster.log, taskId);
     if (task === undefined) continue;
-    // Members that a process of the next version adds.
-    const known = JSON.parse(JSON.stringify(task), (name, value: unknown) =>
-      name === 'next' ? undefined : value,
-    ) as typeof task;
-    const verdict = verifyByReplay(known);
+    const verdict = verifyByReplay(withoutNext(task));
     if (verdict.verdict !== 'same' && verdict.verdict !== 'expired')
       report('the facts of a task follow from its inputs', `${plan.name}: ${JSON.stringify(verdict).slice(0, DETAIL_CHARS_MAX)}`);
   }
+}
+
+/** A copy without the members that a process of the next version adds. Most runs have no such process, and a reviver is slow. */
+function withoutNext<T>(task: T): T {
+  const text = JSON.stringify(task);
+  return JSON.parse(text, text.includes('"next":') ? (name, value: unknown) => (name === 'next' ? undefined : value) : undefined);
 }
 
 /** Smallest part of a turn that the hops on its critical path may have. */

@@ -118,6 +118,7 @@ export class VirtualClock {
 
   /** Runs `action` as code of a process, or without one as the outside world, which neither freezes nor dies. */
   as<T>(process: VirtualProcess | undefined, action: () => T): T {
+    if (process === currentProcess.getStore()) return action();
     return process === undefined ? currentProcess.exit(action) : currentProcess.run(process, action);
   }
 

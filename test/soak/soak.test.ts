@@ -10,12 +10,12 @@ test('a short soak: no answer is incomplete while processes restart and agents c
   timeout: 300_000,
 }, async t => {
   const { samples, answers, restarts, visits, faults } = await soak({
-    minutes: 0.25,
+    minutes: 0.15,
     streams: 4,
     tokens: 40,
     everyMs: 20,
-    restartEveryMs: 1_000,
-    visitEveryMs: 3_000,
+    restartEveryMs: 2_000,
+    visitEveryMs: 4_000,
     sampleEveryMs: 1_000,
     shards: SHARDS,
     print: line => t.diagnostic(line),

@@ -157,20 +157,59 @@ function afterFaults(at: number, faults: readonly FaultTime[]): number {
   return untilMs;
 }
 
-/**
- * `runs`: those of all tasks. `forgottenAt`: when the servers forgot how often they had delivered an item. The next delivery of a running attempt then
- * has its number.
- */
-export function verifyAttempts(runs: readonly AgentRun[], report: Report, forgottenAt: readonly number[] = []): void {
+export type ForgottenDeliveries = {
+  /** When the servers forgot how often they had delivered an item. The next delivery of an item that a worker has then has the same number again. */
+  at: readonly number[];
+  /** Called for two runs that overlap because of it. */
+  onRepeated: () => void;
+};
+
+/** `runs`: those of all tasks. */
+export function verifyAttempts(runs: readonly AgentRun[], report: Report, forgotten?: ForgottenDeliveries): void {
   const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} attempt ${attempt}`);
   for (const [attempt, same] of byAttempt) {
-    for (const [index, run] of same.entries())
-      for (const other of same.slice(index + 1))
-        if (
-          other.startedAt < (run.endedAt ?? Number.POSITIVE_INFINITY) &&
-          !forgottenAt.some(at => run.startedAt <= at && at <= other.startedAt)
-        )
-          report('one attempt of an agent never runs twice at once', `${attempt}: runs ${run.id} and ${other.id}`);
+    for (const [index, run] of same.entries()) {
+      for (const other of same.slice(index + 1)) {
+        if (other.startedAt >= (run.endedAt ?? Number.POSITIVE_INFINITY)) continue;
+        if (forgotten?.at.some(at => isBetweenDeliveries(at, run, other))) forgotten.onRepeated();
+        else report('one attempt of an agent never runs twice at once', `${attempt}: runs ${run.id} and ${other.id}`);
+      }
+    }
+  }
+}
+
+/**
+ * Whether the item of one run was delivered before a time, and that of the other after it. A run may begin long after its delivery, because a worker
+ * reads the earlier tasks of the context first (seed 50729 over the wire).
+ */
+function isBetweenDeliveries(at: number, run: AgentRun, other: AgentRun): boolean {
+  const [one, two] = [run, other].map(({ deliveredAt, startedAt }) => deliveredAt ?? { first: startedAt, last: startedAt });
+  return (one!.first <= at && at <= two!.last) || (two!.first <= at && at <= one!.last);
+}
+
+/**
+ * A step that a run has passed never has its effect in a later attempt, which gets the result of the run that was stored. A step that a run has not
+ * passed may have had its effect, and may have it again.
+ */
+export function verifySteps(runs: readonly AgentRun[], report: Report): void {
+  const passed = new Map<string, { run: AgentRun; effectOf: number }>();
+  for (const run of runs) {
+    for (const { key, effectOf } of run.passed ?? []) {
+      const before = passed.get(key);
+      if (before === undefined || run.attempt < before.run.attempt) passed.set(key, { run, effectOf });
+      if (before !== undefined && before.effectOf !== effectOf)
+        report('every attempt gets the stored result of a step', `${key}: of run ${before.effectOf}, then of run ${effectOf}`);
+    }
+  }
+  for (const run of runs) {
+    for (const key of run.effects ?? []) {
+      const before = passed.get(key)?.run;
+      if (before !== undefined && run.attempt > before.attempt)
+        report(
+          'a step whose result is stored never runs again',
+          `${key}: run ${before.id} has passed it, and run ${run.id} ran it`,
+        );
+    }
   }
 }
 

@@ -31,6 +31,7 @@ const ENTRY_POINTS = {
   image: 'infra/image/main.ts',
   pack: 'infra/release/main.ts',
   release: 'infra/release/release.ts',
+  'dry-run': 'infra/release/dry-run.ts',
 };
 const HELP = {
   start: new URL('../launcher/help.txt', import.meta.url),
@@ -57,7 +58,7 @@ async function runVerb(verb, args) {
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(
-      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run fuzz`, `npm run soak`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR` or `npm run release -- VERSION`',
+      'unknown command; use one of `npm start`, `npm test`, `npm run bench`, `npm run capacity`, `npm run observe`, `npm run simulate`, `npm run mutants`, `npm run faults`, `npm run fuzz`, `npm run soak`, `npm run tck -- PATH`, `npm run -s hopline -- ask "hello"`, `npm run image -- --archive FILE.tar`, `npm run pack -- --output DIR`, `npm run release -- VERSION` or `npm run dry-run`',
     );
   if (HELP[verb] && (args.includes('--help') || args.includes('-h'))) {
     process.stdout.write(readFileSync(HELP[verb], 'utf8'));
@@ -96,12 +97,14 @@ async function setUp(verb, args, env) {
     const pnpm = () => ensurePnpm(installer, platform, pins, node);
     await requireRunning(node);
     await ensurePackages(ROOT, setupKey(ROOT, platform, version), { node, pnpm, env, progress });
-    if (['start', 'test', 'bench', 'capacity', 'image'].includes(verb)) await ensureConsolePage(ROOT, { node, env, progress });
+    const pageVerbs = ['start', 'test', 'bench', 'capacity', 'image', 'pack', 'dry-run'];
+    if (pageVerbs.includes(verb) || (verb === 'hopline' && args[0] === 'view'))
+      await ensureConsolePage(ROOT, { node, env, progress });
     return node;
   };
   // Both run in parallel: building nats-server takes the longest.
   const needsServer =
-    !['hopline', 'observe', 'pack', 'release', 'simulate'].includes(verb) &&
+    !['hopline', 'observe', 'pack', 'release', 'dry-run', 'simulate'].includes(verb) &&
     !(verb === 'start' && env.NATS_URL) &&
     !(verb === 'image' && !args.some(arg => arg.startsWith('--nats')));
   const server = needsServer ? ensureNatsServer({ platform, cache, env, pins: pins.natsServer, progress }) : null;

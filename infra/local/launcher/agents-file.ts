@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { suggestion } from '@hopline/lifecycle';
 import { LaunchError } from './launch-error.ts';
 
@@ -12,7 +12,7 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
 /** One entry of the file. The sub-agent that runs it checks everything except name and adapter. */
 export type AgentEntry = { name: string; adapter: string; [field: string]: unknown };
-export type AgentsFile = { agents: AgentEntry[]; folder: string };
+export type AgentsFile = { agents: AgentEntry[]; folder: string; path: string };
 
 /** Throws a LaunchError that names the file and its fault. Paths in the file are relative to `folder`. */
 export function readAgentsFile(path: string): AgentsFile {
@@ -25,7 +25,7 @@ export function readAgentsFile(path: string): AgentsFile {
     );
   }
   try {
-    return { agents: parseAgents(text), folder: dirname(path) };
+    return { agents: parseAgents(text), folder: dirname(path), path: resolve(path) };
   } catch (error) {
     throw new LaunchError(`the agents file ${path} ${(error as Error).message}`);
   }

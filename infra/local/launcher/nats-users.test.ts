@@ -9,7 +9,7 @@ import { natsProcess } from './nats-process.ts';
 import { NatsUsers } from './nats-users.ts';
 import { serviceProcesses } from './service-processes.ts';
 
-const AGENTS = { folder: '/', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
+const AGENTS = { folder: '/', path: '/agents.json', agents: ['guide', 'files'].map(name => ({ name, adapter: 'a2a' })) };
 const PLAN = {
   installation: INSTALLATION,
   natsUrl: 'nats://n',

@@ -77,6 +77,7 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     env: {
       HOPLINE_CONSOLE_INGRESS_URL: `http://${urlHost(plan.host)}:${plan.ingressPort}/`,
       HOPLINE_CONSOLE_HOME: plan.home.folder,
+      HOPLINE_CONSOLE_AGENTS_FILE: plan.agents.path,
       // On loopback everyone who opens the page is the user of this machine. Elsewhere the operator decides.
       HOPLINE_CONSOLE_WRITES: process.env.HOPLINE_CONSOLE_WRITES || String(isLoopback(plan.host)),
     },

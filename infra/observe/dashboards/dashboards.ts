@@ -1,15 +1,17 @@
-import { TURN_HOPS } from '@hopline/local-cluster';
-import { bars, type Dashboard, graph, quantile, rate, stat, sum, table, total } from './panels.ts';
+import { bars, type Dashboard, graph, largest, quantile, ranked, rate, stat, sum, table, total } from './panels.ts';
 
 const HOPS = 'hopline_hop_duration_seconds';
 const FIRST_TOKEN = 'hopline_time_to_first_token_seconds';
 const CHUNK = 'hopline_chunk_duration_seconds';
 const agentVariable = { name: 'agent', label: 'Agent', query: 'label_values(hopline_turns_ended_total{job=~"$job"}, agent)' };
 const ofAgent = 'agent=~"$agent"';
-const ofTurns = `hop=~"${TURN_HOPS.join('|')}"`;
+/** The hops of turns (docs/reference/hops.md), which follow each other. */
+const TURN_HOPS = 'accept|work_queue|plan|agent_queue|agent|tool|talk|finish|redelivery|compose|takeover';
+const ofTurns = `hop=~"${TURN_HOPS}"`;
 const ofChunks = `hop=~"publish|hold|wait_for_append|append|splice|socket"`;
-/** Share of each hop in the time of turns. Hops of chunks pass while the agent talks, so their sum is not a delay. */
-const HOP_SHARE = `sum by (hop) (rate(${HOPS}_sum{job=~"$job", ${ofTurns}}[$__range])) / scalar(sum(rate(${HOPS}_sum{job=~"$job", ${ofTurns}}[$__range])))`;
+const PATH = 'hopline_path_time_seconds_total{job=~"$job"}';
+/** Share in the critical paths of measured turns. */
+const shareOf = (labels: string) => `sum by (${labels}) (increase(${PATH}[$__range])) / scalar(sum(increase(${PATH}[$__range])))`;
 
 const overview: Dashboard = {
   uid: 'hopline-overview',
@@ -133,11 +135,18 @@ const overview: Dashboard = {
       panels: [
         bars(
           'Share of each hop',
-          'Share of the time of turns in the shown range. The longest bar is where to look first. Agents that work at the same time count each.',
+          'What delayed the ends of turns: share of each hop in their critical paths. The longest bar is where to look first. Relays measure a sample.',
+          'percentunit',
+          { '{{hop}} {{agent}}': `topk(10, ${shareOf('hop, agent')})` },
+        ),
+        graph(
+          'Share of each hop over time',
+          'A hop whose band grows is what became slower: critical paths of measured turns.',
           'percentunit',
           {
-            '{{hop}}': HOP_SHARE,
+            '{{hop}}': `${rate('hopline_path_time_seconds_total', { by: 'hop' })} / scalar(${rate('hopline_path_time_seconds_total')})`,
           },
+          { stacked: true },
         ),
         graph('Hops of turns, p95', 'Time in each hop. docs/reference/hops.md defines where each begins and ends.', 's', {
           '{{hop}}': quantile(0.95, HOPS, { by: 'hop', where: ofTurns }),
@@ -339,12 +348,27 @@ const agents: Dashboard = {
         graph('Tools', 'Duration of tool calls.', 's', {
           '{{agent}}': quantile(0.95, HOPS, { by: 'agent', where: `hop="tool", ${ofAgent}` }),
         }),
-        graph('Tokens of models', 'Tokens of model steps, as the provider reports them.', 'ops', {
-          '{{model}} {{kind}}': 'sum by (model, kind) (rate(gen_ai_client_token_usage_sum{job=~"$job"}[$__rate_interval]))',
+        graph('Tokens of models', '`cached` is a part of `input`, `reasoning` a part of `output`.', 'ops', {
+          '{{agent}} {{model}} {{kind}}': rate('hopline_tenant_model_tokens_total', { by: 'agent, model, kind', where: ofAgent }),
         }),
         graph('Model steps', 'Duration of one model step.', 's', {
-          '{{model}}': quantile(0.95, 'gen_ai_client_operation_duration_seconds', { by: 'model' }),
+          '{{agent}} {{gen_ai_request_model}}': quantile(0.95, 'gen_ai_client_operation_duration_seconds', {
+            by: 'agent, gen_ai_request_model',
+            where: ofAgent,
+          }),
         }),
+        graph('Tokens of one model step', 'Input and output of one step.', 'none', {
+          '{{gen_ai_request_model}} {{gen_ai_token_type}}': quantile(0.95, 'gen_ai_client_token_usage', {
+            by: 'gen_ai_request_model, gen_ai_token_type',
+            where: ofAgent,
+          }),
+        }),
+        bars(
+          'Cost of models by agent',
+          'In the shown range and the currency of HOPLINE_MODEL_PRICES_FILE. Empty without that file.',
+          'short',
+          ranked('hopline_tenant_model_cost_total', ['agent', 'model'], ofAgent),
+        ),
         graph('Skipped events', 'Events of an agent that its adapter did not understand.', 'ops', {
           '{{agent}} {{reason}}': rate('hopline_agent_events_skipped_total', { by: 'agent, reason', where: ofAgent }),
         }),
@@ -440,6 +464,123 @@ const ingress: Dashboard = {
   ],
 };
 
+const tenants: Dashboard = {
+  uid: 'hopline-tenants',
+  title: 'Hopline / Tenants',
+  description:
+    'Who is the load, who gets 429, whose tasks fill the log, which shard is hot? A process names its 20 busiest tenants and callers; all others are `other`.',
+  variables: [],
+  rows: [
+    {
+      title: 'Who is the load?',
+      panels: [
+        bars(
+          'Time of agents',
+          'Time for which turns took slots of agents, in the shown range. The load that costs most.',
+          's',
+          ranked('hopline_tenant_turn_time_seconds_total', ['tenant']),
+        ),
+        bars('Turns', 'Turns that messages began, in the shown range.', 'none', ranked('hopline_tenant_turns_total', ['tenant'])),
+        bars('Requests', 'Requests of clients, in the shown range.', 'none', ranked('hopline_tenant_requests_total', ['tenant'])),
+        graph(
+          'Turns over time',
+          'Turns that messages began, by tenant.',
+          'ops',
+          { '{{tenant}}': rate('hopline_tenant_turns_total', { by: 'tenant' }) },
+          { stacked: true, width: 12 },
+        ),
+        bars(
+          'Cost of models',
+          'In the shown range and the currency of HOPLINE_MODEL_PRICES_FILE. Empty without that file.',
+          'short',
+          ranked('hopline_tenant_model_cost_total', ['tenant']),
+        ),
+        bars(
+          'Tokens of models',
+          'Input and output tokens of models, in the shown range.',
+          'none',
+          ranked('hopline_tenant_model_tokens_total', ['tenant', 'kind']),
+        ),
+        bars(
+          'Callers',
+          'Requests by tenant and hash of the caller, in the shown range. The runbook shows how to compute the hash of a subject.',
+          'none',
+          ranked('hopline_tenant_requests_total', ['tenant', 'caller']),
+          { width: 12 },
+        ),
+      ],
+    },
+    {
+      title: 'Who gets 429?',
+      panels: [
+        bars(
+          'Refused, by limit',
+          'Requests answered with 429 in the shown range, by tenant and limit.',
+          'none',
+          ranked('hopline_tenant_requests_refused_total', ['tenant', 'reason']),
+        ),
+        bars(
+          'Refused callers',
+          'The same by tenant and hash of the caller.',
+          'none',
+          ranked('hopline_tenant_requests_refused_total', ['tenant', 'caller']),
+        ),
+        graph(
+          'Refusals over time',
+          'Requests answered with 429, by limit. The settings HOPLINE_OWNER_… are the limits.',
+          'reqps',
+          {
+            '{{reason}}': rate('hopline_requests_refused_total', { by: 'reason' }),
+          },
+        ),
+      ],
+    },
+    {
+      title: 'Whose tasks fill the log?',
+      panels: [
+        bars(
+          'Stored bytes',
+          'Bytes of facts that tasks appended in the shown range. Choose the retention of the log as the range to see who fills it.',
+          'bytes',
+          ranked('hopline_tenant_stored_bytes_total', ['tenant']),
+        ),
+        bars(
+          'Callers that fill the log',
+          'The same by tenant and hash of the caller.',
+          'bytes',
+          ranked('hopline_tenant_stored_bytes_total', ['tenant', 'caller']),
+        ),
+        graph(
+          'Stored bytes over time',
+          'Bytes of facts by tenant.',
+          'Bps',
+          { '{{tenant}}': rate('hopline_tenant_stored_bytes_total', { by: 'tenant' }) },
+          { stacked: true },
+        ),
+      ],
+    },
+    {
+      title: 'Which shard is hot?',
+      panels: [
+        bars(
+          'Hot shards',
+          'Input records that relays read, in the shown range. One far above the others has a task or a context that writes much.',
+          'none',
+          {
+            'shard {{shard}}': largest('hopline_shard_records_total', 'shard'),
+          },
+        ),
+        graph('Records by shard', 'The ten busiest shards.', 'ops', {
+          'shard {{shard}}': `topk(10, ${rate('hopline_shard_records_total', { by: 'shard' })})`,
+        }),
+        graph('Records by relay', 'Shards are shared by number, so a relay with hot shards is busier than the others.', 'ops', {
+          '{{instance}}': rate('hopline_shard_records_total', { by: 'instance' }),
+        }),
+      ],
+    },
+  ],
+};
+
 const nats: Dashboard = {
   uid: 'hopline-nats',
   title: 'Hopline / NATS',
@@ -523,13 +664,22 @@ const task: Dashboard = {
       title: 'Traces',
       panels: [
         {
-          kind: 'traces',
-          title: 'Traces of the task',
+          kind: 'jaeger',
+          title: 'Traces in Jaeger',
           description: 'One trace for each turn, and one for each resume. Click a trace id to see its hops.',
           unit: 'none',
           queries: [],
-          width: 24,
+          width: 12,
           content: 'a2a.task.id=$task',
+        },
+        {
+          kind: 'tempo',
+          title: 'Traces in Tempo',
+          description: 'The same, if the Grafana has a data source of Tempo.',
+          unit: 'none',
+          queries: [],
+          width: 12,
+          content: '{ span.a2a.task.id = "$task" }',
         },
         {
           kind: 'text',
@@ -539,7 +689,7 @@ const task: Dashboard = {
           queries: [],
           width: 24,
           content:
-            'Where did the time go: `npm run -s hopline -- trace $task`. Jaeger: [search by task id](http://localhost:16686/search?service=hopline-ingress&tags=%7B%22a2a.task.id%22%3A%22$task%22%7D).',
+            'Where did the time go: `npm run -s hopline -- trace $task`. Why did an event come late: `npm run -s hopline -- why $task CURSOR`.',
         },
       ],
     },
@@ -565,4 +715,4 @@ const task: Dashboard = {
   ],
 };
 
-export const DASHBOARDS: readonly Dashboard[] = [overview, task, relay, agents, ingress, nats];
+export const DASHBOARDS: readonly Dashboard[] = [overview, task, tenants, relay, agents, ingress, nats];

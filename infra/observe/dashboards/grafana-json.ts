@@ -6,7 +6,17 @@ const COLUMNS = 24;
 const PANEL_HEIGHT = 8;
 const STAT_HEIGHT = 4;
 const PROMETHEUS = { type: 'prometheus', uid: '$datasource' };
-const JAEGER = { type: 'jaeger', uid: 'jaeger' };
+/** Data sources of traces. A Grafana has one of them or both; the variables name it. */
+const TRACES = {
+  jaeger: { title: 'Jaeger', datasource: { type: 'jaeger', uid: '$jaeger' } },
+  tempo: { title: 'Tempo', datasource: { type: 'tempo', uid: '$tempo' } },
+} as const;
+type TraceStore = keyof typeof TRACES;
+const TRACE_STORES = ['jaeger', 'tempo'] as const satisfies readonly TraceStore[];
+/** Path of the runbook in the repository. The chart replaces it by an address. */
+const RUNBOOK = 'infra/RUNBOOK.md';
+/** The alert to whose section a description refers. */
+const ALERT = /RUNBOOK, (Hopline\w+)/;
 
 type Json = { [name: string]: unknown };
 
@@ -25,8 +35,16 @@ export function grafanaJson(dashboard: Dashboard): Json {
     time: { from: 'now-30m', to: 'now' },
     timezone: 'browser',
     links: [{ type: 'dashboards', title: 'Hopline', tags: ['hopline'], asDropdown: true, keepTime: true, includeVars: true }],
-    templating: { list: [datasource(), jobs(), ...variables.map(variableJson)] },
-    annotations: { list: [takeovers()] },
+    templating: {
+      list: [
+        datasource('datasource', 'Data source', 'prometheus'),
+        jobs(),
+        ...variables.map(variableJson),
+        ...TRACE_STORES.map(store => datasource(store, TRACES[store].title, store)),
+        runbook(),
+      ],
+    },
+    annotations: { list: [takeovers(), versions(), starts()] },
     panels: layOut(rows),
   };
 }
@@ -63,9 +81,10 @@ function layOut(rows: readonly Row[]): Json[] {
 function panelJson(panel: Panel): Json {
   const { kind, title, description, content = '' } = panel;
   if (kind === 'text') return { type: kind, title, description, options: { mode: 'markdown', content } };
-  if (kind === 'traces') {
-    const target = { refId: 'A', datasource: JAEGER, queryType: 'search', service: 'hopline-ingress', tags: content, limit: 20 };
-    return { type: 'table', title, description, datasource: JAEGER, targets: [target], options: {}, fieldConfig: noFields() };
+  if (kind === 'jaeger' || kind === 'tempo') {
+    const { datasource } = TRACES[kind];
+    const target = { refId: 'A', datasource, ...traceQuery(kind, content), limit: 20 };
+    return { type: 'table', title, description, datasource, targets: [target], options: {}, fieldConfig: noFields() };
   }
   const targets = panel.queries.map(({ expr, legend }, index) => ({
     refId: String.fromCharCode('A'.charCodeAt(0) + index),
@@ -81,9 +100,35 @@ function panelJson(panel: Panel): Json {
     description,
     datasource: PROMETHEUS,
     targets,
+    links: linksOf(panel),
     options: optionsOf(kind),
     fieldConfig: fieldsOf(panel),
   };
+}
+
+function traceQuery(store: TraceStore, query: string): Json {
+  return store === 'tempo'
+    ? { queryType: 'traceql', query }
+    : { queryType: 'search', service: 'hopline-ingress', ...(query !== '' && { tags: query }) };
+}
+
+/** From a panel to the section of its alert, and from a histogram to the traces of the shown time. */
+function linksOf({ description, queries }: Panel): Json[] {
+  const alert = ALERT.exec(description)?.[1];
+  const section = { title: `Runbook: ${alert}`, url: `${variable('runbook')}#${alert?.toLowerCase()}`, targetBlank: true };
+  const isHistogram = queries.some(({ expr }) => expr.includes('histogram_quantile'));
+  return [...(alert === undefined ? [] : [section]), ...(isHistogram ? TRACE_STORES.map(tracesLink) : [])];
+}
+
+const variable = (name: string) => `\${${name}}`;
+
+function tracesLink(store: TraceStore): Json {
+  const query = { refId: 'A', ...traceQuery(store, store === 'tempo' ? '{ resource.service.name = "hopline-ingress" }' : '') };
+  const range = { from: variable('__from'), to: variable('__to') };
+  const left = encodeURIComponent(JSON.stringify({ datasource: variable(store), queries: [query], range }));
+  // Grafana replaces variables only where they are not encoded.
+  const url = `/explore?left=${left.replaceAll(/%24%7B(\w+)%7D/g, (_, name: string) => variable(name))}`;
+  return { title: `Traces of this time in ${TRACES[store].title}`, url, targetBlank: true };
 }
 
 const noFields = () => ({ defaults: {}, overrides: [] });
@@ -114,8 +159,12 @@ function fieldsOf({ kind, unit, redFrom, stacked = false }: Panel): Json {
   return { defaults, overrides: [] };
 }
 
-function datasource(): Json {
-  return { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', current: {}, hide: 0 };
+function datasource(name: string, label: string, type: string): Json {
+  return { name, label, type: 'datasource', query: type, current: {}, hide: 0 };
+}
+
+function runbook(): Json {
+  return { name: 'runbook', type: 'constant', query: RUNBOOK, current: { text: RUNBOOK, value: RUNBOOK }, hide: 2 };
 }
 
 /** One job for each cluster. */
@@ -136,15 +185,35 @@ function queryVariable(name: string, label: string, query: string): Json {
   return { name, label, type: 'query', ...source, refresh: 2, sort: 1, includeAll: true, allValue: '.*', current: all };
 }
 
-/** Draws a line in every graph at the time when a shard lost its owner. */
-function takeovers(): Json {
-  const expr = 'sum by (service) (increase(hopline_takeovers_total{job=~"$job", reason="lost"}[$__interval])) > 0';
-  return {
-    name: 'Takeovers',
-    datasource: PROMETHEUS,
-    enable: true,
-    iconColor: 'orange',
-    expr,
-    titleFormat: '{{service}} took over shards',
-  };
+type Mark = { name: string; color: string; expr: string; title: string };
+
+/** A line in every graph at each time for which `expr` has a value. */
+function annotation({ name, color, expr, title }: Mark): Json {
+  return { name, datasource: PROMETHEUS, enable: true, iconColor: color, expr, titleFormat: title };
 }
+
+const takeovers = () =>
+  annotation({
+    name: 'Takeovers',
+    color: 'orange',
+    expr: 'sum by (service) (increase(hopline_takeovers_total{job=~"$job", reason="lost"}[$__interval])) > 0',
+    title: '{{service}} took over shards',
+  });
+
+const versions = () => {
+  const running = 'count by (service, version) (hopline_build_info{job=~"$job"}';
+  return annotation({
+    name: 'Versions',
+    color: 'blue',
+    expr: `${running}) unless ${running} offset $__interval)`,
+    title: '{{service}} {{version}} began to run',
+  });
+};
+
+const starts = () =>
+  annotation({
+    name: 'Starts',
+    color: 'purple',
+    expr: 'count by (service) (time() - process_start_time_seconds{job=~"$job"} < $__interval_ms / 1000)',
+    title: '{{service}} started',
+  });

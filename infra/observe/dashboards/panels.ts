@@ -6,7 +6,7 @@ export type Unit = 's' | 'ops' | 'reqps' | 'short' | 'percentunit' | 'bytes' | '
 export type Query = { expr: string; legend: string };
 
 export type Panel = {
-  kind: 'timeseries' | 'stat' | 'bargauge' | 'table' | 'heatmap' | 'traces' | 'text';
+  kind: 'timeseries' | 'stat' | 'bargauge' | 'table' | 'heatmap' | 'jaeger' | 'tempo' | 'text';
   title: string;
   /** Explains to an operator what the panel shows, and when to act. */
   description: string;
@@ -17,7 +17,7 @@ export type Panel = {
   /** Value from which the panel turns red. */
   redFrom?: number;
   stacked?: boolean;
-  /** Text of a `text` panel, or the query of a `traces` panel. */
+  /** Text of a `text` panel, or the query of a `jaeger` or `tempo` panel. */
   content?: string;
 };
 
@@ -72,6 +72,16 @@ export function rate(metric: string, { by = '', where = '' } = {}): string {
 export function total(metric: string, { by = '', where = '' } = {}): string {
   const sum = by === '' ? 'sum' : `sum by (${by})`;
   return `${sum} (increase(${metric}{${selector(where)}}[$__range]))`;
+}
+
+/** The ten largest numbers of events in the shown range. */
+export function largest(metric: string, by: string, where = ''): string {
+  return `topk(10, ${total(metric, { by, where })})`;
+}
+
+/** The query of `largest` as a panel has it: a bar is named by its labels. */
+export function ranked(metric: string, labels: readonly string[], where = ''): Record<string, string> {
+  return { [labels.map(label => `{{${label}}}`).join(' ')]: largest(metric, labels.join(', '), where) };
 }
 
 export function sum(metric: string, { by = '', where = '' } = {}): string {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Artifact, DIALECTS, type Part, type StreamResponse } from '@hopline/a2a';
 import { testBothWays } from '@hopline/a2a/test-kit';
-import { withGeneration } from '@hopline/agent-card';
+import { generationForm } from '@hopline/a2a-server';
+import { DRAFT_EXTENSION_URI, RESUME_EXTENSION_URI } from '@hopline/agent-card';
 import fc from 'fast-check';
 import { artifactFrameEncoder } from './artifact-frame.ts';
 import { lengthPrefixed } from './call-stream.ts';
@@ -81,10 +82,11 @@ for (const { version, service } of VERSIONS) {
 
   testBothWays(`gRPC ${version}: a frame has the bytes that the library writes`, (_t, isOn) => {
     fc.assert(
-      fc.property(event, fc.boolean(), (artifactUpdate, counts) => {
+      fc.property(event, fc.subarray([RESUME_EXTENSION_URI, DRAFT_EXTENSION_URI]), (artifactUpdate, extensions) => {
         const plain = { artifactUpdate };
-        const expected = attempt(() => byLibrary(counts ? withGeneration(plain, 7) : plain));
-        const found = attempt(() => frameEncoder(dialect, counts ? 'counting' : 'plain').encode(plain, 0, 7));
+        const form = generationForm(extensions);
+        const expected = attempt(() => byLibrary(form === undefined ? plain : form.event(plain, 7)));
+        const found = attempt(() => frameEncoder(dialect, form).encode(plain, 0, 7));
         assert.deepEqual(found, expected);
       }),
       // Without fast paths the library writes both frames.

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { A2AError } from '@hopline/a2a';
-import { RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
+import { DRAFT_EXTENSION_URI, draftExtension, RESUME_EXTENSION_URI, resumeExtension } from '@hopline/agent-card';
 import { until } from '../../../test/kit/until.ts';
 import { type CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
 import { CARD, openRig, type Rig } from './rig.test-kit.ts';
@@ -196,6 +196,39 @@ test('with the resume extension, events have their generation, and are encoded s
     counting.call.cancel();
     plain.call.cancel();
   }
+});
+
+test('the draft 1.1: int64 fields where the client asks, a long poll, and ABORTED for another generation', async t => {
+  const rig = await openRig(t, { extensions: [draftExtension] });
+  const id = await started(rig);
+  const client = rig.client();
+  const metadata = { 'a2a-extensions': DRAFT_EXTENSION_URI };
+  const plain = await client.call('GetTask', { id });
+  const shown = await client.call('GetTask', { id }, { metadata });
+  const { generation, timeline, ...same } = shown;
+  assert.deepEqual([same, generation], [plain, String(rig.relay.aggregate(id).generation)]);
+  assert.deepEqual([timeline[0].message.role, timeline[0].generation], ['ROLE_USER', '1']);
+  const stream = client.stream('SubscribeToTask', { id }, { metadata });
+  assert.deepEqual((await stream.take(1))[0].task, shown);
+  const poll = client.call('GetTask', { id, currentGeneration: generation }, { metadata });
+  await rig.relay.openArtifact(id, 'draft');
+  await rig.relay.text(id, 'draft', 'x');
+  const [{ artifactUpdate }] = await stream.take(1);
+  assert.equal(artifactUpdate.generation, String(Number(generation) + 1));
+  assert.equal((await poll).artifacts.at(-1).startGeneration, artifactUpdate.generation);
+  stream.call.cancel();
+  const message = { messageId: 'conditional', taskId: id, role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const configuration = { returnImmediately: true, ifGenerationMatch: generation };
+  const refused = await failed(client.call('SendMessage', { message, configuration }));
+  const { reason, metadata: details } = refused.details[0];
+  assert.deepEqual([refused.code, reason], [status.ABORTED, 'TASK_GENERATION_MISMATCH']);
+  assert.deepEqual(
+    [details.taskId, details.expectedGeneration, details.currentGeneration],
+    [id, generation, artifactUpdate.generation],
+  );
+  const current = { ...configuration, ifGenerationMatch: artifactUpdate.generation };
+  await client.call('SendMessage', { message, configuration: current });
+  assert.equal(rig.relay.aggregate(id).turn, 2);
 });
 
 test('the extended card is returned if the server has one, otherwise refused [S4-2]', async t => {

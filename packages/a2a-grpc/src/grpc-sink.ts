@@ -1,6 +1,12 @@
 import { A2AError, type Dialect, type DialectName, type StreamResponse, type Task, takesFastPaths } from '@hopline/a2a';
-import type { EventEncoder, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
-import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
+import {
+  type EventEncoder,
+  type EventSink,
+  type Gap,
+  type GenerationForm,
+  generationForm,
+  type VisibleEntry,
+} from '@hopline/a2a-server';
 import { artifactFrameEncoder } from './artifact-frame.ts';
 import { type CallStream, lengthPrefixed } from './call-stream.ts';
 import { extensionHeaders, failure, metadataOf } from './metadata.ts';
@@ -14,29 +20,31 @@ const FIRST_EVENT_ID = 'first-event-id';
 const MISSING_EVENTS = 'missing-events';
 
 /**
- * Events in wire format: the same bytes for every viewer. `counting`: the same with their generations, encoded separately so that other
+ * Encoders of events in wire format: the same bytes for every viewer. Each form of events with generations has one of its own, so that other
  * viewers do not pay for them.
  */
-type Forms = { plain: EventEncoder<Buffer>; counting: EventEncoder<Buffer> };
+type Encoders = (form: GenerationForm | undefined) => EventEncoder<Buffer>;
 
-function formsOf({ dialect, output, response }: Procedure): Forms {
+function encodersOf({ dialect, output, response }: Procedure): Encoders {
   const encodeArtifact = artifactFrameEncoder(output);
   const byLibrary = (event: StreamResponse) => lengthPrefixed(response(dialect.encodeEvent(event)));
   const framed = (event: StreamResponse) => (takesFastPaths() ? encodeArtifact(event) : undefined) ?? byLibrary(event);
-  return {
-    plain: { encode: framed },
-    counting: { encode: (event, _index, generation) => framed(withGeneration(event, generation)) },
+  const known = new Map<GenerationForm | undefined, EventEncoder<Buffer>>([[undefined, { encode: framed }]]);
+  return form => {
+    const encoder = known.get(form) ?? { encode: (event, _index, generation) => framed(form!.event(event, generation)) };
+    known.set(form, encoder);
+    return encoder;
   };
 }
 
-const forms = new Map<DialectName, Forms>();
-for (const procedure of PROCEDURES) if (procedure.streams) forms.set(procedure.dialect.name, formsOf(procedure));
+const encoders = new Map<DialectName, Encoders>();
+for (const procedure of PROCEDURES) if (procedure.streams) encoders.set(procedure.dialect.name, encodersOf(procedure));
 
 /** Throws for the legacy form, which has no gRPC. */
-export function frameEncoder({ name }: Dialect, form: keyof Forms = 'plain'): EventEncoder<Buffer> {
-  const known = forms.get(name);
+export function frameEncoder({ name }: Dialect, form?: GenerationForm): EventEncoder<Buffer> {
+  const known = encoders.get(name);
   if (known === undefined) throw new Error(`${name} has no gRPC`);
-  return known[form];
+  return known(form);
 }
 
 /**
@@ -47,7 +55,7 @@ export class GrpcSink implements EventSink {
   readonly #stream: CallStream;
   readonly #procedure: Procedure;
   readonly #encoder: EventEncoder<Buffer>;
-  readonly #countsGenerations: boolean;
+  readonly #form: GenerationForm | undefined;
   readonly #headers: Record<string, string>;
   /** Complete messages that wait for `flush`, and the cursor of the newest one. */
   #messages: Buffer[] = [];
@@ -59,8 +67,8 @@ export class GrpcSink implements EventSink {
   constructor(stream: CallStream, procedure: Procedure, extensions: readonly string[]) {
     this.#stream = stream;
     this.#procedure = procedure;
-    this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
-    this.#encoder = frameEncoder(procedure.dialect, this.#countsGenerations ? 'counting' : 'plain');
+    this.#form = generationForm(extensions);
+    this.#encoder = frameEncoder(procedure.dialect, this.#form);
     this.#headers = extensionHeaders(procedure, extensions);
   }
 
@@ -84,7 +92,7 @@ export class GrpcSink implements EventSink {
 
   addSnapshot(task: Task, cursor: string, generation: number): void {
     const { dialect, response } = this.#procedure;
-    const results = dialect.encodeSnapshot(this.#countsGenerations ? taskWithGeneration(task, generation) : task);
+    const results = dialect.encodeSnapshot(this.#form === undefined ? task : this.#form.task(task, generation));
     this.#add(cursor, () => Buffer.concat(results.map(result => lengthPrefixed(response(result)))));
   }
 

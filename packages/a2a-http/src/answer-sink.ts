@@ -1,12 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { A2AError } from '@hopline/a2a';
-import { type EventSink, onResponseClose } from '@hopline/a2a-server';
+import { type EventSink, onResponseClose, type Tail } from '@hopline/a2a-server';
 import { ItemSink, type SinkItem } from './item-sink.ts';
 
 /** Reads the stream of a task for a response that is not a stream. */
 export type StreamReader = {
   /** `isNewest`: no stored event follows. Returns true when the response is complete. */
   add(item: SinkItem, isNewest: boolean): boolean;
+  /** Called before the first item, with the end that the task has now. Returns true when the response is complete. */
+  begin?(tail: Tail): boolean;
+  /** Called after the items that were stored together. Returns true when the response is complete. */
+  flush?(): boolean;
 };
 
 /** How the reading ended. `left`: the client has disconnected. */
@@ -17,12 +21,15 @@ export class AnswerSink extends ItemSink implements EventSink {
   readonly #response: ServerResponse;
   readonly #reader: StreamReader;
   readonly #ended = Promise.withResolvers<ReadEnd>();
+  readonly #timer: NodeJS.Timeout | undefined;
   #isDone = false;
   readonly backlog = 0;
   readonly written = 0;
 
-  constructor(response: ServerResponse, reader: StreamReader) {
+  /** `waitMs`: how long to read at most. Absent: until the response is complete. */
+  constructor(response: ServerResponse, reader: StreamReader, waitMs?: number) {
     super();
+    if (waitMs !== undefined) this.#timer = setTimeout(() => this.#end('read'), waitMs);
     this.#response = response;
     this.#reader = reader;
     onResponseClose(response, () => this.#end('left'));
@@ -38,9 +45,17 @@ export class AnswerSink extends ItemSink implements EventSink {
 
   open(): void {}
 
-  flush(): void {}
+  override follows(tail: Tail): void {
+    super.follows(tail);
+    if (this.#reader.begin?.(tail) === true) this.#end('read');
+  }
+
+  flush(): void {
+    if (!this.#isDone && this.#reader.flush?.() === true) this.#end('read');
+  }
 
   async flushAll(): Promise<boolean> {
+    this.flush();
     return !this.closed;
   }
 
@@ -72,6 +87,7 @@ export class AnswerSink extends ItemSink implements EventSink {
 
   #end(end: ReadEnd): void {
     this.#isDone = true;
+    clearTimeout(this.#timer);
     this.#ended.resolve(end);
   }
 }

@@ -100,8 +100,9 @@ test('a listed page can read every response: cards, streams, errors, 401, 404, 4
     assert.equal(answer.headers['access-control-allow-credentials'], 'true', about);
     assert.match(
       answer.headers['access-control-expose-headers']!,
-      /^etag, a2a-extensions, x-a2a-extensions, retry-after, www-authenticate, allow$/i,
+      /^etag, a2a-extensions, x-a2a-extensions, retry-after, www-authenticate, allow, server-timing, stream-next-offset, stream-cursor, stream-up-to-date, stream-closed$/i,
     );
+    assert.equal(answer.headers['timing-allow-origin'], PAGE, about);
     assert.ok(varies(answer).includes('origin'), about);
     if (status === 401) assert.equal(answer.headers['www-authenticate'], CHALLENGE);
   }
@@ -207,4 +208,23 @@ test('`*` lets every page read, the same for all of them, and never with cookies
   const preflight = await exchange(rig, { path: '/', method: 'OPTIONS', headers: preflightHeaders('null') });
   assert.deepEqual([preflight.status, preflight.headers['access-control-allow-origin']], [204, '*']);
   assert.equal(preflight.headers['access-control-allow-credentials'], undefined);
+});
+
+test('answers, errors and streams name their trace in Server-Timing, which a listed page may read', async t => {
+  const rig = await openFor(t, [PAGE], { authenticate });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const asked = (request: CrossOriginRequest) =>
+    exchange(rig, { ...request, headers: { ...request.headers, origin: PAGE, traceparent } });
+  for (const request of [
+    { path: '/', method: 'POST', headers: json, body: rpc('GetTask', { id: 'x' }) },
+    { path: '/', method: 'POST', headers: json, body: stream },
+    { path: '/tasks/x', headers: v1 },
+    { path: '/tasks', headers: v1 },
+  ]) {
+    const { headers } = await asked(request);
+    assert.equal(headers['server-timing'], `traceparent;desc="${traceparent}"`, JSON.stringify(request).slice(0, 100));
+    assert.match(headers['access-control-expose-headers']!, /server-timing/);
+  }
+  const untraced = await exchange(rig, { path: '/tasks', headers: { ...v1, origin: PAGE } });
+  assert.equal(untraced.headers['server-timing'], undefined);
 });

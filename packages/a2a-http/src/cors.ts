@@ -29,6 +29,9 @@ const OPENAI_HEADERS = [
   'x-stainless-timeout',
 ];
 
+/** Headers with the position of a stream of the Durable Streams Protocol. */
+const DURABLE_STREAMS_HEADERS = ['stream-next-offset', 'stream-cursor', 'stream-up-to-date', 'stream-closed'];
+
 const METHODS = 'GET, HEAD, POST, DELETE';
 const REQUEST_HEADERS = [
   'content-type',
@@ -44,9 +47,16 @@ const REQUEST_HEADERS = [
   ...OPENAI_HEADERS,
 ];
 /** Response headers that pages may read. */
-const RESPONSE_HEADERS = ['etag', EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER, 'retry-after', 'www-authenticate', 'allow'].join(
-  ', ',
-);
+const RESPONSE_HEADERS = [
+  'etag',
+  EXTENSIONS_HEADER,
+  LEGACY_EXTENSIONS_HEADER,
+  'retry-after',
+  'www-authenticate',
+  'allow',
+  'server-timing',
+  ...DURABLE_STREAMS_HEADERS,
+].join(', ');
 
 /**
  * Allows pages of other origins (Fetch, "CORS protocol"). @fastify/cors 11 does not fit: it answers preflights and exposes
@@ -67,6 +77,7 @@ export class Cors {
     // The response is the same for every origin, so caches need no Vary.
     if (this.#origins === '*') {
       reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', RESPONSE_HEADERS);
+      reply.header('timing-allow-origin', '*');
       return;
     }
     varyBy(reply, 'origin');
@@ -75,6 +86,7 @@ export class Cors {
     reply
       .header('access-control-allow-origin', origin)
       .header('access-control-allow-credentials', 'true')
+      .header('timing-allow-origin', origin)
       .header('access-control-expose-headers', RESPONSE_HEADERS);
   }
 

@@ -1,5 +1,5 @@
 import type { A2AError } from '@hopline/a2a';
-import type { EventSink } from '@hopline/a2a-server';
+import type { EventSink, Tail } from '@hopline/a2a-server';
 import { ItemSink, type SinkItem } from './item-sink.ts';
 import type { SseSink } from './sse-sink.ts';
 
@@ -9,6 +9,10 @@ export type FrameEncoder = {
   readonly ended: boolean;
   /** `isNewest`: no event that was stored before the stream began follows. */
   add(item: SinkItem, isNewest: boolean): string;
+  /** Called before the first item, with the end that the task has now. */
+  begin?(tail: Tail): string;
+  /** A client connects again after every end that the stream itself does not name, so a draining server may end it. */
+  readonly resumes?: true;
   end(): string;
   fail(error: A2AError): string;
 };
@@ -40,6 +44,11 @@ export class EncodedSink extends ItemSink implements EventSink {
     this.#sse.open();
   }
 
+  override follows(tail: Tail): void {
+    super.follows(tail);
+    this.#sse.addFrames(this.#encoder.begin?.(tail) ?? '');
+  }
+
   flush(): void {
     if (this.#encoder.ended) this.end();
     else this.#sse.flush();
@@ -61,9 +70,10 @@ export class EncodedSink extends ItemSink implements EventSink {
     this.#sse.end();
   }
 
-  /** A stream that ends looks whole to clients of other protocols, so the connection breaks. */
+  /** A stream that ends looks whole to clients of most other protocols, so the connection breaks. */
   drain(): void {
-    this.#sse.cut();
+    if (this.#encoder.resumes) this.#sse.end();
+    else this.#sse.cut();
   }
 
   cut(): void {

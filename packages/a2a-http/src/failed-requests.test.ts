@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
+import type { Authenticate } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
 import { createLogger, startTelemetry, type Telemetry } from '@hopline/telemetry';
 import { call, openRig, sendParams, userMessage } from './http-server.test-kit.ts';
@@ -14,18 +15,23 @@ before(async () => {
 });
 after(() => telemetry.shutdown());
 
-type Line = { level: string; msg: string; code: string; method: string; task_id: string; trace_id: string };
+type Line = { level: string; msg: string; code: string; method: string; task_id: string; trace_id: string } & {
+  tenant?: string;
+  caller?: string;
+};
 
 /** Opens a server with one task, and collects its log lines as an operator sees them. */
-async function openFailing(t: TestContext) {
+async function openFailing(t: TestContext, authenticate?: Authenticate) {
   const written: Line[] = [];
   const destination = { write: (line: string) => void written.push(JSON.parse(line)) };
   const logger = createLogger({ service: 'ingress', instance: 'ingress-1', level: 'info', destination });
   const fail = () => Promise.reject(new LogUnavailable('no leader'));
   const audits = { report: fail, explain: () => Promise.reject(new Error('a defect')) };
-  const rig = await openRig(t, { logger, audits, exportTask: fail });
+  const rig = await openRig(t, { logger, audits, exportTask: fail, ...(authenticate && { authenticate }) });
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
-  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
+  const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }), {
+    headers: { 'x-subject': 'eva' },
+  });
   const lines = () => written.splice(0).filter(({ msg }) => msg.startsWith('request '));
   const ask = async (path: string) =>
     (await fetch(`${rig.url}${path}`, { headers: { traceparent, 'a2a-version': '1.0' } })).status;
@@ -71,4 +77,16 @@ test('a failed A2A request names trace, task and method in its log line, in ever
   const [[message, , method, created, trace] = []] = fields();
   assert.deepEqual([message, method, trace], ['request failed', 'send_message', TRACE]);
   assert.match(String(created), /^[\w-]{8,}$/, 'the task that it would have created');
+});
+
+test('a failed request names the tenant and the hash of its caller in its log line, never the subject', async t => {
+  const { rig, lines, taskId } = await openFailing(t, async ({ headers }) => ({
+    tenant: 'acme',
+    subject: String(headers['x-subject']),
+  }));
+  rig.log.facts.last = () => Promise.reject(new LogUnavailable('no leader'));
+  await call(rig, 'get', { id: taskId }, { headers: { 'x-subject': 'eva' } });
+  const [line] = lines();
+  assert.deepEqual([line?.msg, line?.tenant, line?.caller], ['request refused', 'acme', '1e02621f1062']);
+  assert.doesNotMatch(JSON.stringify(line), /eva/);
 });

@@ -42,9 +42,17 @@ export async function streamOf(request: FrontRequest, call: FrontCall, encoder: 
   await run(request, call, { wrapSink: sse => new EncodedSink(sse, encoder) });
 }
 
-/** Reads the stream of a task. Resolves with false if the server began to shut down first. Rejects with the failure of the stream. */
-export async function readStream(request: FrontRequest, call: FrontCall, reader: StreamReader): Promise<boolean> {
-  const sink = new AnswerSink(request.reply.raw, reader);
+/**
+ * Reads the stream of a task, for at most `waitMs`. Resolves with false if the server began to shut down first. Rejects with the failure of the
+ * stream.
+ */
+export async function readStream(
+  request: FrontRequest,
+  call: FrontCall,
+  reader: StreamReader,
+  waitMs?: number,
+): Promise<boolean> {
+  const sink = new AnswerSink(request.reply.raw, reader, waitMs);
   await run(request, call, { sink });
   const end = await sink.ended;
   if (end instanceof A2AError) throw end;

@@ -104,7 +104,7 @@ test('events that were stored before a stream began are marked until the newest 
   const encoder = words('none');
   const sse = { addFrames: () => {}, closed: false } as unknown as ConstructorParameters<typeof EncodedSink>[0];
   const sink = new EncodedSink(sse, encoder);
-  sink.follows(2);
+  sink.follows({ generation: 2, seq: 2, ended: false });
   const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } };
   for (const generation of [1, 2, 3]) sink.addSnapshot(task, `${generation}.1`, generation);
   assert.deepEqual(encoder.newest, [false, true, true]);

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@hopline/a2a';
 import type { A2AServer } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
 
@@ -5,8 +6,12 @@ import type { FastifyInstance } from 'fastify';
  * Another protocol on an HTTP server of A2A: its routes, registered on a scope that reads bodies as bytes and has the callers, pages of other
  * origins, limits and drain of the server.
  */
-export type Front = (scope: FastifyInstance, server: A2AServer) => void;
+export type Front = ((scope: FastifyInstance, server: A2AServer) => void) & {
+  /** Its operations in `/openapi.json`, by path and method. Parameters in the path and errors of the server are added. */
+  readonly openApi?: Readonly<Record<string, Readonly<Record<string, JsonObject>>>>;
+};
 
+export type { Tail } from '@hopline/a2a-server';
 export type { StreamReader } from './answer-sink.ts';
 export { AGENT_HEADER } from './cors.ts';
 export type { FrameEncoder } from './encoded-sink.ts';
@@ -16,12 +21,14 @@ export {
   answerOf,
   answerQuestion,
   BEGINNING,
+  type FrontCall,
   type FrontRequest,
   readStream,
   sendParams,
   streamOf,
   tenantOf,
 } from './front-operation.ts';
+export type { SinkItem } from './item-sink.ts';
 export { headerOf, jsonOf, queryOf } from './read-request.ts';
 export { sendRestError } from './rest/rest-binding.ts';
 export { bareJson, encodeJson } from './rest/rest-request.ts';

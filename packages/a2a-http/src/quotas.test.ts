@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
 import { LogUnavailable } from '@hopline/log';
+import { startTelemetry } from '@hopline/telemetry';
 import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
@@ -50,6 +51,27 @@ test('one caller has at most its share of the streams; further ones get 429, and
   await assertRefused(await post(rig, 'send', sendParams(userMessage('x')), { headers: ANNA }));
   await (await open(rig, 'subscribe', { id: his }, { headers: BERT })).take(1);
   assert.equal(rig.totals.requestsRefused, 3);
+});
+
+test('the tenant and the hashed caller of requests and refusals are in metrics, so that the one who gets 429 is known', async t => {
+  const telemetry = await startTelemetry({ service: 'ingress', instance: 'ingress-1', version: '0', env: {} });
+  t.after(() => telemetry.shutdown());
+  const rig = await openLimited(t, { ownerMessagesPerSecond: 0.02, ownerMessagesBurst: 2 }, { metrics: telemetry.metrics });
+  const [eva, otto] = [caller('eva', 'acme'), caller('otto', 'globex')];
+  for (let n = 1; n <= 2; n += 1) await begun(rig, eva);
+  for (let n = 1; n <= 3; n += 1) await assertRefused(await post(rig, 'send', later(), { headers: eva }), { from: 1, to: 50 });
+  await begun(rig, otto);
+  const text = await telemetry.metricsText();
+  const shown = [...text.matchAll(/^hopline_tenant_(\w+)_total\{.*tenant="(\w+)",caller="(\w+)"(.*)\} (\d+)$/gm)].map(found =>
+    found.slice(1),
+  );
+  // `printf '["acme","eva"]' | sha256sum | cut -c 1-12`, as the runbook shows.
+  assert.deepEqual(shown, [
+    ['requests', 'acme', '1e02621f1062', '', '5'],
+    ['requests', 'globex', 'ba53d9ed52db', '', '1'],
+    ['requests_refused', 'acme', '1e02621f1062', ',reason="messages"', '3'],
+  ]);
+  assert.match(text, /^hopline_requests_refused_total\{service="ingress",reason="messages"\} 3$/m);
 });
 
 test('a caller that has used up its streams can still cancel, and send without waiting', async t => {

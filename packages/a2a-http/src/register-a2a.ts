@@ -108,7 +108,7 @@ function registerJsonRpc(scope: FastifyInstance, server: A2AServer, { card }: A2
 
 /** HTTP+JSON of 1.0, and the routes outside A2A, whose errors have the same form. */
 function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
-  const { card, agents, audits, exportTask } = options;
+  const { card, agents, audits, exportTask, fronts = [] } = options;
   answerRestFaults(scope, server, sendRestError);
   registerRest(scope, server);
   if (agents !== undefined) registerAgents(scope, server, agents);
@@ -120,6 +120,7 @@ function registerHttpJson(scope: FastifyInstance, server: A2AServer, options: A2
     auditsTasks: audits !== undefined,
     exportsTasks: exportTask !== undefined,
     listsDeliveries: server.push,
+    fronts,
   });
 }
 

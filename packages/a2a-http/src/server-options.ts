@@ -27,9 +27,15 @@ export function serverOptions(limits: Limits, tls?: ServerOptions, cors?: Cors) 
       cors?.allow(request, reply);
       if (cors?.answersPreflight(request, reply) !== true) refuseUrl(reply);
     },
+    // The dialects check params, so no route has a schema. The default compilers would load ajv's second format and make an instance of it at each start.
+    schemaController: { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } },
     // Longer than the longest id and the path around it, so that every id reaches the operation that validates it.
     routerOptions: { maxParamLength: PATH_PART_CHARS_MAX },
   } as const;
+}
+
+function refuseSchema(): never {
+  throw new Error('routes have no schemas');
 }
 
 /** A URL that cannot be decoded matches no route; the framework's own response would echo it. */

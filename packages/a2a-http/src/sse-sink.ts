@@ -14,12 +14,13 @@ import {
   type EventEncoder,
   type EventSink,
   type Gap,
+  type GenerationForm,
+  generationForm,
   ignoreErrors,
   onResponseClose,
   type VisibleEntry,
   writePaced,
 } from '@hopline/a2a-server';
-import { RESUME_EXTENSION_URI, taskWithGeneration, withGeneration } from '@hopline/agent-card';
 import type { FastifyReply } from 'fastify';
 
 /** The framing of a binding: what surrounds the results of a dialect. */
@@ -34,23 +35,23 @@ export type Framing = {
 };
 
 /**
- * The JSON text after `"result":` in a frame, encoded once per dialect: only the request id differs between viewers. Frames
- * with generations have encoders of their own, so other viewers do not pay for them.
+ * The JSON text after `"result":` in a frame, encoded once per dialect: only the request id differs between viewers. Each form of frames
+ * with generations has encoders of its own, so other viewers do not pay for them.
  */
-const plainEncoders = new Map<Dialect, EventEncoder<string>>();
-const countingEncoders = new Map<Dialect, EventEncoder<string>>();
+const encoders = new Map<GenerationForm | undefined, Map<Dialect, EventEncoder<string>>>();
 
-function encoderOf(dialect: Dialect, countsGenerations: boolean): EventEncoder<string> {
-  const encoders = countsGenerations ? countingEncoders : plainEncoders;
-  const known = encoders.get(dialect);
+function encoderOf(dialect: Dialect, form: GenerationForm | undefined): EventEncoder<string> {
+  const ofForm = encoders.get(form) ?? new Map<Dialect, EventEncoder<string>>();
+  encoders.set(form, ofForm);
+  const known = ofForm.get(dialect);
   if (known !== undefined) return known;
   const encoder: EventEncoder<string> = {
     encode: (event, artifactIndex, generation) => {
-      const extended = countsGenerations ? withGeneration(event, generation) : event;
+      const extended = form === undefined ? event : form.event(event, generation);
       return dialect.frameText(dialect.encodeEvent(extended, artifactIndex));
     },
   };
-  encoders.set(dialect, encoder);
+  ofForm.set(dialect, encoder);
   return encoder;
 }
 
@@ -101,7 +102,7 @@ export class SseSink implements EventSink {
   readonly #dialect: Dialect;
   readonly #encoder: EventEncoder<string>;
   readonly #framing: Framing;
-  readonly #countsGenerations: boolean;
+  readonly #form: GenerationForm | undefined;
   readonly #before: string;
   readonly #after: string;
   /** Whole frames that wait for `flush`. */
@@ -119,8 +120,8 @@ export class SseSink implements EventSink {
     ignoreErrors(reply.raw);
     this.#stallMs = stallMs;
     this.#dialect = dialect;
-    this.#countsGenerations = extensions.includes(RESUME_EXTENSION_URI);
-    this.#encoder = encoderOf(dialect, this.#countsGenerations);
+    this.#form = generationForm(extensions);
+    this.#encoder = encoderOf(dialect, this.#form);
     this.#framing = framing;
     this.#before = `data: ${framing.before}`;
     this.#after = `${framing.after}\n\n`;
@@ -179,7 +180,7 @@ export class SseSink implements EventSink {
 
   /** Only the last frame of a snapshot has the cursor, so that a client that disconnects earlier resumes from its previous position. */
   addSnapshot(task: Task, cursor: string, generation: number): void {
-    const extended = this.#countsGenerations ? taskWithGeneration(task, generation) : task;
+    const extended = this.#form === undefined ? task : this.#form.task(task, generation);
     const results = this.#dialect.encodeSnapshot(extended);
     for (const [index, result] of results.entries()) {
       const id = index === results.length - 1 ? `id: ${cursor}\n` : '';

@@ -36,7 +36,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
     response: ServerResponse,
   ): Promise<AsyncIterable<string>> => {
     if (!isSameOwner(caller, undefined) && running.some(other => isSameOwner(other, caller))) {
-      server.quotas.countRefusal('exports');
+      server.quotas.countRefusal(caller, 'exports');
       throw new A2AError('QUOTA_EXCEEDED', { detail: 'an export of this caller is running; retry when it has ended' });
     }
     if (running.length >= EXPORTS_AT_ONCE_MAX)

@@ -75,6 +75,8 @@ export type ServerRequest = {
   isClientGone(): boolean;
   /** Names the active extensions in the response. Called before `openSink`, and only when there are any. */
   nameExtensions?(uris: readonly string[]): void;
+  /** Names the trace of the request in the response. Called first, and only with a `traceparent`. */
+  nameTrace?(traceparent: string): void;
   /** The bytes of the response, for an operation that is not answered by a stream. */
   encode(answer: OperationAnswer): Buffer;
   /** Turns the response into a stream of events. `extensions`: URIs of the active extensions. */

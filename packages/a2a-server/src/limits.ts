@@ -50,6 +50,10 @@ export type Limits = {
   heartbeatMs: number;
   /** After this long a blocking send returns the task as it is. */
   blockingWaitMsMax: number;
+  /** After this long a get with `currentGeneration` returns the task as it is. Below 30 s, at which clients and proxies cut requests. */
+  longPollMsMax: number;
+  /** Newest entries of a task's timeline in one response (draft 1.1). */
+  timelineEntriesMax: number;
   /**
    * How long the relay has to process a stored message before the client gets UNAVAILABLE. The message is not lost.
    */
@@ -60,6 +64,11 @@ export type Limits = {
   cancelWaitMsMax: number;
   /** How long a read waits until this process has folded what the log already holds. */
   freshMsMax: number;
+  /**
+   * Time for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task is older than the events
+   * that they have received. A relay notices a loss at its next append to the task, or within 5 s.
+   */
+  refoldMsMax: number;
   /** How long a feed without viewers stays open for a client that reconnects. */
   feedLingerMs: number;
   /** Feeds kept without viewers; the oldest is closed first. */
@@ -113,10 +122,13 @@ export const LIMITS: Limits = {
   exportReadMsMax: 300_000,
   heartbeatMs: 15_000,
   blockingWaitMsMax: 600_000,
+  longPollMsMax: 20_000,
+  timelineEntriesMax: 1_000,
   firstFactMsMax: 60_000,
   workingWaitMsMax: 250,
   cancelWaitMsMax: 10_000,
   freshMsMax: 5_000,
+  refoldMsMax: 10_000,
   feedLingerMs: 5_000,
   idleFeedsMax: 1_000,
   ringFactsMax: 256,

@@ -1,5 +1,5 @@
 import type { A2AError, Operation } from '@hopline/a2a';
-import { isTaskId } from '@hopline/events';
+import { isTaskId, type Owner } from '@hopline/events';
 import {
   A2A_METHOD,
   type A2aMethod,
@@ -9,6 +9,7 @@ import {
   type Hop,
   type HoplineMethod,
   LINE,
+  ownerFields,
   startHop,
   type TraceCarrier,
 } from '@hopline/telemetry';
@@ -20,6 +21,8 @@ type FailedRequest = {
   hop: Hop;
   /** The task that the request named, or would have created. */
   taskId: string | undefined;
+  /** Absent before it was authenticated. */
+  caller?: Owner | undefined;
 };
 
 /** Errors that are already in the metrics and have a span, and the request that failed with each. */
@@ -59,8 +62,8 @@ type UnrecordedRequest = { headers: RequestHeaders } & ({ binding: Binding } | R
  */
 export function report(server: A2AServer, error: A2AError, request?: UnrecordedRequest): void {
   if (request !== undefined && !recorded.has(error)) recordUnrecorded(server, error, request);
-  const { hop, method, taskId } = recorded.get(error) ?? {};
-  const fields = { code: error.code, method, task_id: taskId, err: error.cause };
+  const { hop, method, taskId, caller } = recorded.get(error) ?? {};
+  const fields = { code: error.code, method, task_id: taskId, ...ownerFields(caller), err: error.cause };
   const log = () => {
     if (error.code === 'INTERNAL_ERROR') server.logger.error(fields, LINE.requestFailed);
     else if (error.code === 'UNAVAILABLE') server.logger.warn(fields, LINE.requestRefused);

@@ -1,5 +1,6 @@
 import { A2AError, type Operation } from '@hopline/a2a';
-import { A2A_METHOD, type A2aMethod, ATTR, SPAN, startHop } from '@hopline/telemetry';
+import type { Owner } from '@hopline/events';
+import { A2A_METHOD, type A2aMethod, ATTR, ownerAttributes, SPAN, startHop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationHandler, ServerRequest } from './a2a-server.ts';
 import { firstOf } from './authenticate.ts';
 import { assertOffered, requestedExtensions } from './capabilities.ts';
@@ -73,10 +74,15 @@ export async function runOperation(
     [ATTR.role]: server.role,
   };
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
+  const { traceparent } = hop.carrier();
+  if (traceparent !== undefined) request.nameTrace?.(traceparent);
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   let context: OperationContext | undefined;
+  let caller: Owner | undefined;
   try {
-    const caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    caller = await server.authenticate({ headers, tenant: tenantOf(request) });
+    hop.set(ownerAttributes(caller));
+    server.metrics?.tenantRequests.add(1, server.metrics.parties.of(caller));
     server.quotas.takeBytes(caller, bytes, operation === 'cancel');
     assertOffered(server, operation);
     if (!BEYOND_SENT_BUDGET.has(operation)) server.quotas.requireSentRoom(caller);
@@ -118,10 +124,10 @@ export async function runOperation(
     const error = A2AError.from(thrown);
     const isGone = error.code === 'UNAVAILABLE' && request.isClientGone();
     const taskId = error.taskId ?? context?.taskId;
-    recordFailure(server, error, { method: SPAN_OF[operation], hop, taskId, counted: { binding, operation }, isGone });
+    recordFailure(server, error, { method: SPAN_OF[operation], hop, taskId, caller, counted: { binding, operation }, isGone });
     throw error;
   } finally {
-    server.metrics?.requestDuration.recordMs(performance.now() - startedMs, { binding, operation });
+    server.metrics?.requestDuration.recordMs(performance.now() - startedMs, { binding, operation }, hop.carrier());
   }
 }
 

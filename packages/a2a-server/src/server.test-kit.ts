@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
 import type { HopMetrics, LogFields, Logger } from '@hopline/telemetry';
+import { NO_PARTIES } from '../../../test/kit/no-metrics.ts';
 import type { A2AServer } from './a2a-server.ts';
 import { type A2AServerOptions, createA2AServer } from './create-a2a-server.ts';
 import { TinyRelay } from './tiny-relay.test-kit.ts';
@@ -61,6 +62,7 @@ function countingMetrics(totals: Record<string, number>): HopMetrics {
     add: (n: number) => count(name, n),
     recordMs: () => count(name, 1),
     observe: () => {},
+    of: () => NO_PARTIES,
   });
   return new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { operationOf } from './dialect.ts';
 import { DIALECTS } from './dialects.ts';
 import { A2AError } from './errors.ts';
-import { ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
+import { GENERATION_MAX, ID_CHARS_MAX, PARTS_MAX } from './schema/limits.ts';
 
 const { '1.0': v10, '0.3': v03 } = DIALECTS;
 const text10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
@@ -70,6 +70,12 @@ test('an error names wrong params by path and rule, and never quotes them [S0-43
     [() => v10.decodeSend({ message: { ...text10, parts: [{ raw: '%%' }] } }), /parts\[0\]\.raw must be base64/],
     [() => v10.decodeGet({}), /params must have required property 'id'/],
     [() => v10.decodeGet({ id: 'x', historyLength: 1.5 }), /params\.historyLength must be integer/],
+    [() => v10.decodeGet({ id: 'x', currentGeneration: -1 }), /params\.currentGeneration must be a whole number from 0 to/],
+    [() => v10.decodeGet({ id: 'x', currentGeneration: '1.5' }), /params\.currentGeneration must be a whole number from 0 to/],
+    [
+      () => v10.decodeSend({ message: text10, configuration: { ifGenerationMatch: GENERATION_MAX + 1 } }),
+      /params\.configuration\.ifGenerationMatch must be a whole number from 0 to/,
+    ],
     [() => v03.decodeCancel({ id: '' }), /params\.id must be 1 to/],
     [() => v03.decodeSubscribe({ id: null }), /params\.id must be/],
   ];
@@ -184,4 +190,24 @@ test('unknown methods and those of another dialect are refused with a hint [S4-3
     /^METHOD_NOT_FOUND .*requires A2A-Version: 0\.3, or no such header$/,
   );
   assert.equal(code(v03, 'tasks/pushNotificationConfig/fly'), 'METHOD_NOT_FOUND Method not found');
+});
+
+test('generations of the draft 1.1 are numbers or decimal strings in 1.0, and unknown members in 0.3', () => {
+  for (const [given, expected] of [
+    [7, 7],
+    ['7', 7],
+    [0, 0],
+    [GENERATION_MAX, GENERATION_MAX],
+    [String(GENERATION_MAX), GENERATION_MAX],
+    [null, undefined],
+  ]) {
+    const configuration = { ifGenerationMatch: given };
+    assert.equal(v10.decodeSend({ message: text10, configuration }).ifGenerationMatch, expected);
+    assert.equal(v10.decodeGet({ id: 'x', currentGeneration: given }).currentGeneration, expected);
+    assert.equal(v10.decodeGet({ id: 'x', current_generation: given }).currentGeneration, expected);
+  }
+  assert.deepEqual(v10.decodeGet({ id: 'x', timelineLength: 3 }), { taskId: 'x', timelineLength: 3 });
+  assert.deepEqual(v03.decodeGet({ id: 'x', currentGeneration: 'other' }), { taskId: 'x' });
+  const { ifGenerationMatch } = v03.decodeSend({ message: text03, configuration: { ifGenerationMatch: 'other' } });
+  assert.equal(ifGenerationMatch, undefined);
 });

@@ -87,6 +87,9 @@ export interface Dialect {
   decodeEvent(result: unknown): DecodedEvent;
 }
 
+/** The part of a dialect that a client needs. */
+export type ClientDialect = Pick<Dialect, 'name' | 'methods' | 'encodeSend' | 'decodeEvent'>;
+
 /** The operation of a method in `dialect`. Throws METHOD_NOT_FOUND, with a hint when another dialect has the method. */
 export function operationOf(dialect: Dialect, method: string, others: readonly Dialect[]): Operation {
   const found = OPERATIONS.find(operation => dialect.methods[operation] === method);

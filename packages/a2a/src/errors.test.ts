@@ -16,9 +16,9 @@ test('ERRORS.md and the catalogue list the same errors [S3-21 C-12]', () => {
   assert.deepEqual(written, A2A_ERRORS);
 });
 
-test('the numbers are those of 1.0 and of JSON-RPC [C-12]', () => {
+test('the numbers are those of 1.0, of its draft 1.1 and of JSON-RPC [C-12]', () => {
   const numbers = new Set(Object.values(A2A_ERRORS).map(row => row.rpc));
-  const expected = [-32700, -32600, -32601, -32602, -32603, ...Array.from({ length: 9 }, (_, n) => -32001 - n)];
+  const expected = [-32700, -32600, -32601, -32602, -32603, ...Array.from({ length: 10 }, (_, n) => -32001 - n)];
   assert.deepEqual(numbers, new Set(expected));
 });
 

@@ -72,6 +72,7 @@ export const A2A_ERRORS = {
     retryable: false,
     text: 'This A2A version is not supported',
   },
+  TASK_GENERATION_MISMATCH: { rpc: -32010, http: 409, grpc: 'ABORTED', retryable: false, text: 'Task generation mismatch' },
   UNAUTHENTICATED: { rpc: -32600, http: 401, grpc: 'UNAUTHENTICATED', retryable: false, text: 'Authentication required' },
   PERMISSION_DENIED: { rpc: -32600, http: 403, grpc: 'PERMISSION_DENIED', retryable: false, text: 'Permission denied' },
   REQUEST_TOO_LARGE: { rpc: -32600, http: 413, grpc: 'RESOURCE_EXHAUSTED', retryable: false, text: 'Request is too large' },
@@ -85,6 +86,8 @@ export type A2AErrorOptions = {
   /** One sentence for people. It is sent to the client, so it never quotes content, credentials or a cause. */
   detail?: string;
   taskId?: string;
+  /** For TASK_GENERATION_MISMATCH: the generation that the client expected, and that of the task. */
+  generations?: { expected: number; current: number };
   /** Replaces `retryable` of the catalogue's row. */
   retryable?: boolean;
   /** For UNAUTHENTICATED: the value of `WWW-Authenticate` (RFC 9110 11.6.1). */
@@ -102,6 +105,7 @@ export class A2AError extends Error {
   override readonly name = 'A2AError';
   readonly code: A2AErrorCode;
   readonly taskId: string | undefined;
+  readonly generations: A2AErrorOptions['generations'] | undefined;
   readonly retryable: boolean;
   readonly challenge: string | undefined;
   readonly retryAfterMs: number | undefined;
@@ -114,6 +118,7 @@ export class A2AError extends Error {
     );
     this.code = code;
     this.taskId = options.taskId;
+    this.generations = options.generations;
     this.retryable = options.retryable ?? retryable;
     this.challenge = options.challenge;
     this.retryAfterMs = options.retryAfterMs;
@@ -138,7 +143,15 @@ const ERROR_INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo';
 const ERROR_DOMAIN = 'a2a-protocol.org';
 
 export function errorInfos(error: A2AError): ErrorInfo[] {
-  const metadata = { retryable: String(error.retryable), ...(error.taskId !== undefined && { taskId: error.taskId }) };
+  const { retryable, taskId, generations } = error;
+  const metadata = {
+    retryable: String(retryable),
+    ...(taskId !== undefined && { taskId }),
+    ...(generations && {
+      expectedGeneration: String(generations.expected),
+      currentGeneration: String(generations.current),
+    }),
+  };
   return [{ '@type': ERROR_INFO_TYPE, reason: error.code, domain: ERROR_DOMAIN, metadata }];
 }
 

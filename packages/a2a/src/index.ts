@@ -60,6 +60,7 @@ export type {
   TaskStatus,
   TaskStatusUpdateEvent,
   TerminalState,
+  TimelineEntry,
 } from './types.ts';
 export { isInProgress, isInterrupted, isTerminal, stateWord, TASK_STATES } from './types.ts';
 export type { DialectName } from './version.ts';

@@ -1,6 +1,6 @@
 import type { DecodedEvent } from './dialect.ts';
 import { isObject, type JsonObject, list, metadata, object, present, text, texts } from './json-value.ts';
-import type { Artifact, Message, Part, Task, TaskState, TaskStatus } from './types.ts';
+import type { Artifact, Int64, Message, Part, Task, TaskState, TaskStatus, TimelineEntry } from './types.ts';
 
 /** Differences between dialects inside objects whose members have the same names. */
 export type Notation = {
@@ -44,6 +44,10 @@ export function objectReader(notation: Notation): ObjectReader {
       extensions: texts(value.extensions),
     }),
   });
+  const taskArtifact = (value: JsonObject): Artifact => ({
+    ...artifact(value),
+    ...present({ startGeneration: int64(value.startGeneration), endGeneration: int64(value.endGeneration) }),
+  });
   const statusOf = (value: JsonObject): TaskStatus | undefined => {
     const status = object(value.status);
     const state = notation.state(status?.state);
@@ -51,20 +55,31 @@ export function objectReader(notation: Notation): ObjectReader {
     const statusMessage = metadata(status.message);
     return { state, ...present({ message: statusMessage && message(statusMessage), timestamp: text(status.timestamp) }) };
   };
+  /** Undefined for an entry of a kind that the reader does not know, which clients skip. */
+  const timelineEntry = (value: JsonObject): TimelineEntry | undefined => {
+    const status = statusOf(value);
+    const generation = int64(value.generation) ?? '0';
+    if (status !== undefined) return { status, generation };
+    return isObject(value.message) ? { message: message(value.message), generation } : undefined;
+  };
   const taskWith = (value: JsonObject, status: TaskStatus): Task => ({
     id: text(value.id) ?? '',
     contextId: text(value.contextId) ?? '',
     status,
     ...present({
-      artifacts: Array.isArray(value.artifacts) ? value.artifacts.filter(isObject).map(artifact) : undefined,
+      artifacts: Array.isArray(value.artifacts) ? value.artifacts.filter(isObject).map(taskArtifact) : undefined,
       history: Array.isArray(value.history) ? value.history.filter(isObject).map(message) : undefined,
       metadata: metadata(value.metadata),
+      generation: int64(value.generation),
+      timeline: Array.isArray(value.timeline)
+        ? value.timeline.filter(isObject).flatMap(entry => timelineEntry(entry) ?? [])
+        : undefined,
     }),
   });
   const envelope = (value: JsonObject) => ({
     taskId: text(value.taskId) ?? '',
     contextId: text(value.contextId) ?? '',
-    ...present({ metadata: metadata(value.metadata) }),
+    ...present({ metadata: metadata(value.metadata), generation: int64(value.generation) }),
   });
   return {
     message,
@@ -82,4 +97,10 @@ export function objectReader(notation: Notation): ObjectReader {
       return { event: { artifactUpdate: { ...envelope(value), artifact: artifact(value.artifact), ...flags } } };
     },
   };
+}
+
+/** An int64 in ProtoJSON, which a writer may also write as a number. 0 is the default and counts as absent. */
+function int64(value: unknown): Int64 | undefined {
+  const digits = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : text(value);
+  return digits !== undefined && /^[1-9]\d{0,15}$/.test(digits) ? digits : undefined;
 }

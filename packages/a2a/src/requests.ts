@@ -16,6 +16,10 @@ export type SendRequest = {
   /** Newest messages of the history to return. Absent: all. 0: none. */
   historyLength?: number;
   acceptedOutputModes?: string[];
+  /** Draft 1.1: refuse a message to an existing task unless the task is at this generation. */
+  ifGenerationMatch?: number;
+  /** Draft 1.1: newest entries of the timeline to return. Absent: all. 0: none. */
+  timelineLength?: number;
   /** An inline push configuration. It may hold credentials, so it is not stored with the message (C-21). */
   push?: NewPushConfig;
 };
@@ -50,7 +54,14 @@ export type ListPushRequest = {
 
 export type DeletePushRequest = { taskId: string; id: string };
 
-export type GetTaskRequest = { taskId: string; historyLength?: number };
+export type GetTaskRequest = {
+  taskId: string;
+  historyLength?: number;
+  /** Draft 1.1: newest entries of the timeline to return. Absent: all. 0: none. */
+  timelineLength?: number;
+  /** Draft 1.1: answer once the task is beyond this generation. */
+  currentGeneration?: number;
+};
 
 export type CancelRequest = { taskId: string; metadata?: Metadata };
 

@@ -52,7 +52,14 @@ export type Artifact = {
   parts: Part[];
   metadata?: Metadata;
   extensions?: string[];
+  /** Draft 1.1 (A2A-1.1-EXTENSION.md): generation of the event with which the artifact began. */
+  startGeneration?: Int64;
+  /** Draft 1.1: generation of the event that completed it; absent while it is open. */
+  endGeneration?: Int64;
 };
+
+/** int64 in ProtoJSON: a decimal string. */
+export type Int64 = string;
 
 export type TaskStatus = {
   state: TaskState;
@@ -68,6 +75,17 @@ export type Task = {
   artifacts?: Artifact[];
   history?: Message[];
   metadata?: Metadata;
+  /** Draft 1.1: generation of the newest event in the task. */
+  generation?: Int64;
+  /** Draft 1.1: the statuses of the agent and the messages of the client, in order. */
+  timeline?: TimelineEntry[];
+};
+
+/** Draft 1.1: exactly one of `message` and `status` is present. `generation`: that of the task after the entry. */
+export type TimelineEntry = {
+  message?: Message;
+  status?: TaskStatus;
+  generation: Int64;
 };
 
 export type TaskStatusUpdateEvent = {
@@ -75,6 +93,8 @@ export type TaskStatusUpdateEvent = {
   contextId: string;
   status: TaskStatus;
   metadata?: Metadata;
+  /** Draft 1.1: generation of the task after this event. */
+  generation?: Int64;
 };
 
 export type TaskArtifactUpdateEvent = {
@@ -86,6 +106,8 @@ export type TaskArtifactUpdateEvent = {
   /** true: no later chunk for this artifact id. */
   lastChunk?: boolean;
   metadata?: Metadata;
+  /** Draft 1.1: generation of the task after this event. */
+  generation?: Int64;
 };
 
 /** One event of a stream: exactly one member. */

@@ -6,6 +6,7 @@ import {
   BEGINNING,
   type FrameEncoder,
   type Front,
+  type FrontCall,
   type FrontRequest,
   headerOf,
   jsonOf,
@@ -19,8 +20,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const BINDING = 'ag-ui' as const;
 const PREFIXES = ['', '/:tenant'];
-
-type OperationCall = Parameters<typeof streamOf>[1];
 
 /**
  * AG-UI: `POST /agui` and `POST /agui/{agent}` take the input of a run and stream its events. A thread is a context, and a run is one turn of a task.
@@ -57,7 +56,7 @@ async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
 }
 
-async function streamRun(request: FrontRequest, asked: RunRequest, call: OperationCall, turn: number): Promise<undefined> {
+async function streamRun(request: FrontRequest, asked: RunRequest, call: FrontCall, turn: number): Promise<undefined> {
   const { threadId, runId, messages, state } = asked;
   const encoder = runFrames(new RunEncoder({ threadId, runId, messages, state, turn }));
   return streamOf(request, call, encoder);

@@ -41,6 +41,19 @@ test('message ids are deduplicated within a bound; messages without an id never 
   assert.equal(ids.add(`${RECENT_MESSAGES_MAX - 1}`), true, 'older ones are dropped');
 });
 
+test('tokens that the agent reports with the end of its turn pass, and nothing else of that name', () => {
+  const ended = (usage: unknown): StreamResponse => ({
+    statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { usage } },
+  });
+  const usageOf = (usage: unknown) =>
+    reader()
+      .read(ended(usage))
+      .flatMap(event => (event.type === 'usage' ? [event.usage] : []));
+  assert.deepEqual(usageOf({ inputTokens: 3, cachedTokens: 0, price: 7 }), [{ inputTokens: 3, cachedTokens: 0 }]);
+  for (const other of [undefined, null, 'x', {}, { inputTokens: -1 }, { inputTokens: '3' }, { outputTokens: 0.5 }])
+    assert.deepEqual(usageOf(other), []);
+});
+
 test('an id of more than KEPT_ID_UNITS_MAX is kept as a hash, and still found when it repeats [S0-22]', () => {
   const longest = 'x'.repeat(KEPT_ID_UNITS_MAX);
   assert.equal(keptId(longest), longest);

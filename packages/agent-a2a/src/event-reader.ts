@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   isInProgress,
   isInterrupted,
+  isObject,
   isTerminal,
   type Message,
   type Metadata,
@@ -12,7 +13,7 @@ import {
   textOf,
 } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import { isQueueNotice } from '@hopline/events';
+import { isQueueNotice, TOKEN_COUNTS, type TokenUsage } from '@hopline/events';
 import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { Deltas, Skipped, StatusText } from './options.ts';
@@ -96,7 +97,11 @@ export class EventReader {
       return;
     }
     this.waiting = undefined;
-    if (!isInProgress(state)) this.end(message);
+    if (!isInProgress(state)) {
+      this.end(message);
+      const usage = usageOf(metadata?.usage) ?? usageOf(message?.metadata?.usage);
+      if (usage !== undefined) this.#read.push({ type: 'usage', usage });
+    }
     if (isInterrupted(state)) {
       this.ended = true;
       const request = message ? shownMessage(message) : textMessage('The agent waits for an answer.');
@@ -141,7 +146,7 @@ export class EventReader {
     if (!this.#hasText) for (const message of messages) this.#working(message, undefined);
     else if (whole) this.#wholeText(messages);
     const artifactIds = new Set<string>();
-    for (const artifact of task.artifacts ?? []) {
+    for (const { startGeneration: _start, endGeneration: _end, ...artifact } of task.artifacts ?? []) {
       artifactIds.add(keptId(artifact.artifactId));
       this.#artifactUpdate({ taskId: '', contextId: '', artifact, append: false, lastChunk: true });
     }
@@ -226,9 +231,9 @@ export class EventReader {
 
   #tool(notice: ToolNotice): AgentEvent {
     const callId = this.#calls.idOf(notice);
-    const waiting = notice.waiting && { waiting: true };
-    const ended = notice.phase === 'end' && { failed: notice.failed, ...waiting };
-    return { type: 'tool', phase: notice.phase, callId, tool: notice.tool, ...ended };
+    const { phase, tool, failed, waiting, arguments: args, result } = notice;
+    const ended = phase === 'end' && { failed, ...(waiting && { waiting }), ...(result !== undefined && { result }) };
+    return { type: 'tool', phase, callId, tool, ...(args !== undefined && { arguments: args }), ...ended };
   }
 
   /** Emits the parts of a status that are not text. */
@@ -282,6 +287,13 @@ function messagesOfTurn({ history = [], status }: Task): Message[] {
     messages.push(message);
   // The message that ends the turn is read from the status.
   return working || !message ? messages : messages.filter(one => one.messageId === '' || one.messageId !== message.messageId);
+}
+
+/** Numbers of tokens in the form of Hopline, as a cluster below and its agents report them with the end of a turn. */
+function usageOf(value: unknown): TokenUsage | undefined {
+  if (!isObject(value)) return undefined;
+  const known = TOKEN_COUNTS.filter(name => Number.isSafeInteger(value[name]) && Number(value[name]) >= 0);
+  return known.length === 0 ? undefined : Object.fromEntries(known.map(name => [name, Number(value[name])]));
 }
 
 const OUTCOMES = {

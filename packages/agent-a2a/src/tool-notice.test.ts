@@ -71,6 +71,16 @@ test('metadata takes precedence over the form of the text', () => {
   }
 });
 
+test('arguments and a result of the agent pass, in any form', () => {
+  assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'start', arguments: { city: 'Rome' }, result: 'early' }), {
+    ...{ phase: 'start', tool: 'x', failed: false },
+    arguments: { city: 'Rome' },
+  });
+  const name = 'tool_notification_end';
+  for (const result of ['sunny', null, 0, [1]])
+    assert.equal(noticeOfArtifact({ name, metadata: { tool: 'x', result } })?.result, result);
+});
+
 test('metadata marks the end of a call as failed or waiting; a description can mark it as failed [S2-7]', () => {
   const end = (metadata: Metadata, description?: string) =>
     noticeOfArtifact({ name: 'tool_notification_end', metadata, ...(description !== undefined && { description }) });

@@ -3,9 +3,17 @@ import { kindOfArtifact } from '@hopline/profiles';
 
 /**
  * The start or end of a tool call, as reported by the agent. `callId` is present when the agent sent one; `waiting`: the call waits
- * for the client.
+ * for the client. `arguments`, `result`: of the call, in any form.
  */
-export type ToolNotice = { phase: 'start' | 'end'; tool: string; callId?: string; failed: boolean; waiting?: true };
+export type ToolNotice = {
+  phase: 'start' | 'end';
+  tool: string;
+  callId?: string;
+  failed: boolean;
+  waiting?: true;
+  arguments?: unknown;
+  result?: unknown;
+};
 
 /**
  * Match the whole status text, never a prefix: an answer may contain, or be, `✅` or `✅ done` (S2-10). `Agent: ` may precede the notice, and
@@ -16,13 +24,17 @@ const END = /^\s*([✅❌])\s*(?:[^:\n]{1,64}:\s+)?Tool\s+\**([\w.\-/]{1,128}?)\
 const ARTIFACT_TOOL = /^Tool call (started|completed|failed|rejected|waiting):\s*\**([\w.\-/]{1,128}?)\**$/;
 const NOTICE_CHARS_MAX = 512;
 
-/** Reads metadata `{tool, phase, toolCallId?, failed?, waiting?}`, which takes precedence over the form of the text. */
+/** Reads metadata `{tool, phase, toolCallId?, failed?, waiting?, arguments?, result?}`, which takes precedence over the form of the text. */
 export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadata?.phase): ToolNotice | undefined {
   if (metadata === undefined || (phase !== 'start' && phase !== 'end')) return undefined;
-  const { tool, toolCallId, failed, waiting } = metadata;
+  const { tool, toolCallId, failed, waiting, arguments: args, result } = metadata;
   if (typeof tool !== 'string' || tool === '') return undefined;
   const callId = typeof toolCallId === 'string' && { callId: toolCallId };
-  return { phase, tool, ...callId, failed: failed === true, ...(phase === 'end' && waiting === true && { waiting }) };
+  const ended = phase === 'end' && {
+    ...(waiting === true && { waiting: true as const }),
+    ...(result !== undefined && { result }),
+  };
+  return { phase, tool, ...callId, failed: failed === true, ...(args !== undefined && { arguments: args }), ...ended };
 }
 
 /** Reads the form of a status text. An end without an open call of that tool is part of the answer's text. */

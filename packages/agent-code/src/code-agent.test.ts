@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import { type Duplex, duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { type Agent, type AgentDefinition, AgentLost, AgentMisuse, defineAgent, failed, notice, type Turn } from '@hopline/agent';
+import {
+  type Agent,
+  type AgentDefinition,
+  AgentLost,
+  AgentMisuse,
+  defineAgent,
+  failed,
+  notice,
+  type StepOutcome,
+  step,
+  type Turn,
+  type TurnSteps,
+} from '@hopline/agent';
 import { createLogger } from '@hopline/telemetry';
 import { createCodeAgent } from './code-agent.ts';
 import { CodeHost } from './code-host.ts';
@@ -224,6 +236,14 @@ test('a host that breaks the protocol is killed, and loses its turns', async t =
     ['no JSON', channel => channel.write(frameOf('{"k":'))],
     ['an unknown kind', channel => channel.write(frame({ k: 'login' }))],
     ['events of another turn', (channel, id) => channel.write(frame({ k: 'events', id: id + 1, events: [] }))],
+    [
+      'two steps at once',
+      (channel, id) => {
+        for (const name of ['one', 'two']) channel.write(frame({ k: 'step-begin', id, step: name }));
+      },
+    ],
+    ['a step without a name', (channel, id) => channel.write(frame({ k: 'step-begin', id, step: '' }))],
+    ['an outcome that is a text', (channel, id) => channel.write(frame({ k: 'step-end', id, outcome: 'x' }))],
     ['an answer to no question', (channel, id) => channel.write(frame({ k: 'answer', id }))],
     [
       'more than the window',
@@ -243,7 +263,8 @@ test('a host that breaks the protocol is killed, and loses its turns', async t =
       ),
     ]);
     // Nothing takes the events, as while the log is slow.
-    const events = agent.runBatches!(turnOf())[Symbol.asyncIterator]();
+    const steps: TurnSteps = { begin: () => new Promise(() => {}), end: () => new Promise(() => {}) };
+    const events = agent.runBatches!(turnOf({ steps }))[Symbol.asyncIterator]();
     const lost = (error: unknown) => error instanceof AgentLost && error.word === 'code_violation';
     await assert.rejects(async () => {
       for (let step = await events.next(); step.done !== true; step = await events.next())
@@ -262,6 +283,56 @@ test('a malformed event fails only its turn', async t => {
   const agent = await agentOf(t, [host]);
   await assert.rejects(eventsOf(agent), AgentMisuse);
   assert.ok(!host.isKilled());
+});
+
+test('steps pass through the pipe: outcomes of an earlier attempt, those that are stored, and the errors of both', async t => {
+  const ended: StepOutcome[] = [];
+  const steps: TurnSteps = {
+    begin: async name => {
+      if (name === 'other') throw new AgentMisuse('step other comes where attempt 1 has stored step one');
+      return { key: `key of ${name}`, ...(name === 'known' && { outcome: { value: [1] } }) };
+    },
+    end: async outcome => void ended.push(outcome),
+  };
+  const seen: unknown[] = [];
+  const code = defined(async function* () {
+    seen.push(yield* step('known', () => assert.fail('it is stored')));
+    seen.push(yield* step('new', ({ key }) => ({ key })));
+    try {
+      yield* step('broken', () => {
+        throw new RangeError('too far');
+      });
+    } catch (error) {
+      seen.push((error as Error).name);
+    }
+    yield* step('other', () => assert.fail('it is refused'));
+  });
+  const agent = await agentOf(t, [honest(code)]);
+  await assert.rejects(eventsOf(agent, turnOf({ steps })), (error: unknown) => {
+    assert.ok(error instanceof AgentMisuse);
+    assert.equal(error.message, 'step other comes where attempt 1 has stored step one');
+    return true;
+  });
+  assert.deepEqual(seen, [[1], { key: 'key of new' }, 'RangeError']);
+  assert.deepEqual(ended, [{ value: { key: 'key of new' } }, { error: { name: 'RangeError', message: 'too far' } }]);
+});
+
+test('a step that waits for its answer ends with its turn', async t => {
+  const stop = new AbortController();
+  const steps: TurnSteps = { begin: () => new Promise(() => {}), end: () => new Promise(() => {}) };
+  let ended = '';
+  const code = defined(async function* () {
+    try {
+      yield* step('waits', () => 1);
+    } catch (error) {
+      ended = (error as Error).message;
+      throw error;
+    }
+  });
+  const agent = await agentOf(t, [honest(code)]);
+  setTimeout(() => stop.abort(), 50);
+  assert.deepEqual(await eventsOf(agent, turnOf({ steps, signal: stop.signal })), []);
+  assert.equal(ended, 'the turn is over');
 });
 
 test('a run that the log cannot store fails its turn; a turn that reports runs without end is ended', async t => {

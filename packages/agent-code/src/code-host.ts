@@ -2,9 +2,10 @@ import type { Duplex } from 'node:stream';
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { AbortableEvents, type Agent, type AgentEvent, EVENTS_AT_ONCE_MAX, isEnd, type Turn, turnLog } from '@hopline/agent';
-import { inTrace, type Logger } from '@hopline/telemetry';
+import { inTrace, inWork, type Logger } from '@hopline/telemetry';
 import { CodeSpans, collectSpans, inTurn } from './code-spans.ts';
 import { FrameReader, frameOf } from './frames.ts';
+import { HostSteps } from './host-steps.ts';
 import {
   AUTHOR_TEXT_CHARS_MAX,
   type Code,
@@ -13,7 +14,6 @@ import {
   type LOG_LEVELS,
   LOG_LINE_CHARS_MAX,
   type ToHost,
-  type TurnData,
 } from './protocol.ts';
 import { toThrown } from './thrown.ts';
 import { TurnOutput } from './turn-output.ts';
@@ -25,7 +25,7 @@ export type CodeHostOptions = {
   exit: (code: number) => void;
 };
 
-type Running = { abort: AbortController; output: TurnOutput };
+type Running = { abort: AbortController; output: TurnOutput; steps: HostSteps };
 
 /** The host's side of the pipe: runs the turns of one agent for the sub-agent. */
 export class CodeHost {
@@ -59,14 +59,18 @@ export class CodeHost {
         void this.#load(frame);
         break;
       case 'turn':
-        void this.#run(frame.id, frame.turn);
+        void this.#run(frame);
         break;
       case 'abort':
         this.#turns.get(frame.id)?.output.close();
         this.#turns.get(frame.id)?.abort.abort(frame.reason);
+        this.#turns.get(frame.id)?.steps.close();
         break;
       case 'taken':
         this.#turns.get(frame.id)?.output.taken(frame.bytes);
+        break;
+      case 'step':
+        this.#turns.get(frame.id)?.steps.answered(frame);
         break;
       case 'skills':
         void this.#answer(frame.id, agent => agent.skills());
@@ -99,10 +103,14 @@ export class CodeHost {
     }
   }
 
-  async #run(id: number, data: TurnData): Promise<void> {
+  async #run({ id, turn: data, work }: Extract<ToHost, { k: 'turn' }>): Promise<void> {
     const abort = new AbortController();
     const output = new TurnOutput(events => this.#sendJson(`{"k":"events","id":${id},"events":${events}}`));
-    this.#turns.set(id, { abort, output });
+    const steps = new HostSteps(frame => {
+      output.flush();
+      this.#send({ id, ...frame });
+    });
+    this.#turns.set(id, { abort, output, steps });
     const turn: Turn = {
       ...data,
       signal: abort.signal,
@@ -112,11 +120,14 @@ export class CodeHost {
         output.flush();
         this.#send({ k: 'run', id, run });
       },
+      steps,
+      modelRequestEnded: request => this.#send({ k: 'model-request', id, request }),
     };
     let thrown: { error: unknown } | undefined;
     try {
       // Spans of the code, and requests with its trace context, are below the span of the turn.
-      await inTrace(data.trace, () => inTurn(id, () => pump(this.#agent as Agent, turn, output)));
+      const run = () => inTurn(id, () => pump(this.#agent as Agent, turn, output));
+      await inTrace(data.trace, () => (work === undefined ? run() : inWork(work, run)));
       output.flush();
     } catch (error) {
       output.flush();

@@ -1,11 +1,13 @@
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
-import { AgentLost, type AgentSkill, type Turn } from '@hopline/agent';
-import { type Logger, type RemoteSpan, spanContextFrom } from '@hopline/telemetry';
+import { AgentLost, AgentMisuse, type AgentSkill, type BegunStep, type Turn } from '@hopline/agent';
+import type { ModelPrice } from '@hopline/chat-model/model-prices';
+import { type ActiveWork, activeWork, type Logger, type RemoteSpan, spanContextFrom } from '@hopline/telemetry';
 import { FRAME_BYTES_MAX, FrameReader, frameOf, ProtocolFault } from './frames.ts';
 import { HostedTurn } from './hosted-turn.ts';
+import { ModelRequests } from './model-requests.ts';
 import { type Code, type FromHost, readFromHost, type Thrown, type ToHost, type TurnData } from './protocol.ts';
-import { fromThrown } from './thrown.ts';
+import { fromThrown, toThrown } from './thrown.ts';
 
 /** The process of a host, and the pipe to it. */
 export type HostLink = {
@@ -25,6 +27,8 @@ export type SessionListeners = {
   onSkipped: () => void;
   /** Exports a span of the code. Absent: nothing is traced. */
   exportSpan?: ((span: RemoteSpan) => void) | undefined;
+  /** The price of a model that the code calls. Absent: the cost of its requests is unknown. */
+  priceOf?: ((model: string) => ModelPrice | undefined) | undefined;
 };
 
 export type Loaded = Extract<FromHost, { k: 'loaded' }>;
@@ -43,7 +47,8 @@ export class CodeSession {
   readonly #link: HostLink;
   readonly #listeners: SessionListeners;
   readonly #reader = new FrameReader(FRAME_BYTES_MAX);
-  readonly #turns = new Map<number, { hosted: HostedTurn; turn: Turn }>();
+  readonly #turns = new Map<number, { hosted: HostedTurn; turn: Turn; work: ActiveWork | undefined }>();
+  readonly #modelRequests: ModelRequests;
   readonly #answers = new Map<number, { resolve: (value: unknown) => void; reject: (error: unknown) => void }>();
   readonly #loaded = Promise.withResolvers<Loaded>();
   readonly #ended = Promise.withResolvers<AgentLost>();
@@ -57,6 +62,7 @@ export class CodeSession {
   constructor(link: HostLink, listeners: SessionListeners) {
     this.#link = link;
     this.#listeners = listeners;
+    this.#modelRequests = new ModelRequests(listeners.priceOf);
     this.#loaded.promise.catch(() => {});
     const { channel } = link;
     channel.on('data', (chunk: Buffer) => this.#read(chunk));
@@ -81,8 +87,9 @@ export class CodeSession {
     const hosted = new HostedTurn(bytes => this.#send({ k: 'taken', id, bytes }));
     if (this.#fault !== undefined) hosted.lost(this.#fault);
     else {
-      this.#turns.set(id, { hosted, turn });
-      this.#send({ k: 'turn', id, turn: dataOf(turn) });
+      const work = activeWork();
+      this.#turns.set(id, { hosted, turn, work });
+      this.#send({ k: 'turn', id, turn: dataOf(turn), ...(work && { work }) });
     }
     const abort = (reason: unknown) => {
       hosted.abort();
@@ -153,6 +160,13 @@ export class CodeSession {
       case 'run':
         this.#runBegan(frame.id, frame.run);
         break;
+      case 'step-begin':
+      case 'step-end':
+        this.#step(frame);
+        break;
+      case 'model-request':
+        this.#countModelRequest(frame);
+        break;
       case 'spans':
         this.#exportSpans(frame);
         break;
@@ -184,6 +198,21 @@ export class CodeSession {
     }
   }
 
+  /** Throws ProtocolFault. A turn that has ended gets no answer. */
+  #step(frame: Extract<FromHost, { k: 'step-begin' | 'step-end' }>): void {
+    const running = this.#turns.get(frame.id);
+    if (running?.hosted.stepAsked() !== true) return;
+    const { hosted, turn } = running;
+    const answer = (result: Omit<Extract<ToHost, { k: 'step' }>, 'k' | 'id'>) => {
+      hosted.stepAnswered();
+      this.#send({ k: 'step', id: frame.id, ...result });
+    };
+    stepOf(turn, frame).then(
+      begun => answer(begun === undefined ? {} : { begun }),
+      error => answer({ error: toThrown(error) }),
+    );
+  }
+
   /** A turn whose trace is not sampled has no spans, and one that has ended exports no more. */
   #exportSpans({ id, spans }: Extract<FromHost, { k: 'spans' }>): void {
     const { exportSpan } = this.#listeners;
@@ -191,7 +220,17 @@ export class CodeSession {
     const context = running && spanContextFrom(running.turn.trace);
     if (exportSpan === undefined || context === undefined || (context.traceFlags & 1) === 0) return;
     const { traceId } = context;
-    for (const span of spans) if (running?.hosted.spanEnded() === true) exportSpan({ ...span, traceId });
+    for (const span of spans)
+      if (running?.hosted.spanEnded() === true)
+        exportSpan({ ...span, traceId, attributes: this.#modelRequests.withCost(span.attributes) });
+  }
+
+  #countModelRequest({ id, request }: Extract<FromHost, { k: 'model-request' }>): void {
+    const running = this.#turns.get(id);
+    if (running?.hosted.modelRequestEnded() !== true) return;
+    const { turn, work } = running;
+    if (turn.modelRequestEnded !== undefined) turn.modelRequestEnded(request);
+    else this.#modelRequests.count(request, { work, trace: turn.trace });
   }
 
   #answer({ id, value, error }: Extract<FromHost, { k: 'answer' }>): void {
@@ -263,12 +302,26 @@ export class CodeSession {
   }
 }
 
+async function stepOf(
+  { steps }: Turn,
+  frame: Extract<FromHost, { k: 'step-begin' | 'step-end' }>,
+): Promise<BegunStep | undefined> {
+  if (steps === undefined) throw new AgentMisuse('this agent runs where steps cannot be stored');
+  if (frame.k === 'step-begin') return await steps.begin(frame.step);
+  await steps.end(frame.outcome);
+  return undefined;
+}
+
 function dataOf({
   signal: _signal,
   log: _log,
   showError: _showError,
   toolTrace: _toolTrace,
   remoteRunBegan: _remoteRunBegan,
+  steps: _steps,
+  modelRequestEnded: _modelRequestEnded,
+  modelFetch: _modelFetch,
+  textSoFar: _textSoFar,
   ...data
 }: Turn): TurnData {
   return data;

@@ -9,8 +9,10 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Agent, Turn } from '@hopline/agent';
 import { playTurn } from '@hopline/agent/test-kit';
-import { createLogger, type RemoteSpan } from '@hopline/telemetry';
-import { createCodeAgent } from './code-agent.ts';
+import { createLogger, inWork, type RemoteSpan, startTelemetry } from '@hopline/telemetry';
+import { compileCache } from '../../../test/kit/compile-cache.ts';
+import { ModelServer } from '../../../test/support/agents/model-server.ts';
+import { type CodeAgentOptions, createCodeAgent } from './code-agent.ts';
 import type { HostLink } from './code-session.ts';
 import { connectHost } from './connect-host.ts';
 import { serveHosts } from './host-listener.ts';
@@ -36,11 +38,11 @@ async function folderOf(t: TestContext, text = MODULE): Promise<string> {
   return folder;
 }
 
-function hostOptions(): HostProcessOptions & { printed: () => string } {
+function hostOptions(): HostProcessOptions & { stdout: PassThrough; printed: () => string } {
   const stdout = new PassThrough();
   let printed = '';
   stdout.setEncoding('utf8').on('data', text => (printed += text));
-  const env = { PATH: '/usr/bin:/bin' };
+  const env = { PATH: '/usr/bin:/bin', ...compileCache() };
   return {
     env,
     nodeOptions: ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON'],
@@ -54,7 +56,7 @@ async function agentOf(
   t: TestContext,
   folder: string,
   start: () => HostLink | Promise<HostLink>,
-  exportSpan?: (span: RemoteSpan) => void,
+  { exportSpan, priceOf }: Pick<CodeAgentOptions, 'exportSpan' | 'priceOf'> = {},
 ): Promise<Agent> {
   const agent = await createCodeAgent({
     code: { adapter: 'module', path: './agent.ts' },
@@ -64,6 +66,7 @@ async function agentOf(
     showAuthor: () => {},
     onSkipped: () => {},
     exportSpan,
+    priceOf,
     start,
   });
   t.after(() => agent.close());
@@ -79,6 +82,8 @@ test('a module runs in a process of its own, and what it prints arrives by lines
   assert.match(text, /^Hello, Ada \d+$/);
   assert.notEqual(pidIn(text), process.pid);
   assert.deepEqual([notices, log, end.state], [['thinking'], ['greeted 1'], 'TASK_STATE_COMPLETED']);
+  // Its output and its events take two pipes.
+  if (options.printed() === '') await once(options.stdout, 'data');
   assert.equal(options.printed(), 'printed line\n');
 });
 
@@ -106,18 +111,8 @@ export default defineAgent({
   },
 });`;
 
-const TURN_TRACE = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
-
-test('the sub-agent exports the spans of the code in the trace of its turn, and none of a turn that is not sampled', async t => {
-  const exported: RemoteSpan[] = [];
-  const folder = await folderOf(t, TRACED);
-  const agent = await agentOf(
-    t,
-    folder,
-    () => startHostProcess(hostOptions()),
-    span => exported.push(span),
-  );
-  const turn = (flags: string): Turn => ({
+function tracedTurn(flags: string): Turn {
+  return {
     taskId: 't',
     contextId: 'c',
     message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
@@ -126,8 +121,16 @@ test('the sub-agent exports the spans of the code in the trace of its turn, and 
     attempt: 1,
     trace: { traceparent: `00-${TURN_TRACE.traceId}-${TURN_TRACE.spanId}-${flags}` },
     signal: new AbortController().signal,
-  });
-  for (const flags of ['00', '01']) for await (const _event of agent.run(turn(flags)));
+  };
+}
+
+const TURN_TRACE = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+
+test('the sub-agent exports the spans of the code in the trace of its turn, and none of a turn that is not sampled', async t => {
+  const exported: RemoteSpan[] = [];
+  const folder = await folderOf(t, TRACED);
+  const agent = await agentOf(t, folder, () => startHostProcess(hostOptions()), { exportSpan: span => exported.push(span) });
+  for (const flags of ['00', '01']) for await (const _event of agent.run(tracedTurn(flags)));
   assert.deepEqual(
     exported.map(({ name, traceId, attributes, status, scope }) => [name, traceId, attributes, status, scope]),
     [
@@ -137,6 +140,49 @@ test('the sub-agent exports the spans of the code in the trace of its turn, and 
   );
   const [read, lookUp] = exported;
   assert.deepEqual([read?.parentSpanId, lookUp?.parentSpanId], [lookUp?.spanId, TURN_TRACE.spanId]);
+});
+
+const WITH_MODEL = `
+import { defineAgent, model } from '@hopline/agent';
+export default defineAgent({
+  name: 'asks', description: 'Asks a model',
+  async *run() {
+    const { MODEL_URL: baseUrl, MODEL_KEY: apiKey } = process.env;
+    yield* model({ model: 'lab/large', baseUrl, apiKey, messages: [{ role: 'user', text: 'hi' }] });
+  },
+});`;
+
+test('a model that the code calls is counted by the sub-agent, with span and cost, as one of the adapter', async t => {
+  const telemetry = await startTelemetry({ service: 'sub-agent', version: '1', instance: 'i', env: {} });
+  t.after(() => telemetry.shutdown());
+  await using server = await ModelServer.start(() => [{ tokens: ['Hel', 'lo'] }]);
+  const exported: RemoteSpan[] = [];
+  const options = hostOptions();
+  const host = { ...options, env: { ...options.env, MODEL_URL: server.url, MODEL_KEY: 'key-of-the-agent' } };
+  const agent = await agentOf(t, await folderOf(t, WITH_MODEL), () => startHostProcess(host), {
+    exportSpan: span => exported.push(span),
+    priceOf: name => (name === 'lab/large' ? { input: 1, output: 100 } : undefined),
+  });
+  const owner = { tenant: 'acme', subject: 'eva' };
+  const { tenant } = telemetry.metrics.parties.of(owner);
+  const types: string[] = [];
+  await inWork({ agent: 'guide', taskId: 't', contextId: 'c', owner, tenant }, async () => {
+    for await (const { type } of agent.run(tracedTurn('01'))) types.push(type);
+  });
+  assert.deepEqual(types, ['text', 'text', 'usage']);
+  const [{ headers }] = server.requests as [(typeof server.requests)[number]];
+  assert.equal(headers.authorization, 'Bearer key-of-the-agent');
+  const [span] = exported as [RemoteSpan];
+  assert.deepEqual([span.name, span.traceId, span.parentSpanId], ['chat lab/large', TURN_TRACE.traceId, TURN_TRACE.spanId]);
+  assert.equal(String(headers.traceparent), `00-${span.traceId}-${span.spanId}-01`);
+  // 11 input tokens and 2 output tokens.
+  assert.equal(span.attributes['hopline.model.cost'], 0.000_211);
+  assert.equal(span.attributes['gen_ai.agent.name'], 'guide');
+  const text = await telemetry.metricsText();
+  const of = 'service="sub-agent",agent="guide",tenant="acme",model="lab/large"';
+  assert.ok(text.includes(`hopline_tenant_model_tokens_total{${of},kind="output"} 2\n`), text);
+  assert.ok(text.includes(`hopline_tenant_model_cost_total{${of}} 0.000211\n`), text);
+  assert.match(text, /gen_ai_client_operation_duration_seconds_count\{.*agent="guide".*gen_ai_request_model="lab\/large"\} 1\n/);
 });
 
 test('a module that cannot be loaded is one sentence, with the cause for its author', async t => {

@@ -1,5 +1,6 @@
 import type { AgentEvent, AgentLost } from '@hopline/agent';
 import { ProtocolFault } from './frames.ts';
+import { MODEL_REQUESTS_MAX } from './model-requests.ts';
 import { type Thrown, WINDOW_BYTES } from './protocol.ts';
 import { readEvent } from './read-event.ts';
 import { fromThrown } from './thrown.ts';
@@ -23,7 +24,9 @@ export class HostedTurn {
   #isAborted = false;
   #isOver = false;
   #runs = 0;
+  #asksStep = false;
   #spans = 0;
+  #modelRequests = 0;
   #error: Error | undefined;
   #wake = () => {};
   readonly #stopped = Promise.withResolvers<void>();
@@ -58,10 +61,27 @@ export class HostedTurn {
     return !this.#isAborted;
   }
 
+  /** The code asks for a step. Returns whether the turn still counts. Throws ProtocolFault if it has not waited for the last answer. */
+  stepAsked(): boolean {
+    if (this.#asksStep) throw new ProtocolFault('a turn asked for two steps at once');
+    this.#asksStep = !this.#isAborted;
+    return this.#asksStep;
+  }
+
+  stepAnswered(): void {
+    this.#asksStep = false;
+  }
+
   /** The code has ended a span. Returns whether it is exported. */
   spanEnded(): boolean {
     this.#spans += 1;
     return this.#spans <= SPANS_MAX;
+  }
+
+  /** A request of the code to a model has ended. Returns whether it is counted. */
+  modelRequestEnded(): boolean {
+    this.#modelRequests += 1;
+    return this.#modelRequests <= MODEL_REQUESTS_MAX;
   }
 
   /** The turn fails, whatever its code does. */

@@ -16,7 +16,21 @@ import { readEvent } from './read-event.ts';
 import { fromThrown, toThrown } from './thrown.ts';
 
 const read = (value: unknown) => readFromHost(Buffer.from(JSON.stringify(value)));
-const KINDS = ['loaded', 'refused', 'events', 'over', 'log', 'shown', 'run', 'spans', 'answer', 'skipped', 'crashed', 'pong'];
+const KINDS = [
+  'loaded',
+  'refused',
+  'events',
+  'over',
+  'log',
+  'shown',
+  'run',
+  'spans',
+  'model-request',
+  'answer',
+  'skipped',
+  'crashed',
+  'pong',
+];
 
 test('any bytes are a frame of the protocol, or a ProtocolFault', () => {
   const frame = fc.record({
@@ -132,6 +146,24 @@ test('a span has only plain members within their bounds', () => {
     spans(1, { ...span, attributes: { text: 'x'.repeat(ATTRIBUTE_CHARS_MAX + 1) } }),
   ];
   for (const frame of refused) assert.throws(() => read(frame), ProtocolFault, JSON.stringify(frame).slice(0, 200));
+});
+
+test('a request to a model has numbers, and names within their bounds', () => {
+  const request = { model: 'm', at: 1, ms: 1.5, failure: 'silent', usage: { inputTokens: 1 } };
+  const frame = (more: object) => ({ k: 'model-request', id: 1, request: { ...request, ...more } });
+  assert.deepEqual(read(frame({})), frame({}));
+  const refused = [
+    { model: 'm'.repeat(257) },
+    { at: -1 },
+    { ms: -1 },
+    { ms: '1' },
+    { failure: 1 },
+    { failure: 'x'.repeat(65) },
+    { usage: undefined },
+    { usage: { inputTokens: 1.5 } },
+    { usage: { inputTokens: -1 } },
+  ];
+  for (const more of refused) assert.throws(() => read(frame(more)), ProtocolFault, JSON.stringify(more));
 });
 
 test('an error keeps its class, its place and its text for the author', () => {

@@ -1,6 +1,7 @@
 import { isObject } from '@hopline/a2a';
-import type { Turn } from '@hopline/agent';
-import { ATTRIBUTE_CHARS_MAX, type RemoteSpan, SPAN_ATTRIBUTES_MAX } from '@hopline/telemetry';
+import type { BegunStep, StepOutcome, Turn } from '@hopline/agent';
+import type { EndedRequest } from '@hopline/chat-model';
+import { type ActiveWork, ATTRIBUTE_CHARS_MAX, type RemoteSpan, SPAN_ATTRIBUTES_MAX } from '@hopline/telemetry';
 import { isParsable, ProtocolFault } from './frames.ts';
 
 /**
@@ -22,18 +23,24 @@ export type Code =
     };
 
 /** A turn without its functions and its signal, which do not fit into JSON. */
-export type TurnData = Omit<Turn, 'signal' | 'log' | 'showError' | 'toolTrace' | 'remoteRunBegan'>;
+export type TurnData = Omit<
+  Turn,
+  'signal' | 'log' | 'showError' | 'toolTrace' | 'remoteRunBegan' | 'steps' | 'textSoFar' | 'modelFetch' | 'modelRequestEnded'
+>;
 
 export type ToHost =
   /** `traced`: the sub-agent exports spans. */
   | { k: 'load'; code: Code; folder: string; traced: boolean }
-  | { k: 'turn'; id: number; turn: TurnData }
+  /** `work`: names for the spans of the code. */
+  | { k: 'turn'; id: number; turn: TurnData; work?: ActiveWork }
   /** The turn is over for the sub-agent, which waits only for the code to stop. */
   | { k: 'abort'; id: number; reason?: string }
   /** The sub-agent has taken so many bytes of events of the turn. */
   | { k: 'taken'; id: number; bytes: number }
   | { k: 'skills'; id: number }
   | { k: 'cancel'; id: number; run: unknown; trace: Turn['trace'] }
+  /** The answer to `step-begin` and `step-end` of a turn. */
+  | { k: 'step'; id: number; begun?: BegunStep; error?: Thrown }
   | { k: 'ping' }
   /** No turn runs: the host closes the agent and ends. */
   | { k: 'close' };
@@ -57,6 +64,11 @@ export type FromHost =
   | { k: 'log'; id: number; level: (typeof LOG_LEVELS)[number]; line: string }
   | { k: 'shown'; id: number; text: string }
   | { k: 'run'; id: number; run: unknown }
+  /** A turn has at most one of these two without an answer. */
+  | { k: 'step-begin'; id: number; step: string }
+  | { k: 'step-end'; id: number; outcome: StepOutcome }
+  /** A request of the code to a model has ended. */
+  | { k: 'model-request'; id: number; request: EndedRequest }
   | { k: 'answer'; id: number; value?: unknown; error?: Thrown }
   | { k: 'spans'; id: number; spans: readonly CodeSpan[] }
   | { k: 'skipped' }
@@ -79,6 +91,11 @@ export const AUTHOR_TEXT_CHARS_MAX = 8 * 1024;
 export const DESCRIPTION_CHARS_MAX = 4_096;
 /** Characters of a message that becomes the reason of a failed turn. */
 const MESSAGE_CHARS_MAX = 1_024;
+
+/** Characters of the name of a model. */
+const MODEL_NAME_CHARS_MAX = 256;
+/** Characters of the name of a step: STEP_NAME_UNITS_MAX of packages/task. */
+const STEP_NAME_CHARS_MAX = 128;
 
 /** Spans of one frame. */
 export const SPANS_PER_FRAME_MAX = 128;
@@ -125,6 +142,10 @@ const READERS: ReadonlyMap<unknown, (frame: Members) => FromHost | undefined> = 
     },
     shown: ({ id, text }) => (isId(id) && isText(text, AUTHOR_TEXT_CHARS_MAX) ? { k: 'shown', id, text } : undefined),
     run: ({ id, run }) => (isId(id) ? { k: 'run', id, run } : undefined),
+    'step-begin': ({ id, step }) =>
+      isId(id) && step !== '' && isText(step, STEP_NAME_CHARS_MAX) ? { k: 'step-begin', id, step } : undefined,
+    'step-end': ({ id, outcome }) => (isId(id) && isOutcome(outcome) ? { k: 'step-end', id, outcome } : undefined),
+    'model-request': ({ id, request }) => (isId(id) && isEndedRequest(request) ? { k: 'model-request', id, request } : undefined),
     answer: ({ id, value, error }) => (isId(id) ? withError({ k: 'answer', id, value }, error) : undefined),
     spans: ({ id, spans }) => {
       if (!isId(id) || !Array.isArray(spans) || spans.length > SPANS_PER_FRAME_MAX) return undefined;
@@ -148,6 +169,20 @@ function thrownOf(value: unknown): Thrown | undefined {
   if (!isText(name, 128) || !isText(message, MESSAGE_CHARS_MAX)) return undefined;
   if (!isText(stack, AUTHOR_TEXT_CHARS_MAX) || !isText(text, AUTHOR_TEXT_CHARS_MAX)) return undefined;
   return { name, message, stack, text, ...(misuse === true && { misuse }), ...(isText(code, 64) && { code }) };
+}
+
+function isOutcome(value: unknown): value is StepOutcome {
+  if (!isObject(value)) return false;
+  const { error } = value;
+  return error === undefined || (isObject(error) && isText(error.name, 128) && isText(error.message, MESSAGE_CHARS_MAX));
+}
+
+function isEndedRequest(value: unknown): value is EndedRequest {
+  if (!isObject(value)) return false;
+  const { model, at, ms, failure, usage } = value;
+  const isTimed = isUpTo(at, Number.MAX_SAFE_INTEGER) && typeof ms === 'number' && Number.isFinite(ms) && ms >= 0;
+  if (!isText(model, MODEL_NAME_CHARS_MAX) || !isTimed || (failure !== undefined && !isText(failure, 64))) return false;
+  return isObject(usage) && Object.values(usage).every(tokens => isUpTo(tokens, Number.MAX_SAFE_INTEGER));
 }
 
 const SPAN_ID = /^[0-9a-f]{16}$/;

@@ -41,7 +41,7 @@ export class TurnOutput {
     if (event.type === 'text') {
       // Most tokens have no other member.
       this.#push(isBare(event) ? event.text : event, event.text.length);
-    } else if (event.type === 'text-end' || event.type === 'step' || event.type === 'working' || event.type === 'tool') {
+    } else if (event.type === 'text-end' || event.type === 'step' || event.type === 'working' || event.type === 'usage') {
       this.#push(event, 0);
     } else {
       this.flush();

@@ -1,5 +1,9 @@
 import { isObject } from '@hopline/a2a';
+import type { TokenUsage } from '@hopline/agent';
 import { listOf, stringOf } from './json.ts';
+
+/** `args`: undefined where the message has none, or none that JSON has a form for. */
+type GraphToolCall = { id: string; name: string; args: unknown };
 
 /** A LangChain message: an object of this process, or the JSON of a server. */
 export type GraphMessage = {
@@ -10,10 +14,12 @@ export type GraphMessage = {
   /** True for the last fragment, if the source marks it (Python does). */
   isLast: boolean;
   text: string;
-  toolCalls: readonly { id: string; name: string }[];
+  toolCalls: readonly GraphToolCall[];
   /** Present on a tool result. */
   toolCallId: string | undefined;
   toolFailed: boolean;
+  /** Tokens that the model of the message reports. */
+  usage: TokenUsage | undefined;
 };
 
 const TYPES: Readonly<Record<string, GraphMessage['type']>> = {
@@ -41,6 +47,7 @@ export function readMessage(value: unknown): GraphMessage | undefined {
     toolCalls: listOf(value.tool_calls).flatMap(callOf),
     toolCallId: stringOf(value.tool_call_id),
     toolFailed: value.status === 'error',
+    usage: usageOf(value.usage_metadata),
   };
 }
 
@@ -54,11 +61,26 @@ function typeName(value: Readonly<Record<string, unknown>>): string | undefined 
   return typeof getType === 'function' ? stringOf(getType.call(value)) : undefined;
 }
 
-function callOf(call: unknown): { id: string; name: string }[] {
+function callOf(call: unknown): GraphToolCall[] {
   if (!isObject(call)) return [];
   const id = stringOf(call.id);
   const name = stringOf(call.name);
-  return id === undefined || name === undefined ? [] : [{ id, name }];
+  return id === undefined || name === undefined ? [] : [{ id, name, args: isObject(call.args) ? call.args : undefined }];
+}
+
+/** LangChain's `usage_metadata`. */
+function usageOf(value: unknown): TokenUsage | undefined {
+  if (!isObject(value)) return undefined;
+  const input = isObject(value.input_token_details) ? value.input_token_details : {};
+  const output = isObject(value.output_token_details) ? value.output_token_details : {};
+  const counts = {
+    inputTokens: value.input_tokens,
+    outputTokens: value.output_tokens,
+    cachedTokens: input.cache_read,
+    reasoningTokens: output.reasoning,
+  };
+  const known = Object.entries(counts).filter(([, count]) => Number.isSafeInteger(count) && Number(count) >= 0);
+  return known.length === 0 ? undefined : (Object.fromEntries(known) as TokenUsage);
 }
 
 /** Joins the text blocks in order. Reasoning, tool input and images are not text of the answer. */

@@ -24,6 +24,8 @@ const INTERRUPT = '__interrupt__';
 export class GraphReader {
   readonly #options: GraphReaderOptions;
   readonly #invocations = new Invocations();
+  /** Ids of the messages whose tokens have been reported. */
+  readonly #counted = new Set<string>();
   readonly #toolsBegun = new Set<string>();
   readonly #toolsEnded = new Map<string, string>();
   readonly #earlier: EarlierMessages;
@@ -119,23 +121,33 @@ export class GraphReader {
       for (const write of listOf(written)) {
         if (!isObject(write)) continue;
         if (path.length === 0 && 'a2a_outbox' in write) this.#outboxIsNew = true;
-        for (const message of readMessages(write.messages)) yield* this.#tools(message);
+        for (const message of readMessages(write.messages)) {
+          yield* this.#tools(message);
+          yield* this.#usage(message);
+        }
       }
     }
   }
 
   /** The update of a sub-graph is repeated as the update of its node, so calls are deduplicated by id. */
-  *#tools({ toolCalls, toolCallId, toolFailed }: GraphMessage): Generator<AgentEvent> {
-    for (const { id, name } of toolCalls) {
+  *#tools({ toolCalls, toolCallId, toolFailed, text }: GraphMessage): Generator<AgentEvent> {
+    for (const { id, name, args } of toolCalls) {
       if (this.#toolsBegun.has(id)) continue;
       this.#toolsBegun.add(id);
       this.#toolsEnded.set(id, name);
-      yield { type: 'tool', phase: 'start', callId: id, tool: name };
+      yield { type: 'tool', phase: 'start', callId: id, tool: name, ...(args !== undefined && { arguments: args }) };
     }
     const tool = toolCallId === undefined ? undefined : this.#toolsEnded.get(toolCallId);
     if (toolCallId === undefined || tool === undefined) return;
     this.#toolsEnded.delete(toolCallId);
-    yield { type: 'tool', phase: 'end', callId: toolCallId, tool, ...(toolFailed && { failed: true }) };
+    yield { type: 'tool', phase: 'end', callId: toolCallId, tool, ...(toolFailed && { failed: true }), result: text };
+  }
+
+  /** A message counts once, by its id: sub-graphs repeat updates, and some nodes write the whole conversation. */
+  *#usage({ id, usage }: GraphMessage): Generator<AgentEvent> {
+    if (id === undefined || usage === undefined || this.#counted.has(id) || this.#earlier.has(id)) return;
+    this.#counted.add(id);
+    yield { type: 'usage', usage };
   }
 
   *#step(node: string | undefined): Generator<AgentEvent> {
@@ -181,6 +193,10 @@ class EarlierMessages {
     const earlier = index < 0 ? all : all.slice(0, index + 1);
     for (const { id } of earlier) if (id !== undefined) this.#ids.add(id);
     this.#count = earlier.length;
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
   }
 
   newIn(messages: unknown): GraphMessage[] {

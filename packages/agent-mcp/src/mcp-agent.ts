@@ -6,7 +6,7 @@ import { callTool, ToolCallFault, UNREACHABLE } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
 import { findCalls, type ToolCall } from './tool-calls.ts';
-import { errorText, resultEvents } from './tool-result.ts';
+import { errorText, resultEvents, shownResult } from './tool-result.ts';
 import { withProgress } from './with-progress.ts';
 
 export type McpOptions = McpServer & { description?: string; limits?: Partial<McpLimits> };
@@ -60,8 +60,8 @@ async function cancelEarlierCalls(session: McpSession, { remoteRuns = [], trace 
 /** Returns whether the turn continues. */
 async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
-  const { tool } = call;
-  yield { type: 'tool', phase: 'start', callId, tool };
+  const { tool, args } = call;
+  yield { type: 'tool', phase: 'start', callId, tool, arguments: args };
   const { signal, remoteRunBegan } = turn;
   const began = remoteRunBegan && { began: remoteRunBegan };
   const running = withProgress(onprogress =>
@@ -78,12 +78,12 @@ async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, 
   } catch (error) {
     if (signal.aborted) return false;
     if (!(error instanceof ToolCallFault)) throw error;
-    yield { type: 'tool', phase: 'end', callId, tool, failed: true };
+    yield { type: 'tool', phase: 'end', callId, tool, failed: true, result: error.message };
     yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: 'tool_call_failed' };
     return false;
   }
   const failed = result.isError === true;
-  yield { type: 'tool', phase: 'end', callId, tool, failed };
+  yield { type: 'tool', phase: 'end', callId, tool, failed, result: shownResult(result) };
   if (!failed) {
     yield* resultEvents(tool, result);
     return true;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorText, resultEvents } from './tool-result.ts';
+import { errorText, resultEvents, shownResult } from './tool-result.ts';
 
 test('each text item is one unchanged text of the answer', () => {
   const content = ['  a\n', '', '✅ done'].map(text => ({ type: 'text' as const, text }));
@@ -36,6 +36,16 @@ test('every other item is an artifact', () => {
   );
   assert.ok(artifacts.every(event => event.artifact.name === 'shot' && !event.append && event.lastChunk));
   assert.equal(new Set(artifacts.map(event => event.artifact.artifactId)).size, 4);
+});
+
+test('the notice of a call has structured content, or the texts with notes of files', () => {
+  const content = [
+    { type: 'text' as const, text: 'a map: ' },
+    { type: 'image' as const, data: 'AAAA', mimeType: 'image/png' },
+    { type: 'resource' as const, resource: { uri: 'file:///b', blob: 'BBBB' } },
+  ];
+  assert.equal(shownResult({ content }), 'a map: [image/png][a file]');
+  assert.deepEqual(shownResult({ content, structuredContent: { sunny: true } }), { sunny: true });
 });
 
 test('the text of an error joins its text items', () => {

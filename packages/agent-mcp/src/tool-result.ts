@@ -19,6 +19,12 @@ export function* resultEvents(tool: string, result: CallToolResult): Generator<A
   if (isOnlyStructured) yield artifact(tool, { data: result.structuredContent, mediaType: 'application/json' });
 }
 
+/** The result as the notice of the call has it: structured content, or the texts. Files are only artifacts; the notice has their type. */
+export function shownResult({ content, structuredContent }: CallToolResult): unknown {
+  if (structuredContent !== undefined) return structuredContent;
+  return content.map(block => (block.type === 'text' ? block.text : `[${filePart(block).mediaType ?? 'a file'}]`)).join('');
+}
+
 /** Returns the text of a tool error, which is content: shown to the user, never logged. */
 export function errorText(result: CallToolResult): string {
   return result.content.map(block => (block.type === 'text' ? block.text : '')).join('');

@@ -1,5 +1,5 @@
-import { cutIndex } from '@hopline/a2a';
-import type { AgentEvent, AgentSkill, Turn } from '@hopline/agent';
+import { randomUUID } from 'node:crypto';
+import { type AgentEvent, type AgentSkill, cutResult, MODEL_TOOLS_MAX, type ModelTools, type Turn } from '@hopline/agent';
 import {
   callTool,
   MCP_LIMITS,
@@ -10,14 +10,13 @@ import {
   resultEvents,
   ToolCallFault,
 } from '@hopline/agent-mcp';
-import type { ChatTool, ToolCall } from '@hopline/chat-model';
-import { TOOLS_MAX } from './limits.ts';
+import type { ToolCall } from '@hopline/chat-model';
 import { callableName } from './tool-names.ts';
 
 type Offered = { session: McpSession; tool: ReturnType<McpConnection['tools']>[number] };
 
 /** The result of a tool call: text for the model, artifacts for the client. */
-export type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
+type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
 
 /** The tools of an agent's MCP servers. */
 export class Toolbox {
@@ -37,7 +36,7 @@ export class Toolbox {
     const connections = await Promise.all(this.#sessions.map(session => session.connect()));
     for (const [index, connection] of connections.entries()) {
       for (const tool of connection.tools()) {
-        if (tools.size === TOOLS_MAX) break;
+        if (tools.size === MODEL_TOOLS_MAX) break;
         tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, tool });
       }
     }
@@ -76,27 +75,37 @@ export class OpenTools {
     this.#resultUnitsMax = resultUnitsMax;
   }
 
-  offered(): ChatTool[] {
-    return [...this.#tools].map(([name, { tool }]) => ({
+  /** The tools in a turn. A fault of a call becomes a result, which the model reads; a call rejects only when the turn is over. */
+  toolsOf(turn: Turn): ModelTools {
+    const offered = [...this.#tools].map(([name, { tool }]) => ({
       name,
       description: tool.description ?? tool.title ?? tool.name,
       parameters: tool.inputSchema,
     }));
+    return { offered: () => offered, call: call => this.#call(call, turn) };
   }
 
-  /** Returns the server's name of the tool; undefined for one invented by the model. */
-  machineName(name: string): string | undefined {
-    return this.#tools.get(name)?.tool.name;
+  async *#call({ name, args }: ToolCall, turn: Turn): AsyncGenerator<AgentEvent, string, unknown> {
+    const offered = this.#tools.get(name);
+    // A tool invented by the model does not run, so nothing is shown.
+    if (offered === undefined) return 'No tool has that name.';
+    // The server's name of the tool.
+    const shown = { type: 'tool', callId: randomUUID(), tool: offered.tool.name } as const;
+    yield { ...shown, phase: 'start', arguments: args };
+    const { text, artifacts, failed } = await this.#run(offered, args, {
+      ...turn,
+      trace: turn.toolTrace?.(shown.callId) ?? turn.trace,
+    });
+    yield { ...shown, phase: 'end', failed, result: text };
+    yield* artifacts;
+    return text;
   }
 
-  /** Runs a call. A fault becomes a result, which the model reads. Rejects only when `signal` aborts. */
-  async run(
-    { name, args }: ToolCall,
+  async #run(
+    { session, tool }: Offered,
+    args: ToolCall['args'],
     { signal, trace, remoteRunBegan }: Pick<Turn, 'signal' | 'trace' | 'remoteRunBegan'>,
   ): Promise<ToolResult> {
-    const offered = this.#tools.get(name);
-    if (offered === undefined) return { text: 'No tool has that name.', artifacts: [], failed: true };
-    const { session, tool } = offered;
     const began = remoteRunBegan && { began: remoteRunBegan };
     const options = { session, limits: this.#limits, signal, trace, onprogress: () => {}, ...began };
     try {
@@ -119,12 +128,6 @@ export class OpenTools {
       const [part] = event.artifact.parts;
       text += part?.data === undefined ? `[shown to the user: ${part?.mediaType ?? 'a file'}]` : JSON.stringify(part.data);
     }
-    return { text: cut(text, this.#resultUnitsMax), artifacts, failed };
+    return { text: cutResult(text, this.#resultUnitsMax), artifacts, failed };
   }
-}
-
-function cut(text: string, unitsMax: number): string {
-  if (text.length <= unitsMax) return text;
-  const kept = text.slice(0, cutIndex(text, unitsMax));
-  return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
 }

@@ -1,5 +1,6 @@
 import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
-import type { InputSource, Owner } from '@hopline/events';
+import type { EndedRequest } from '@hopline/chat-model';
+import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
 import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and turns it can run. It has no access to the broker, ids of the log, or coalescing. */
@@ -80,10 +81,33 @@ export type Turn = {
   /** W3C trace context for the request of a tool call, after the `tool` event that begins the call. */
   toolTrace?: (callId: string) => { traceparent?: string; tracestate?: string };
   signal: AbortSignal;
+  /** The stored steps of this turn. Absent where nothing can store them. */
+  steps?: TurnSteps;
+  /** The text of the answer that this attempt has yielded outside of streams. `defineAgent` sets it. */
+  textSoFar?: () => string;
+  /** Sends the requests of `model`, in tests. Absent: `fetch` of the process. */
+  modelFetch?: typeof fetch;
+  /** Counts a request of `model` that has ended. Absent: the metrics of this process count it. */
+  modelRequestEnded?: (request: EndedRequest) => void;
   log?: TurnLog;
   /** Shows an error behind a `failed` event to the agent's author. It may hold content, so it goes to no log, span or client. */
   showError?: (error: unknown) => void;
 };
+
+/** Stores the steps of a turn, one after the other. Its promises reject when the turn is over for this attempt. */
+export interface TurnSteps {
+  /**
+   * The turn has come to a step. `outcome`: what an earlier attempt has stored of it; without one the caller runs the step, then calls `end`.
+   * `key` is the same for this step in every attempt, and of no other step. Rejects with AgentMisuse if an earlier attempt has stored another
+   * step in this place.
+   */
+  begin(step: string): Promise<BegunStep>;
+  /** Stores the outcome of the step that has begun. Resolves when no later attempt can miss it. */
+  end(outcome: StepOutcome): Promise<void>;
+}
+
+/** A step that the turn has come to: its idempotency key and, if an earlier attempt has ended it, how. */
+export type BegunStep = { key: string; outcome?: StepOutcome };
 
 /** The reason of `Turn.signal` when the task is over. Only then does an agent that waits for credentials abandon its own task. */
 export const TASK_ENDED = 'ended';
@@ -106,9 +130,21 @@ export type AgentEvent =
   | { type: 'snapshot'; text: string }
   /**
    * Start or end of a tool call; `callId` pairs them, because two calls of one tool may run concurrently. A call that is still open ends
-   * with the turn. `waiting`: the call was made by a server below and waits for the client.
+   * with the turn. `waiting`: the call was made by a server below and waits for the client. `arguments` with the start and `result` with
+   * the end are JSON values that clients see, cut above a bound (tool-values.ts); the result of a failed call is its error.
    */
-  | { type: 'tool'; phase: 'start' | 'end'; callId: string; tool: string; failed?: boolean; waiting?: boolean }
+  | {
+      type: 'tool';
+      phase: 'start' | 'end';
+      callId: string;
+      tool: string;
+      failed?: boolean;
+      waiting?: boolean;
+      arguments?: unknown;
+      result?: unknown;
+    }
+  /** Tokens that the turn has used since the last such event. Their sum is `metadata.usage` of the status that ends the turn. */
+  | { type: 'usage'; usage: TokenUsage }
   /** A line about progress that is not part of the answer (S4-21). */
   | { type: 'progress'; message: Message; source?: InputSource }
   /**

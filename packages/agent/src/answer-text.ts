@@ -1,5 +1,5 @@
-import { type Message, textOf } from '@hopline/a2a';
-import type { AgentPresentation } from '@hopline/events';
+import { type Message, type Part, textOf } from '@hopline/a2a';
+import type { AgentPresentation, ArtifactKind } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
 import type { AgentArtifacts } from './agent-artifacts.ts';
 import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
@@ -17,6 +17,8 @@ export type AnswerTextOptions = {
   withheldUnitsMax?: number | undefined;
   /** The agent may send one text several times (`Agent.repeatsText`): the answer has it once (S2-2). */
   repeatsText: boolean;
+  /** A whole plan, notice or line of progress of a server below, where the presentation has no artifact for it. */
+  onProgress: (parts: Part[]) => void;
 };
 
 /**
@@ -30,13 +32,15 @@ export class AnswerText implements AgentText {
   readonly #unstreamed: UnstreamedText;
   readonly #withheld: WithheldText | undefined;
   readonly #lanes: TextLanes;
+  readonly #onProgress: AnswerTextOptions['onProgress'];
   /** True for a server that marks the artifacts of its answer by name. Artifacts with other names are separate from the answer. */
   #namesAnswer = false;
 
-  constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax, repeatsText }: AnswerTextOptions) {
+  constructor({ lanes, lane, presentation, artifacts, withheldUnitsMax, repeatsText, onProgress }: AnswerTextOptions) {
     this.#presentation = presentation;
     this.#artifacts = artifacts;
     this.#withheld = withheldUnitsMax === undefined ? undefined : new WithheldText(lanes, withheldUnitsMax);
+    this.#onProgress = onProgress;
     this.#lanes = this.#withheld ?? lanes;
     this.streams = new TextStreams({ lanes: this.#lanes, lane, header: () => presentation.artifact });
     this.#unstreamed = repeatsText ? new RepeatedText(this.streams, this.#lanes) : new UniqueText(this.streams);
@@ -67,7 +71,12 @@ export class AnswerText implements AgentText {
     if (others.length < parts.length)
       this.#unstreamed.artifact({ id, isResult: kind === 'result', text: textOf(parts), append, last });
     if (others.length === 0) return;
-    const shown = kind === 'plan' ? { ...artifact, name: nestedPlan } : artifact;
+    if (nestedPlan === undefined && isProgress(kind)) {
+      // A plan that is still streamed follows once more, complete.
+      if (!append && (last || kind === 'progress')) this.#onProgress(others);
+      return;
+    }
+    const shown = kind === 'plan' ? { ...artifact, ...(nestedPlan !== undefined && { name: nestedPlan }) } : artifact;
     this.#artifacts.take({ ...withKind(shown, kind), parts: others }, append, last, source);
   }
 
@@ -94,4 +103,8 @@ export class AnswerText implements AgentText {
     else this.#lanes.write(first.lane, first.header, first.content.snapshot(text));
     return true;
   }
+}
+
+function isProgress(kind: ArtifactKind | undefined): boolean {
+  return kind === 'plan' || kind === 'call-start' || kind === 'call-end' || kind === 'progress';
 }

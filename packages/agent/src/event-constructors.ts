@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Message, Metadata, Part } from '@hopline/a2a';
+import type { ModelError } from '@hopline/chat-model';
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 
@@ -65,17 +66,22 @@ export function failed(reason: string, { retryable = false }: { retryable?: bool
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }
 
+/** Fails the turn because its model has failed. */
+export function modelFailed({ message, retryable, code }: ModelError): AgentEvent {
+  return { type: 'failed', reason: message, retryable, cause: code };
+}
+
 function messageOf(text: string): Message {
   return { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] };
 }
 
-function nonEmpty(member: string, text: unknown): string {
+export function nonEmpty(member: string, text: unknown): string {
   if (typeof text !== 'string') throw new AgentMisuse(`${member} is ${kindOf(text)}, not a string`);
   if (text === '') throw new AgentMisuse(`${member} is empty`);
   return text;
 }
 
-function isJson(value: unknown): boolean {
+export function isJson(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined;
   } catch {

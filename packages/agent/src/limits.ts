@@ -6,6 +6,12 @@ export const TURN_EVENTS_MAX = 2_000_000;
 export const TURN_TEXTS_MAX = 64;
 /** Artifacts and notices of one turn: every client of the task reads each of them. */
 export const TURN_ARTIFACTS_MAX = 1_000;
+/** JSON bytes of the arguments of one tool call that clients see. Longer ones are cut. */
+export const TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024;
+/** JSON bytes of the result of one tool call that clients see. */
+export const TOOL_RESULT_BYTES_MAX = 64 * 1024;
+/** JSON bytes of all arguments and results of one turn that clients see: they are part of the task that every client reads. */
+export const TURN_TOOL_BYTES_MAX = 2 * 1024 * 1024;
 /**
  * Bytes that may wait for the log before the agent has to wait. One event, such as a tool's answer, can be as large as a whole turn, so
  * this times 16, where a writer stops its source, must exceed TURN_TEXT_BYTES_MAX.
@@ -35,6 +41,28 @@ export const CANCEL_MS_MAX = 30_000;
 export const RETRIES_MAX = 2;
 /** Default number of those retries. */
 export const RETRIES_DEFAULT = 1;
+
+/** Bounds of `retries` of `tool` and `step`. */
+export const RUN_RETRIES_MAX = 10;
+/** First wait before such a retry, in milliseconds; doubled per failure, with full jitter, up to the second value. */
+export const RUN_RETRY_MS_BASE = 500;
+export const RUN_RETRY_MS_MAX = 15_000;
+
+/** That a first attempt has come to a step is stored with its outcome, or by itself after this time, in milliseconds. */
+export const STEP_HOLD_MS = 250;
+/** Stored steps of one attempt. */
+export const STEPS_MAX = 1_000;
+/** JSON bytes of the results of one attempt's steps. The next attempt keeps all of them in memory. */
+export const STEPS_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Default of `stepsMax` of a model: its requests in one call. Each one but the last ends in calls of tools. */
+export const MODEL_STEPS_DEFAULT = 16;
+/** Upper bound of `stepsMax`. */
+export const MODEL_STEPS_MAX = 128;
+/** Tools offered to a model, which is OpenAI's limit (https://platform.openai.com/docs/api-reference/chat/create). */
+export const MODEL_TOOLS_MAX = 128;
+/** UTF-16 units of one tool result that a model reads. A longer text is cut, with a note. */
+export const MODEL_TOOL_RESULT_UNITS_MAX = 64 * 1024;
 
 /** A turn that exceeds a bound fails with this message as its reason. */
 export class BoundExceeded extends Error {

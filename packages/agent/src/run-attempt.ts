@@ -3,13 +3,14 @@ import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { type Hop, type HopMetrics, takenWork } from '@hopline/telemetry';
+import { type Hop, type HopMetrics, takenWork, withModelCalls } from '@hopline/telemetry';
 import type { Turn } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
+import { StoredSteps } from './stored-steps.ts';
 import type { Over } from './task-watch.ts';
 import { failed, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
@@ -21,7 +22,7 @@ export type AttemptDeps = PumpDeps & {
   log: Log;
   /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
-  metrics?: Pick<HopMetrics, 'hopDuration'>;
+  metrics?: Pick<HopMetrics, 'hopDuration' | 'parties'>;
   /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
@@ -66,7 +67,13 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     return outcome;
   };
   if (job.exhausted) return await settled(failed('attempts exhausted', true, 'attempts_exhausted'));
-  const signal = AbortSignal.any([deps.signal, ended.signal]);
+  const lost = new AbortController();
+  const signal = AbortSignal.any([deps.signal, ended.signal, lost.signal]);
+  const steps = new StoredSteps({
+    ...{ log: deps.log, job, writer, signal },
+    add: input => inputs.agentStep(input),
+    onLost: error => lost.abort(error),
+  });
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
   const metrics = new TurnMetrics({ ...measured, onToolEnd: call => writer.toolEnded(call) });
@@ -74,8 +81,13 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     ...turnOf(deps, job, context, signal),
     toolTrace: (callId: string) => metrics.toolTrace(callId),
     remoteRunBegan: (run: unknown) => inputs.remoteRunBegan(run),
+    steps,
   };
-  const end = await pumpEvents(deps, turn, { inputs, writer, hop, metrics }).finally(() => metrics.end());
+  const pumped = () => pumpEvents(deps, turn, { inputs, writer, hop, metrics });
+  const end = await withModelCalls(call => writer.modelEnded(call), pumped).finally(() => {
+    metrics.end();
+    steps.close();
+  });
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
   if (over === 'lost') throw new AttemptFailed('the log was lost', 'log_lost');
@@ -85,6 +97,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     if (over !== 'other item' && !isContinued) await cancelRuns(deps, job, context, inputs);
     return undefined;
   }
+  if (lost.signal.aborted && !deps.signal.aborted) throw lost.signal.reason;
   // Credentials may arrive after this process has ended: the turn ends here, and the next one continues.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');

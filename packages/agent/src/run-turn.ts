@@ -3,7 +3,16 @@ import { readContextHistory } from '@hopline/context-history';
 import { foldedOrdinal, type TaskAggregate } from '@hopline/events';
 import { type Job, NO_LONGER_NEEDED, newestOfTurn, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { ATTR, correlationOf, errorWord, type Hop, invokeAgentSpan, startWorkHop } from '@hopline/telemetry';
+import {
+  ATTR,
+  correlationOf,
+  errorWord,
+  type Hop,
+  invokeAgentSpan,
+  inWork,
+  ownerAttributes,
+  startWorkHop,
+} from '@hopline/telemetry';
 import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { NO_PRIOR_ATTEMPTS, readPriorAttempts } from './prior-attempts.ts';
@@ -50,12 +59,21 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;
-  if (prior.lastAt !== undefined) deps.metrics?.hopDuration.recordMs(takenAt - prior.lastAt, { hop: 'redelivery', agent: name });
+  if (prior.lastAt !== undefined)
+    deps.metrics?.hopDuration.recordMs(takenAt - prior.lastAt, { hop: 'redelivery', agent: name }, job.trace);
   const hop = startHopOf(name, job, takenAt);
   const stop = new AbortController();
   const watching = watchTask(log, job, stop.signal);
   try {
-    const outcome = await hop.run(() => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching }));
+    const active = {
+      agent: name,
+      taskId: work.taskId,
+      contextId: work.contextId,
+      owner: work.owner,
+      tenant: deps.metrics?.parties.of(work.owner).tenant ?? 'none',
+    };
+    const attempted = () => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching });
+    const outcome = await hop.run(() => inWork(active, attempted));
     const state = outcome && stateWord(outcome.state);
     hop.set({ [ATTR.outcome]: state ?? 'over', [ATTR.a2aState]: state });
     if (outcome?.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? AGENT_FAILED);
@@ -93,5 +111,6 @@ function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job,
     [ATTR.correlation]: correlationOf(work.metadata),
     [ATTR.turn]: turn,
     [ATTR.profile]: work.profile,
+    ...ownerAttributes(work.owner),
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentSkill } from '@hopline/a2a';
 import { type AgentEntry, ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
-import { createLogger } from '@hopline/telemetry';
+import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Agent, Turn } from './agent.ts';
@@ -128,6 +128,30 @@ test('work of the role runs until its attempts are used up, and is then settled'
     [['failed', 'attempts exhausted', 'attempts_exhausted']],
   );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
+});
+
+test('the time of a turn is counted for its tenant, and its lines name the tenant', async t => {
+  const telemetry = await startTelemetry({ service: 'sub-agent', instance: 'test', version: '0', env: {} });
+  t.after(() => telemetry.shutdown());
+  const task = await TaskLog.create('caipe');
+  const lines: { msg: string; tenant?: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const logger = createLogger({ service: 'sub-agent', instance: 'test', level: 'info', destination });
+  const { stop, served } = serve(t, task, scripted([{ type: 'text', text: 'a' }, { type: 'done' }]), {
+    metrics: telemetry.metrics,
+    logger,
+  });
+  const work = { ...task.job().work, owner: { tenant: 'acme', subject: 'eva' } };
+  await task.log.work.request('agent.argocd', work, { id: 'w1' });
+  await until(async () => /tenant="acme"/.test(await telemetry.metricsText()));
+  stop();
+  await served;
+  const [, seconds] = /^hopline_tenant_turn_time_seconds_total\{.*tenant="acme",agent="argocd"\} (\S+)$/m.exec(
+    await telemetry.metricsText(),
+  )!;
+  assert.ok(Number(seconds) > 0);
+  const own = lines.filter(({ msg }) => msg === 'turn taken' || msg === 'turn ended');
+  assert.deepEqual([own.length > 0, own.every(({ tenant }) => tenant === 'acme')], [true, true]);
 });
 
 test('a stop gives the running turn time to end, then requeues it', async t => {

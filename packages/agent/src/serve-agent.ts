@@ -117,7 +117,7 @@ async function untilReadable(log: Log, signal: AbortSignal): Promise<void> {
 async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
   const { log, name, metrics, endShownMsMax } = options;
   const { work, attempt, exhausted } = job;
-  const logger = taskLogger(options.logger, work.taskId);
+  const logger = taskLogger(options.logger, work.taskId, work.owner);
   try {
     const outcome = await measuredTurn({ ...options, logger }, job, release);
     // An item that is only settled writes only its end, so it does not matter which delivery is stored first.
@@ -163,16 +163,19 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
     return outcome;
   } finally {
     metrics.activeTasks.add(-1, { agent: name });
-    metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: name });
+    const ms = performance.now() - startedMs;
+    metrics.turnDuration.recordMs(ms, { agent: name }, job.trace);
+    const { tenant } = metrics.parties.of(work.owner);
+    metrics.tenantTurnTime.add(ms / 1_000, { tenant, agent: name });
   }
 }
 
 type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
 
 /** When a client addresses the agent directly there is no call, and the item comes from the relay. */
-function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call } }: Job, takenAt: number): void {
+function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call }, trace }: Job, takenAt: number): void {
   const hop = call === undefined ? 'work_queue' : 'agent_queue';
-  if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop, agent });
+  if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop, agent }, trace);
 }
 
 function requeueReason(error: unknown): 'shutdown' | 'retry' | 'superseded' | 'fault' {

@@ -56,6 +56,7 @@ const profileOf = (mode: Mode) => (mode === 'direct' ? 'transparent' : mode);
 export class TaskLog extends StoredScenario {
   readonly log: MemoryLog;
   readonly #mode: Mode;
+  #folded = 0;
 
   private constructor(mode: Mode, log: MemoryLog) {
     super(log.facts, 'task-1');
@@ -110,7 +111,22 @@ export class TaskLog extends StoredScenario {
 
   /** Folds all inputs that are not folded yet; every input must be accepted, and the client's view must be sound. */
   async fold(): Promise<Fold> {
-    for (const { from, inputs, n } of await this.records()) {
+    await this.#foldRecords(await this.records());
+    const fold = new Fold();
+    for (const fact of this.facts.filter(isVisible)) fold.add(fact.event);
+    return fold;
+  }
+
+  /** Folds the records that no earlier call has folded. */
+  async foldNew(): Promise<void> {
+    const records = await this.records();
+    const folded = this.#folded;
+    this.#folded = records.length;
+    await this.#foldRecords(records.slice(folded));
+  }
+
+  async #foldRecords(records: readonly AgentRecord[]): Promise<void> {
+    for (const { from, inputs, n } of records) {
       let lastN = n - 1;
       for (const input of inputs) {
         lastN += ordinalsOf(input);
@@ -126,9 +142,6 @@ export class TaskLog extends StoredScenario {
         assert.ok(rejection === undefined || rejection === 'no change', `rejected ${input.kind}: ${rejection}`);
       }
     }
-    const fold = new Fold();
-    for (const fact of this.facts.filter(isVisible)) fold.add(fact.event);
-    return fold;
   }
 
   #mark({ id, item = 1, attempt }: Producer, n: number): void {

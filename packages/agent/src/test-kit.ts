@@ -1,29 +1,50 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
-import { type AgentInput, isVisible, type Producer, type TaskAggregate, type Work } from '@hopline/events';
-import { kindOfArtifact } from '@hopline/profiles';
-import { type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
-import type { Agent, AgentEvent, Turn } from './agent.ts';
+import { type AgentInput, isVisible, type Producer, type StepOutcome, type TaskAggregate, type Work } from '@hopline/events';
+import { artifactIdOf, type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
+import { type ClientView, ViewFold } from '@hopline/task-view';
+import type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
+import { type ModelPrompt, type ModelReply, PlayedModels } from './played-models.ts';
 import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
 import { AbortableEvents, isEnd } from './pump-events.ts';
+import { StepSequence, type StoredStep } from './step-sequence.ts';
 import { DONE, endOf, failed, failureOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 
+export type { ModelPrompt, ModelReply } from './played-models.ts';
+
 /** Members of a turn other than its message. */
-export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>>;
+export type PlayOptions = Partial<Pick<Turn, 'attempt' | 'history' | 'metadata' | 'resume' | 'signal'>> & {
+  /** Steps that an earlier attempt has stored: those of its `steps` that were not lost with its process. */
+  steps?: readonly PlayedStep[];
+  /** The answers of the models of the turn, in the order of the requests. Absent: the requests go to their servers. */
+  model?: readonly ModelReply[];
+};
+
+/** A step of a played turn whose outcome is stored. `isReused`: it comes from an earlier attempt, and has not run. */
+export type PlayedStep = { step: string; n: number; outcome: StepOutcome; isReused: boolean };
+
+/** A tool call as clients see it. `result`: of a failed call, its error. */
+export type PlayedTool = { tool: string; arguments?: unknown; result?: unknown; outcome: 'open' | 'completed' | 'failed' };
 
 /** Result of `playTurn`. */
 export type PlayedTurn = {
-  /** The answer as a client folds it. */
+  /** The answer as a client shows it. */
   readonly text: string;
-  /** The agent's own artifacts in order of opening, without tool calls. */
+  /** The agent's artifacts beside the answer, in order of opening, without tool calls. */
   readonly artifacts: readonly FoldedArtifact[];
   /** Progress lines, in order. */
   readonly notices: readonly string[];
   readonly end: TurnEnd;
+  /** Tool calls, in order of their starts. */
+  readonly tools: readonly PlayedTool[];
+  /** Stored steps, in order. */
+  readonly steps: readonly PlayedStep[];
+  /** The requests to the models of the turn, in order. Empty without `model` in the options. */
+  readonly prompts: readonly ModelPrompt[];
   /** Every event as the agent sent it. */
   readonly events: readonly AgentEvent[];
   /** Lines that the turn logged. */
@@ -37,7 +58,7 @@ const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
  * Plays one turn without a cluster: the agent's events go through the same rules as in a cluster, and the result is what a client folds
- * from them. If the agent throws, the turn fails and `cause` is the error.
+ * from them. If the agent throws, the turn fails and `cause` is the error. Rejects if `model` has fewer answers than the turn asks for.
  */
 export async function playTurn(
   agent: Agent,
@@ -48,9 +69,13 @@ export async function playTurn(
     typeof input === 'string' ? { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: input }] } : input;
   const { attempt = 1, history = [], metadata = {}, resume, signal = new AbortController().signal } = options;
   const log: string[] = [];
+  const steps = new PlayedSteps(options.steps ?? [], attempt);
+  const models = options.model && new PlayedModels(options.model);
   const turn: Turn = {
     ...{ taskId: TASK, contextId: CONTEXT, message, metadata, attempt, history, trace: {}, signal },
     ...(resume !== undefined && { resume }),
+    steps,
+    ...(models && { modelFetch: models.fetch }),
     log: turnLog(collecting(log), 'agent'),
   };
   const work: Work = { v: 1, taskId: TASK, contextId: CONTEXT, turn: 1, profile: 'transparent', message };
@@ -72,8 +97,16 @@ export async function playTurn(
     if (!isEnd(event)) inputs.take(event);
   });
   inputs.end(end);
-  const fold = foldInputs(work, attempt, sink.inputs);
-  return { ...readFold(fold), notices: noticesOf(events), end, events, log, ...(cause !== undefined && { cause }) };
+  models?.check();
+  const shown = shownOf(foldInputs(work, attempt, sink.inputs));
+  const played = {
+    ...shown,
+    notices: noticesOf(events),
+    tools: toolsOf(events),
+    steps: steps.played,
+    prompts: models?.prompts ?? [],
+  };
+  return { ...played, end, events, log, ...(cause !== undefined && { cause }) };
 }
 
 async function pumpEvents(
@@ -89,6 +122,30 @@ async function pumpEvents(
     return { end: DONE };
   } catch (cause) {
     return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : failureOf(cause), cause };
+  }
+}
+
+/** Steps in memory, by the rules of those in the log. */
+class PlayedSteps implements TurnSteps {
+  readonly played: PlayedStep[] = [];
+  readonly #sequence = new StepSequence();
+  readonly #earlier: readonly StoredStep[];
+
+  constructor(earlier: readonly PlayedStep[], attempt: number) {
+    this.#earlier = earlier.map(({ step, n, outcome }) => ({ step, n, outcome, attempt: attempt - 1 }));
+  }
+
+  async begin(step: string): Promise<BegunStep> {
+    const place = this.#sequence.reach(step);
+    const key = artifactIdOf(TASK, `step/${place.n}/${step}`);
+    const stored = this.#sequence.outcomeOf(place, this.#earlier);
+    if (stored === undefined) return { key };
+    this.played.push({ ...place, outcome: stored.outcome, isReused: true });
+    return { key, outcome: stored.outcome };
+  }
+
+  async end(outcome: StepOutcome): Promise<void> {
+    this.played.push({ ...this.#sequence.end(outcome), outcome, isReused: false });
   }
 }
 
@@ -109,7 +166,7 @@ class Collected implements InputSink {
   }
 }
 
-function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]): Fold {
+function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]): Folds {
   const from: Producer = { id: ROOT_AGENT, agent: 'agent', turn: work.turn, attempt };
   const { taskId, contextId, profile, message } = work;
   const begin = { kind: 'message', message, contextId, role: 'agent.agent', profile } as const;
@@ -123,24 +180,43 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
     }
   }
   const fold = new Fold();
+  // The names of its artifacts are the agent's own, so none of them is part of the answer.
+  const viewFold = new ViewFold({ answerNames: [] });
   let aggregate: TaskAggregate | undefined;
   for (const command of commands) {
     for (const fact of decide(aggregate, command, 0).facts) {
       aggregate = evolve(aggregate, fact);
-      if (isVisible(fact)) fold.add(fact.event);
+      if (!isVisible(fact)) continue;
+      fold.add(fact.event);
+      viewFold.add({ event: fact.event });
     }
   }
-  return fold;
+  return { fold, view: viewFold.view };
 }
 
-function readFold(fold: Fold): Pick<PlayedTurn, 'text' | 'artifacts'> {
-  const isNotice = (artifact: FoldedArtifact) => kindOfArtifact(artifact)?.startsWith('call-') === true;
-  const shown = [...fold.artifacts.values()].filter(artifact => !isNotice(artifact));
-  return { text: fold.textOf('response'), artifacts: shown.filter(({ name }) => name !== 'response') };
+/** The view decides what is the answer; the reference fold has each artifact as it was sent, with its metadata. */
+type Folds = { fold: Fold; view: ClientView };
+
+function shownOf({ fold, view: { answer, texts, files } }: Folds): Pick<PlayedTurn, 'text' | 'artifacts'> {
+  const inTexts = new Set(texts.map(({ id }) => id));
+  const beside = files.filter(({ id }) => !inTexts.has(id));
+  return { text: answer, artifacts: beside.flatMap(({ id }) => fold.artifacts.get(id) ?? []) };
 }
 
 function noticesOf(events: readonly AgentEvent[]): string[] {
   return events.flatMap(event => (event.type === 'progress' ? [event.message.parts.map(part => part.text ?? '').join('')] : []));
+}
+
+function toolsOf(events: readonly AgentEvent[]): PlayedTool[] {
+  const tools = new Map<string, PlayedTool>();
+  for (const event of events) {
+    if (event.type !== 'tool') continue;
+    const { callId, tool, failed, arguments: args, result } = event;
+    const known = tools.get(callId) ?? { tool, ...(args !== undefined && { arguments: args }), outcome: 'open' as const };
+    const ended = event.phase === 'end' && { outcome: failed === true ? ('failed' as const) : ('completed' as const) };
+    tools.set(callId, { ...known, ...ended, ...(result !== undefined && { result }) });
+  }
+  return [...tools.values()];
 }
 
 function collecting(lines: string[]): Parameters<typeof turnLog>[0] {

@@ -1,15 +1,33 @@
-import { isInterrupted, type Message } from '@hopline/a2a';
-import type { StatusInput, Work } from '@hopline/events';
-import { agentPresentation, callNotice, TRANSPARENT, withKind } from '@hopline/profiles';
+import { isInterrupted, type Message, type Part } from '@hopline/a2a';
+import { type AgentStepInput, addTokens, type NoticePhase, type StatusInput, type TokenUsage, type Work } from '@hopline/events';
+import {
+  agentPresentation,
+  callNotice,
+  type NoticeOptions,
+  noticeStatus,
+  progressStatus,
+  TRANSPARENT,
+  withKind,
+} from '@hopline/profiles';
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent, EndEvent } from './agent.ts';
 import { AgentArtifacts } from './agent-artifacts.ts';
 import type { AgentText } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
 import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
-import { BoundExceeded, REMOTE_RUN_HOLD_MS, REMOTE_RUNS_MAX, TURN_ARTIFACTS_MAX, TURN_EVENTS_MAX } from './limits.ts';
+import {
+  BoundExceeded,
+  REMOTE_RUN_HOLD_MS,
+  REMOTE_RUNS_MAX,
+  STEP_HOLD_MS,
+  TOOL_ARGUMENTS_BYTES_MAX,
+  TOOL_RESULT_BYTES_MAX,
+  TURN_ARTIFACTS_MAX,
+  TURN_EVENTS_MAX,
+} from './limits.ts';
 import { PassThroughText } from './pass-through-text.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
+import { ToolValues } from './tool-values.ts';
 import type { TurnEnd } from './turn-end.ts';
 
 export type TurnInputsOptions = {
@@ -47,6 +65,8 @@ export class TurnInputs {
   readonly #text: AgentText;
   readonly #tokens: AgentText['tokens'];
   readonly #tools = new Map<string, OpenTool>();
+  readonly #toolValues = new ToolValues();
+  #usage: TokenUsage | undefined;
   #events = 0;
   #artifacts = 0;
   #notices = 0;
@@ -100,6 +120,13 @@ export class TurnInputs {
     if (this.#remoteRuns.length <= REMOTE_RUNS_MAX) this.#lanes.addHeld({ kind: 'remote-run', run }, REMOTE_RUN_HOLD_MS);
   }
 
+  /** A step of the agent's own code. That the first attempt has come to it is sent together with what follows. Throws BoundExceeded. */
+  agentStep(input: AgentStepInput): void {
+    const isFirst = this.#options.attempt === 1;
+    if (isFirst && input.phase === 'reached') this.#lanes.addHeld(input, STEP_HOLD_MS);
+    else this.#lanes.add(input);
+  }
+
   /** Takes an event that does not end the turn. Throws BoundExceeded. */
   take(event: Exclude<AgentEvent, EndEvent>): void {
     this.#events += 1;
@@ -108,7 +135,11 @@ export class TurnInputs {
       this.#authorize(event);
       return;
     }
-    if (event.type !== 'progress' || this.#presentation.progress !== 'status') this.#work();
+    if (event.type === 'usage') {
+      this.#usage = addTokens(this.#usage ?? {}, event.usage);
+      return;
+    }
+    if (!this.#isStatus(event)) this.#work();
     if (event.type === 'text' || event.type === 'snapshot' || event.type === 'artifact') this.#replacePrior();
     if (event.type === 'text') this.#tokens.token(event.text, event.stream, event);
     else if (event.type === 'text-end') this.#text.streams.end(event.stream);
@@ -132,6 +163,7 @@ export class TurnInputs {
     const message = this.#endMessage(end);
     this.#lanes.closeAll();
     const { state, history, reason, retryable = false, resume } = end;
+    const shown = this.#usage === undefined ? end.metadata : { usage: this.#usage, ...end.metadata };
     for (const added of history ?? []) this.#checkSize(added);
     // Only the first turn can be answered with just a message: a client that continues a task knows that there is one.
     const direct = message !== undefined && end.direct && work.turn === 1 && { direct: end.direct };
@@ -140,14 +172,20 @@ export class TurnInputs {
     if (work.call === undefined) {
       // The task already shows that the agent waits for credentials.
       if (waitsOn) return;
-      const metadata = { ...end.metadata, ...(reason !== undefined && { reason, retryable }) };
+      const metadata = { ...shown, ...(reason !== undefined && { reason, retryable }) };
       this.#lanes.add({ kind: 'status', ...ended, ...kept, ...(Object.keys(metadata).length > 0 && { metadata }) });
       return;
     }
-    const why = { ...(end.metadata && { metadata: end.metadata }), ...(reason !== undefined && { reason, retryable }) };
+    const why = { ...(shown && { metadata: shown }), ...(reason !== undefined && { reason, retryable }) };
     const { withheld } = this.#text;
     const withheldText = withheld !== undefined && { withheldText: withheld };
     this.#lanes.add({ kind: 'ended', call: work.call.id, ...ended, ...withheldText, ...why, ...kept });
+  }
+
+  /** Whether the event becomes a status, which itself shows that the agent works. */
+  #isStatus({ type }: AgentEvent): boolean {
+    const { progress, notices } = this.#presentation;
+    return (type === 'progress' && progress === 'status') || (type === 'tool' && notices.as === 'status' && !this.#authorizing);
   }
 
   /** The content of this attempt replaces that of earlier ones, even if it is empty. */
@@ -178,7 +216,8 @@ export class TurnInputs {
     if (text.as === 'answer') {
       // The withheld text must fit into the one event that ends the call.
       const withheldUnitsMax = forwardText ? undefined : Math.floor(eventBytesMax / UNIT_BYTES_MAX);
-      return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax, repeatsText });
+      const onProgress = (parts: Part[]) => this.#nestedProgress(parts);
+      return new AnswerText({ lanes, lane, presentation: text, artifacts, withheldUnitsMax, repeatsText, onProgress });
     }
     const messageId = text.as === 'transitory' && { messageId: artifactIdOf(work.taskId, `${lane}/message`) };
     return new PassThroughText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
@@ -208,14 +247,19 @@ export class TurnInputs {
     return left;
   }
 
-  #tool({ phase, callId, tool, failed, waiting }: Extract<AgentEvent, { type: 'tool' }>): void {
+  #tool({ phase, callId, tool, failed, waiting, arguments: args, result }: Extract<AgentEvent, { type: 'tool' }>): void {
     // Each call has exactly one start and one end, whatever the agent sends (S0-15, S2-7).
-    if (!this.#tools.has(callId)) this.#startTool(callId, tool);
-    if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end');
+    if (!this.#tools.has(callId)) this.#startTool(callId, tool, args);
+    if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end', result);
   }
 
-  #startTool(callId: string, tool: string): void {
-    const { agent, attempt, work } = this.#options;
+  /** A value of a tool call in at most `bytesMax` bytes, and in less where records are small. */
+  #shownValue(value: unknown, bytesMax: number): unknown {
+    return this.#toolValues.bounded(value, Math.min(bytesMax, Math.floor(this.#options.eventBytesMax / 4)));
+  }
+
+  #startTool(callId: string, tool: string, args: unknown): void {
+    const { attempt, work } = this.#options;
     this.#countArtifact();
     this.#notices += 1;
     // The lane is named by attempt and number, because the agent's call id may be any text.
@@ -224,16 +268,43 @@ export class TurnInputs {
     // calls in the same way (S2-7).
     const shownId = work.call === undefined ? callId : `${work.call.id}/${callId}`;
     this.#tools.set(callId, { lane, tool, shownId });
-    this.#lanes.add(callNotice(this.#presentation.notices, 'start', { lane: `${lane}/start`, agent, tool, callId: shownId }));
+    this.#notice('start', {
+      lane: `${lane}/start`,
+      tool,
+      callId: shownId,
+      arguments: this.#shownValue(args, TOOL_ARGUMENTS_BYTES_MAX),
+    });
   }
 
-  #endTool(callId: string, phase: 'end' | 'failed' | 'waiting'): void {
+  #endTool(callId: string, phase: 'end' | 'failed' | 'waiting', result?: unknown): void {
     const open = this.#tools.get(callId);
     if (open === undefined) return;
     this.#tools.delete(callId);
-    const { lane, tool, shownId } = open;
-    const notice = { lane: `${lane}/end`, agent: this.#options.agent, tool, callId: shownId };
-    this.#lanes.add(callNotice(this.#presentation.notices, phase, notice));
+    this.#notice(phase, {
+      lane: `${open.lane}/end`,
+      tool: open.tool,
+      callId: open.shownId,
+      result: this.#shownValue(result, TOOL_RESULT_BYTES_MAX),
+    });
+  }
+
+  #notice(phase: NoticePhase, call: Omit<NoticeOptions, 'agent'>): void {
+    const { agent, work } = this.#options;
+    const { notices } = this.#presentation;
+    const notice = callNotice(notices, phase, { ...call, agent });
+    if (notices.as !== 'status') this.#lanes.add(notice);
+    // A question or the wait for credentials is shown instead.
+    else if (phase !== 'waiting' && !this.#authorizing) this.#work(noticeStatus(notice, work.taskId));
+  }
+
+  /** A plan, a notice or progress of a server below, in a profile without artifacts for them. */
+  #nestedProgress(parts: Part[]): void {
+    const { attempt, work } = this.#options;
+    this.#countArtifact();
+    const lane = `${this.#prefix}/progress/${attempt}.${this.#artifacts}`;
+    const status = progressStatus({ lane, taskId: work.taskId, parts });
+    if (status.message !== undefined) this.#checkSize(status.message);
+    this.#work(status);
   }
 
   /** Progress is a state with a message, or one artifact with the newest line, so that it is not part of the answer (S4-21, S2-33). */

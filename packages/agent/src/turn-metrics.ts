@@ -74,8 +74,12 @@ export class TurnMetrics {
     if (this.#lastMs === undefined) this.#endAgentHop(now);
     else {
       const { agent, metrics } = this.#options;
-      metrics?.hopDuration.recordMs(this.#talkMs, { hop: 'talk', agent });
-      metrics?.hopDuration.recordMs(now - this.#lastMs - this.#takeToolMs(now), { hop: 'finish', agent });
+      metrics?.hopDuration.recordMs(this.#talkMs, { hop: 'talk', agent }, this.#options.hop.carrier());
+      metrics?.hopDuration.recordMs(
+        now - this.#lastMs - this.#takeToolMs(now),
+        { hop: 'finish', agent },
+        this.#options.hop.carrier(),
+      );
     }
     for (const { hop } of this.#tools.values()) {
       hop.set({ [ATTR.outcome]: 'open' });
@@ -129,7 +133,7 @@ export class TurnMetrics {
     if (open !== undefined) {
       const { tool, startedAt: at, startedMs } = open;
       const ms = Math.round(performance.now() - startedMs);
-      metrics?.hopDuration.recordMs(ms, { hop: 'tool', agent });
+      metrics?.hopDuration.recordMs(ms, { hop: 'tool', agent }, this.#options.hop.carrier());
       onToolEnd({ name: tool.slice(0, cutIndex(tool, TOOL_NAME_CHARS_MAX)), at, ms });
       if (failed) open.hop.fail('tool_failed');
       else open.hop.end();
@@ -155,6 +159,7 @@ export class TurnMetrics {
   #endAgentHop(now: number): void {
     const { agent, metrics, isFirstAttempt } = this.#options;
     const toolMs = this.#takeToolMs(now);
-    if (isFirstAttempt) metrics?.hopDuration.recordMs(now - this.#takenMs - toolMs, { hop: 'agent', agent });
+    if (isFirstAttempt)
+      metrics?.hopDuration.recordMs(now - this.#takenMs - toolMs, { hop: 'agent', agent }, this.#options.hop.carrier());
   }
 }

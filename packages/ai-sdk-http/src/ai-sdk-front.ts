@@ -7,6 +7,7 @@ import {
   bareJson,
   encodeJson,
   type Front,
+  type FrontCall,
   type FrontRequest,
   headerOf,
   jsonOf,
@@ -96,7 +97,7 @@ async function tasksOf(request: FrontRequest): Promise<Task[]> {
   return tasks;
 }
 
-function chunksOf(request: FrontRequest, call: Parameters<typeof streamOf>[1], turn: ShownTurn): Promise<undefined> {
+function chunksOf(request: FrontRequest, call: FrontCall, turn: ShownTurn): Promise<undefined> {
   request.reply.header(UI_STREAM_HEADER, UI_STREAM_VERSION);
   return streamOf(request, call, chunkFrames(turn));
 }

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
-import { ATTR, chatSpan, processMetrics, startHop } from '@hopline/telemetry';
+import { Deadlines, HEADER_VALUE, type MissedDeadline, unsendableHeader } from '@hopline/outbound-http';
 import { Arrivals } from './arrivals.ts';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
+import { ABANDONED, ChatTelemetry } from './chat-telemetry.ts';
 import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
 import { mergedTextFetch } from './merged-text.ts';
 import { ModelError } from './model-error.ts';
+import { type ModelPrice, readPrices } from './model-prices.ts';
 import { promptOf, toolsOf } from './prompt.ts';
 import { modelErrorOf } from './provider-error.ts';
 import { retryDelayMs } from './retry-delay.ts';
@@ -23,11 +24,16 @@ type Progress = { hasEvents: boolean };
 class OpenAICompatibleModel implements ChatModel {
   readonly #model: LanguageModelV4;
   readonly #name: string;
+  readonly #baseUrl: string;
+  readonly #price: ModelPrice | undefined;
   readonly #limits: ModelLimits;
   readonly #temperature: { temperature?: number };
 
-  constructor({ model, baseUrl, apiKey, headers, temperature, limits }: ChatModelOptions) {
+  constructor({ model, baseUrl, apiKey, headers, temperature, limits, pricesFile, fetch }: ChatModelOptions) {
+    requireHeaderValues(apiKey, headers);
     this.#name = model;
+    this.#baseUrl = baseUrl;
+    this.#price = pricesFile === undefined ? undefined : readPrices(pricesFile)(model);
     this.#limits = { ...MODEL_LIMITS, ...limits };
     this.#temperature = temperature === undefined ? {} : { temperature };
     const provider = createOpenAICompatible({
@@ -36,7 +42,7 @@ class OpenAICompatibleModel implements ChatModel {
       ...(apiKey !== undefined && { apiKey }),
       ...(headers && { headers: { ...headers } }),
       includeUsage: true,
-      fetch: mergedTextFetch(RESPONSE_BYTES_MAX),
+      fetch: mergedTextFetch(RESPONSE_BYTES_MAX, fetch),
     });
     this.#model = provider.chatModel(model);
   }
@@ -57,15 +63,13 @@ class OpenAICompatibleModel implements ChatModel {
     }
   }
 
-  /** Sends one request in one span. The span has counts and the model's name, never prompts or answers. */
+  /** Sends one request. */
   async *#try(
-    { messages, tools, unitsMax, trace, signal }: ChatRequest,
+    { messages, tools, unitsMax, trace, signal, onEnded }: ChatRequest,
     progress: Progress,
   ): AsyncGenerator<readonly StepEvent[], Step> {
-    const attributes = { [ATTR.genAiOperation]: 'chat', [ATTR.genAiProvider]: 'openai', [ATTR.genAiRequestModel]: this.#name };
-    const hop = startHop(chatSpan(this.#name), { kind: 'client', parent: trace, attributes });
-    const startedMs = performance.now();
-    let outcome: 'ok' | 'failed' = 'failed';
+    const telemetry = new ChatTelemetry({ model: this.#name, baseUrl: this.#baseUrl, price: this.#price, trace, onEnded });
+    let failure: string | undefined = ABANDONED;
     const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
     using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
     const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
@@ -75,7 +79,7 @@ class OpenAICompatibleModel implements ChatModel {
         prompt: promptOf(messages),
         ...(tools.length > 0 && { tools: toolsOf(tools) }),
         ...this.#temperature,
-        headers: { ...hop.carrier() },
+        headers: { ...telemetry.hop.carrier() },
         abortSignal: deadlines.signal,
       });
       arrivals = new Arrivals(stream);
@@ -85,6 +89,7 @@ class OpenAICompatibleModel implements ChatModel {
         const events: StepEvent[] = [];
         try {
           for (const part of parts) {
+            telemetry.take(part);
             const event = folded.take(part);
             if (event !== undefined) events.push(event);
           }
@@ -100,22 +105,15 @@ class OpenAICompatibleModel implements ChatModel {
         }
       }
       const step = folded.step();
-      outcome = 'ok';
+      failure = undefined;
       return step;
     } catch (error) {
-      const failure = deadlines.fault ?? modelErrorOf(error);
-      if (!signal.aborted) hop.fail(failure.code);
-      throw failure;
+      const fault = deadlines.fault ?? modelErrorOf(error);
+      if (!signal.aborted) failure = fault.code;
+      throw fault;
     } finally {
       arrivals?.cancel().catch(() => {});
-      const { input, output } = folded.usage;
-      hop.set({ [ATTR.genAiInputTokens]: input, [ATTR.genAiOutputTokens]: output });
-      const metrics = processMetrics();
-      const model = this.#name;
-      metrics?.modelDuration.recordMs(performance.now() - startedMs, { model, outcome });
-      if (input !== undefined) metrics?.modelTokens.record(input, { model, kind: 'input' });
-      if (output !== undefined) metrics?.modelTokens.record(output, { model, kind: 'output' });
-      hop.end();
+      telemetry.end(failure, folded.usage);
     }
   }
 }
@@ -124,4 +122,13 @@ const CODES = { 'first-event': 'no_first_token', silence: 'silent', total: 'too_
 
 function modelErrorOfDeadline({ limit }: MissedDeadline): ModelError {
   return new ModelError(CODES[limit]);
+}
+
+/** Without this check every request would fail with an error that names neither. The values may be secrets. */
+function requireHeaderValues(apiKey: string | undefined, headers: Readonly<Record<string, string>> = {}): void {
+  if (apiKey !== undefined && !HEADER_VALUE.test(apiKey))
+    throw new RangeError('the API key of the model has characters that an HTTP header cannot have');
+  const header = unsendableHeader(headers);
+  if (header !== undefined)
+    throw new RangeError(`the header ${header} of the model has characters that an HTTP header cannot have`);
 }

@@ -1,3 +1,4 @@
+import type { TokenUsage } from '@hopline/events';
 import type { TraceCarrier } from '@hopline/telemetry';
 
 /** A complete tool call of a model; its arguments are a JSON object. */
@@ -16,15 +17,21 @@ export type ChatRequest = {
   tools: readonly ChatTool[];
   /** Limit for the length of the step in UTF-16 units. Default: STEP_UNITS_MAX. */
   unitsMax?: number;
-  trace: TraceCarrier;
+  /** Trace context of the requests. Absent: the active span is their parent. */
+  trace?: TraceCarrier;
   signal: AbortSignal;
+  /** Receives each request that has ended, in place of the metrics of this process: its caller counts it. */
+  onEnded?: ((request: EndedRequest) => void) | undefined;
 };
+
+/** A request that has ended. `at`: its start in epoch milliseconds. `failure`: a word of a closed list; absent when the step is complete. */
+export type EndedRequest = { model: string; at: number; ms: number; failure?: string; usage: TokenUsage };
 
 /** Events of a step. `restart`: the attempt failed, all earlier events of the step are void, and a new attempt follows. */
 export type StepEvent = { type: 'text'; text: string } | { type: 'reasoning'; text: string } | { type: 'restart' };
 
-/** One complete answer of the model. Without calls it is the final one. */
-export type Step = { text: string; calls: ToolCall[] };
+/** One complete answer of the model. Without calls it is the final one. `usage` is absent if the provider reports none. */
+export type Step = { text: string; calls: ToolCall[]; usage?: TokenUsage };
 
 export interface ChatModel {
   /**

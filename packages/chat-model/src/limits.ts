@@ -1,3 +1,7 @@
+import { HEADER_VALUE } from '@hopline/outbound-http';
+
+/** Form of a setting that holds the API key of a model, which is sent in a header. */
+export const API_KEY_FORM = { pattern: HEADER_VALUE, words: 'visible ASCII characters, 1 to 4096' } as const;
 /** The address of a model that is configured without one. */
 export const OPENAI_BASE_URL_DEFAULT = 'https://api.openai.com/v1';
 
@@ -38,4 +42,19 @@ export type ChatModelOptions = {
   headers?: Readonly<Record<string, string>>;
   temperature?: number;
   limits?: Partial<ModelLimits>;
+  /** Path of a file with the prices of models (`readPrices`). Absent: the cost of a request is unknown. */
+  pricesFile?: string | undefined;
+  /** Sends the requests, for tests. Default: `fetch` of the process. */
+  fetch?: typeof fetch | undefined;
 };
+
+/** Settings of every service that asks models. */
+export const MODEL_SETTINGS = {
+  HOPLINE_MODEL_PRICES_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: 'Path of a JSON file with the prices of a million tokens: `{"models": {"NAME": {"input": 1.25, "cachedInput": 0.125, "output": 10}}}`. Unset: spans, metrics and traces of tasks have no cost.',
+  },
+} as const;

@@ -14,10 +14,11 @@ import { Arrivals } from './arrivals.ts';
 /**
  * A `fetch` for the library, which passes each event through four streams and a schema; that costs more than the rest of a token. Texts
  * that arrive together therefore become one event whose content is a list. The library returns them one by one, unchanged. Every other
- * event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream.
+ * event passes unchanged. `bytesMax`: limit of one response that the library reads into memory because it is not a stream. `own`: sends the
+ * requests.
  */
-export function mergedTextFetch(bytesMax: number): typeof fetch {
-  const send = boundedFetch({ bytesMax, boundedMethods: [] });
+export function mergedTextFetch(bytesMax: number, own?: typeof fetch): typeof fetch {
+  const send = boundedFetch({ bytesMax, boundedMethods: [], fetch: own });
   return async (input, init) => {
     const response = await send(input, init);
     const isStream = response.ok && response.headers.get('content-type')?.startsWith(SSE_CONTENT_TYPE) === true;

@@ -13,7 +13,8 @@ export type ModelErrorCode =
   | 'too_many_calls'
   | 'too_long'
   | 'length_limit'
-  | 'filtered';
+  | 'filtered'
+  | 'too_many_steps';
 
 const REASONS: Record<ModelErrorCode, { reason: string; retryable: boolean }> = {
   unreachable: { reason: 'the model cannot be reached', retryable: true },
@@ -31,7 +32,21 @@ const REASONS: Record<ModelErrorCode, { reason: string; retryable: boolean }> = 
   too_long: { reason: "the model's answer exceeds the size limit of a step", retryable: false },
   length_limit: { reason: "the model's answer was cut at its length limit", retryable: false },
   filtered: { reason: "the provider's content filter ended the answer", retryable: false },
+  too_many_steps: { reason: 'the model did not finish within its steps', retryable: false },
 };
+
+/** Registered globally, because the module of an agent may have its own copy of this class. */
+const BRAND: unique symbol = Symbol.for('hopline.model-error') as never;
+
+type ErrorDetails = {
+  status?: number;
+  retryAfterMs?: number | undefined;
+  /** For `too_many_steps`: the steps that the model had. */
+  steps?: number;
+};
+
+/** A ModelError as JSON. */
+export type ModelErrorData = { code: ModelErrorCode; message: string; retryAfterMs?: number };
 
 /** Why a step failed. The message quotes nothing of the provider, whose errors may contain the prompt. */
 export class ModelError extends Error {
@@ -40,13 +55,30 @@ export class ModelError extends Error {
   readonly retryable: boolean;
   /** The provider's `Retry-After`. */
   readonly retryAfterMs: number | undefined;
+  readonly [BRAND] = true;
 
-  constructor(code: ModelErrorCode, response: { status?: number; retryAfterMs?: number | undefined } = {}) {
+  constructor(code: ModelErrorCode, { status, retryAfterMs, steps }: ErrorDetails = {}) {
     const { reason, retryable } = REASONS[code];
-    super(`${reason}${response.status === undefined ? '' : ` (HTTP ${response.status})`}${waitOf(response.retryAfterMs)}`);
+    const sentence = steps === undefined ? reason : `the model did not finish within ${steps} steps`;
+    super(`${sentence}${status === undefined ? '' : ` (HTTP ${status})`}${waitOf(retryAfterMs)}`);
     this.code = code;
     this.retryable = retryable;
-    this.retryAfterMs = response.retryAfterMs;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** True for an error of any copy of this class. */
+  static is(error: unknown): error is ModelError {
+    return error instanceof Error && BRAND in error;
+  }
+
+  /** The error that `toJSON` has written. */
+  static from({ code, message, retryAfterMs }: ModelErrorData): ModelError {
+    return Object.assign(new ModelError(code, { retryAfterMs }), { message });
+  }
+
+  toJSON(): ModelErrorData {
+    const { code, message, retryAfterMs } = this;
+    return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   }
 }
 

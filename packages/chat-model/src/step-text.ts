@@ -1,11 +1,9 @@
-import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider';
+import type { TokenUsage } from '@hopline/events';
 import type { Step, StepEvent, ToolCall } from './chat.ts';
 import { STEP_CALLS_MAX } from './limits.ts';
 import { ModelError } from './model-error.ts';
 import { modelErrorOf } from './provider-error.ts';
-
-/** Token counts of a step, from the provider. */
-export type Usage = { input: number | undefined; output: number | undefined };
 
 /** Folds the parts of one response into a step. Throws ModelError as soon as the step cannot become complete. */
 export class StepText {
@@ -13,7 +11,8 @@ export class StepText {
   #units = 0;
   #text = '';
   readonly #calls: { id: string; name: string; input: string }[] = [];
-  usage: Usage = { input: undefined, output: undefined };
+  /** Empty until the provider has reported it. */
+  usage: TokenUsage = {};
 
   constructor(unitsMax: number) {
     this.#unitsMax = unitsMax;
@@ -38,8 +37,7 @@ export class StepText {
       case 'error':
         throw modelErrorOf(part.error);
       case 'finish': {
-        const { inputTokens, outputTokens } = part.usage;
-        this.usage = { input: inputTokens.total, output: outputTokens.total };
+        this.usage = usageOf(part.usage);
         this.#finish(part.finishReason);
         return undefined;
       }
@@ -51,7 +49,7 @@ export class StepText {
   /** Returns the step after its response has ended. Calls are parsed only here, because a stream that breaks off leaves a partial call. */
   step(): Step {
     const calls = this.#calls.map(({ id, name, input }): ToolCall => ({ id, name, args: parseArgs(input) }));
-    return { text: this.#text, calls };
+    return { text: this.#text, calls, ...(Object.keys(this.usage).length > 0 && { usage: this.usage }) };
   }
 
   #count(delta: string): void {
@@ -70,6 +68,15 @@ export class StepText {
     if (reason.unified === 'content-filter' && reason.raw !== 'stop') throw new ModelError('filtered');
     if (reason.unified === 'error') throw new ModelError('cut_off');
   }
+}
+
+function usageOf({ inputTokens: input, outputTokens: output }: LanguageModelV4Usage): TokenUsage {
+  return {
+    ...(input.total !== undefined && { inputTokens: input.total }),
+    ...(output.total !== undefined && { outputTokens: output.total }),
+    ...(input.cacheRead !== undefined && { cachedTokens: input.cacheRead }),
+    ...(output.reasoning !== undefined && { reasoningTokens: output.reasoning }),
+  };
 }
 
 /** Some providers send an empty text for a call without arguments. */

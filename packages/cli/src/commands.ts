@@ -24,6 +24,7 @@ import { replay } from './tasks/replay.ts';
 import { rerun } from './tasks/rerun.ts';
 import { serve } from './tasks/serve.ts';
 import { verify } from './tasks/verify.ts';
+import { view } from './tasks/view.ts';
 import { whatIf } from './tasks/what-if.ts';
 import { trace } from './trace/trace.ts';
 import { why } from './trace/why.ts';
@@ -42,6 +43,7 @@ export const COMMANDS: readonly Command[] = [
   importFile,
   replay,
   serve,
+  view,
   why,
   verify,
   whatIf,

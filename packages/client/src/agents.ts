@@ -1,4 +1,4 @@
-import { isObject } from '@hopline/a2a';
+import { isObject } from '@hopline/a2a/client';
 import { notA2A } from './transport.ts';
 
 /** An agent as a Hopline server lists it. */

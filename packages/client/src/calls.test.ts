@@ -5,8 +5,9 @@ import { A2AError, type A2AErrorCode, rpcFailure } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { type BadServerOptions, type ConnectionFault, IDS, startBadServer } from './bad-server.test-kit.ts';
-import { type ClientOptions, createClient } from './client.ts';
+import { createClient } from './client.ts';
 import { RESPONSE_BYTES_MAX } from './read-body.ts';
+import type { ClientOptions } from './task-client.ts';
 
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
@@ -237,5 +238,22 @@ test('an error of a server that cannot be reached names its URL, without credent
   await assert.rejects(client.get('t'), (error: A2AError) => {
     assert.equal(error.message, `Temporarily unavailable: ${server.url}a2a cannot be reached (ECONNREFUSED)`);
     return error.code === 'UNAVAILABLE';
+  });
+});
+
+test('a long poll and a condition have the names of the draft 1.1, and its members are read', async () => {
+  const timeline = [
+    { status: { state: 'TASK_STATE_WORKING' }, generation: '2' },
+    { later: {}, generation: '3' },
+  ];
+  const working = task('TASK_STATE_WORKING', { generation: '4', timeline });
+  await withServer({ fault: plan(result(working), refused('TASK_GENERATION_MISMATCH')) }, async (server, client) => {
+    const got = await client.get(IDS.taskId, { currentGeneration: 3 });
+    assert.deepEqual(got, { ...working, timeline: timeline.slice(0, 1) }, 'an entry of an unknown kind is skipped');
+    const sent = client.send({ taskId: IDS.taskId, parts: [{ text: 'x' }] }, { ifGenerationMatch: 3 });
+    await assert.rejects(sent, code('TASK_GENERATION_MISMATCH'));
+    const requests = server.requests as unknown as { params: { configuration?: object } }[];
+    assert.deepEqual(requests[0]!.params, { id: IDS.taskId, currentGeneration: 3 });
+    assert.deepEqual(requests[1]!.params.configuration, { ifGenerationMatch: 3 });
   });
 });

@@ -1,12 +1,11 @@
-import { A2AError, isObject, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a';
+import { A2AError, isObject, type JsonObject, type Message, type Operation, type Task } from '@hopline/a2a/client';
 import { AGENTS_PATH, decodeAgents, type ListedAgent } from './agents.ts';
-import { type Card, type CardOptions, readCard, verifiedCard } from './card.ts';
 import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
 import { bodyText, chunksOf } from './read-body.ts';
-import { notA2A, resultOf, type Transport } from './transport.ts';
+import { notA2A, type RequestOptions, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
 /** One page of `list`, newest status first. */
@@ -83,10 +82,10 @@ export class Calls {
     });
   }
 
-  async card(call: CardOptions): Promise<Card> {
+  /** Reads something else from the server, with retries. */
+  async read<T>(call: CallOptions, once: (transport: Transport, options: RequestOptions) => Promise<T>): Promise<T> {
     const request = { signal: call.signal, headMsMax: this.#limits.callMsMax };
-    const card = await this.#withRetries(call, () => readCard(this.#transport, request));
-    return call.keyOf === undefined ? card : verifiedCard(card, call.keyOf);
+    return this.#withRetries(call, () => once(this.#transport, request));
   }
 
   async agents(call: CallOptions): Promise<ListedAgent[]> {

@@ -1,4 +1,4 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a/client';
 import {
   answerIdOf,
   CHAT_TASKS_MAX,
@@ -8,12 +8,13 @@ import {
   turnToResume,
   type UiChunk,
 } from '@hopline/ui-message-stream';
-import type { Client } from './client.ts';
 import { randomId } from './outgoing.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
+import type { TaskClient } from './task-client.ts';
 
+/** How a transport reaches agents. */
 export type HoplineChatTransportOptions = {
-  client: Client;
+  client: TaskClient;
   /** Name of an agent. `body: { agent }` of a message takes precedence. Default: the server chooses. */
   agent?: string;
   /**
@@ -40,7 +41,7 @@ type ReconnectOptions = { chatId: string; abortSignal?: AbortSignal };
 export class HoplineChatTransport {
   /** A resumed stream has the whole message again. */
   readonly resumeStreamIsReplay = true;
-  readonly #client: Client;
+  readonly #client: TaskClient;
   readonly #agent: string | undefined;
   readonly #cancels: boolean;
   /** Number of the newest resume of each chat. */
@@ -52,6 +53,7 @@ export class HoplineChatTransport {
     this.#cancels = onStop === 'cancel';
   }
 
+  /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
   async sendMessages({ trigger, chatId, messages, abortSignal, body }: SendOptions): Promise<ReadableStream<UiChunk>> {
     const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger }, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
@@ -65,6 +67,7 @@ export class HoplineChatTransport {
     return turn.stream(abortSignal);
   }
 
+  /** Streams the answer that runs, from its beginning; null if none does. `useChat` calls this. */
   async reconnectToStream({ chatId, abortSignal }: ReconnectOptions): Promise<ReadableStream<UiChunk> | null> {
     const number = (this.#resumes.get(chatId) ?? 0) + 1;
     this.#resumes.set(chatId, number);

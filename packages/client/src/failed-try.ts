@@ -1,4 +1,4 @@
-import type { A2AError } from '@hopline/a2a';
+import type { A2AError } from '@hopline/a2a/client';
 
 type FailedTryOptions = {
   /** Delay requested by the server. */

@@ -1,4 +1,4 @@
-import { A2AError, type Dialect, decodeSse, isObject, SSE_CONTENT_TYPE, type StreamResponse } from '@hopline/a2a';
+import { A2AError, type ClientDialect, decodeSse, isObject, SSE_CONTENT_TYPE, type StreamResponse } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import { parseJson } from './parse-json.ts';
 import { chunksOf } from './read-body.ts';
@@ -16,7 +16,7 @@ export type Frame = { cursor: string | undefined; event: StreamResponse | undefi
  * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in
  * place of an event, and for a frame that is not JSON, whose content a retry requests again.
  */
-export async function* framesOf(response: Response, dialect: Dialect, silenceMsMax: number): AsyncGenerator<Frame> {
+export async function* framesOf(response: Response, dialect: ClientDialect, silenceMsMax: number): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) {
     yield frameOf(await resultOf(response, silenceMsMax), undefined, dialect);
@@ -37,7 +37,7 @@ export async function* framesOf(response: Response, dialect: Dialect, silenceMsM
   }
 }
 
-function frameOf(result: unknown, cursor: string | undefined, dialect: Dialect): Frame {
+function frameOf(result: unknown, cursor: string | undefined, dialect: ClientDialect): Frame {
   const decoded = dialect.decodeEvent(result);
   return { cursor, event: 'event' in decoded ? decoded.event : undefined };
 }

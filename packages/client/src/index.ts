@@ -1,19 +1,10 @@
-export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a';
-export { A2AError } from '@hopline/a2a';
+export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a/client';
+export { A2AError } from '@hopline/a2a/client';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
 export type { ListedAgent } from './agents.ts';
 export type { TaskPage } from './calls.ts';
 export type { Card, CardOptions } from './card.ts';
-export type {
-  AskOptions,
-  Client,
-  ClientOptions,
-  GetOptions,
-  ListOptions,
-  SendOptions,
-  StreamOptions,
-  SubscribeOptions,
-} from './client.ts';
+export type { Client } from './client.ts';
 export { createClient } from './client.ts';
 export type { ClientLimits } from './limits.ts';
 export { CLIENT_LIMITS } from './limits.ts';
@@ -21,6 +12,17 @@ export type { CallOptions, Notice } from './notice.ts';
 export type { OutgoingMessage } from './outgoing.ts';
 export type { StreamEvent, StreamGap, StreamItem } from './stream-position.ts';
 export { BEGINNING } from './stream-position.ts';
+export type {
+  AskOptions,
+  ClientOptions,
+  GetOptions,
+  ListOptions,
+  SendOptions,
+  StreamOptions,
+  SubscribeOptions,
+  TaskClient,
+  TaskSnapshot,
+} from './task-client.ts';
 export type { RetryLimits } from './tries.ts';
 export { RETRY_LIMITS } from './tries.ts';
 export { NoAnswerError } from './watch.ts';

@@ -1,4 +1,4 @@
-import type { A2AError } from '@hopline/a2a';
+import type { A2AError } from '@hopline/a2a/client';
 
 /** Reports what a call does on its own, for display or metrics. */
 export type Notice =

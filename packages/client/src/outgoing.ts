@@ -1,4 +1,4 @@
-import type { Message } from '@hopline/a2a';
+import type { Message } from '@hopline/a2a/client';
 
 /** A text, or the parts and other members of a message. */
 export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });

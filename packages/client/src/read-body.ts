@@ -1,4 +1,4 @@
-import { A2AError } from '@hopline/a2a';
+import { A2AError } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 
 /** Largest response body, a task with all its content. */

@@ -15,9 +15,10 @@ import {
   story,
   taskEvent,
 } from './bad-server.test-kit.ts';
-import { type ClientOptions, createClient } from './client.ts';
+import { createClient } from './client.ts';
 import type { Notice } from './notice.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
+import type { ClientOptions } from './task-client.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;

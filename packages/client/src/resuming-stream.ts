@@ -1,4 +1,4 @@
-import { A2AError, isTerminal, type JsonObject, type Task } from '@hopline/a2a';
+import { A2AError, isTerminal, type JsonObject, type Task } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import { framesOf } from './frames.ts';
 import type { CallOptions } from './notice.ts';

@@ -1,4 +1,4 @@
-import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a';
+import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a/client';
 
 /**
  * The `error` of a JSON-RPC response as a typed error. Some numbers (-32600, -32603) stand for several codes, of which `data`

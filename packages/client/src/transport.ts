@@ -1,14 +1,14 @@
 import {
   A2AError,
   type A2AErrorCode,
-  DIALECTS,
-  type Dialect,
+  CLIENT_DIALECTS,
+  type ClientDialect,
   isObject,
   type JsonObject,
   type Operation,
   SSE_CONTENT_TYPE,
   VERSION_HEADER,
-} from '@hopline/a2a';
+} from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import { parseJson } from './parse-json.ts';
 import { bodyText } from './read-body.ts';
@@ -31,7 +31,7 @@ export type RequestOptions = {
 /** Single requests to one server, without retries. Failures are FailedTry. */
 export class Transport {
   readonly url: URL;
-  readonly dialect: Dialect;
+  readonly dialect: ClientDialect;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #fetch: typeof fetch;
 
@@ -39,7 +39,7 @@ export class Transport {
   constructor({ url, dialect, headers, fetch }: TransportOptions) {
     this.url = new URL(url);
     if (!/^https?:$/.test(this.url.protocol)) throw new TypeError('the URL of a server must begin with http: or https:');
-    this.dialect = DIALECTS[dialect];
+    this.dialect = CLIENT_DIALECTS[dialect];
     this.#headers = Object.fromEntries(new Headers(headers));
     this.#fetch = fetch;
   }

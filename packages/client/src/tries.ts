@@ -1,4 +1,4 @@
-import { fullJitterMs } from '@hopline/a2a';
+import { fullJitterMs } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
 

@@ -1,4 +1,4 @@
-import { A2AError, type Task } from '@hopline/a2a';
+import { A2AError, type Task } from '@hopline/a2a/client';
 import { type ClientView, ViewFold } from '@hopline/task-view';
 import type { StreamItem } from './stream-position.ts';
 
@@ -17,19 +17,25 @@ export class NoAnswerError extends Error {
 /** Yields a view after each event that changed it. */
 export async function* viewsOf(
   items: AsyncIterable<StreamItem>,
-  {
-    continues,
-    get,
-  }: { continues?: boolean /** The task, for a server that streams no ended task. */; get?: () => Promise<Task> },
+  { continues, get }: { continues?: boolean /** For a server that streams no ended task. */; get?: () => Promise<Task> },
 ): AsyncGenerator<ClientView, void, undefined> {
   const fold = new ViewFold({ ...(continues && { continues }) });
+  for await (const item of get === undefined ? items : tasksWithoutStream(items, get)) {
+    if (fold.add(item).length > 0) yield fold.view;
+  }
+}
+
+/** The items of a stream, or the current task from a server that refuses to stream it. */
+export async function* tasksWithoutStream(
+  items: AsyncIterable<StreamItem>,
+  get: () => Promise<Task>,
+): AsyncGenerator<StreamItem, void, undefined> {
   try {
-    for await (const item of items) if (fold.add(item).length > 0) yield fold.view;
+    yield* items;
   } catch (thrown) {
     // A server without cursors refuses to stream a task that has ended ([A2A 1.0] 3.1.6).
-    if (get === undefined || !(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
-    fold.add({ event: { task: await get() } });
-    yield fold.view;
+    if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
+    yield { cursor: undefined, event: { task: await get() } };
   }
 }
 

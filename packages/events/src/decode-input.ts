@@ -58,6 +58,7 @@ type Kinds = ReadonlyMap<string, (value: unknown) => boolean>;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFlag = (value: unknown) => typeof value === 'boolean';
 const isOrdinal = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 1;
+const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0;
 const isDuration = (value: unknown) => Number.isFinite(value) && Number(value) >= 0;
 const isPresent = (value: unknown) => value !== undefined;
 const isAny = () => true;
@@ -109,6 +110,8 @@ const isTaskState = (value: unknown): value is TaskState => TASK_STATES.some(sta
 const isState = (value: unknown) => isTaskState(value) && value !== 'TASK_STATE_SUBMITTED';
 const isEnd = (value: unknown) => isTaskState(value) && !isInProgress(value);
 
+const isOutcome = objectOf({ value: isAny, error: optional(objectOf({ name: isText, message: isText })) });
+
 /** Members that a status and the end of a call share. */
 const OUTCOME: Members = {
   message: optional(isMessage),
@@ -128,6 +131,7 @@ const CLIENT_INPUTS = kindsOf({
     earlierTasks: optional(arrayOf(isText)),
     continues: optional(isTrue),
     creates: optional(isTrue),
+    ifGeneration: optional(isCount),
   },
   cancel: { metadata: optional(isObject) },
 } satisfies { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members });
@@ -180,4 +184,11 @@ const AGENT_INPUTS = kindsOf({
   },
   step: { step: isText, payload: isPresent },
   'remote-run': { run: isPresent },
+  'agent-step': {
+    step: isText,
+    n: isOrdinal,
+    phase: value => value === 'reached' || value === 'stored' || value === 'reused',
+    outcome: optional(isOutcome),
+    of: optional(isOrdinal),
+  },
 } satisfies { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members });

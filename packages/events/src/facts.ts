@@ -10,7 +10,7 @@ import type {
   TerminalState,
 } from '@hopline/a2a';
 import type { CallContent } from './call.ts';
-import { type InputSource, isSameItem, type Producer, type ProfileName } from './inputs.ts';
+import { type AgentStepInput, type InputSource, isSameItem, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { LaneArtifact } from './presentation.ts';
 import type { Role } from './subjects.ts';
@@ -149,6 +149,10 @@ export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; pay
 /** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
 export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
 
+/** A step of the own code of `producer`, as its input describes it (`AgentStepInput`). */
+export type AgentStepRecorded = FactBase &
+  Omit<AgentStepInput, 'kind'> & { kind: 'agent-step.recorded'; producer: string; attempt: number };
+
 export type Fact =
   | TaskCreated
   | MessageReceived
@@ -158,7 +162,8 @@ export type Fact =
   | CallStarted
   | CallEnded
   | StepRecorded
-  | RemoteRunStarted;
+  | RemoteRunStarted
+  | AgentStepRecorded;
 export type VisibleFact = TaskCreated | StatusChanged | ArtifactUpdated;
 
 export function isVisible(fact: Fact): fact is VisibleFact {

@@ -6,6 +6,7 @@ export { FORK_KEY, forkPointOf, formatCursor, parseCursor } from './cursor.ts';
 export type { RecordFault } from './decode-input.ts';
 export { decodeInputRecord, INPUT_DEPTH_MAX } from './decode-input.ts';
 export type {
+  AgentStepRecorded,
   ArtifactUpdated,
   CallEnded,
   CallStarted,
@@ -31,6 +32,7 @@ export { entryOf, eventOf, foldedOrdinal, isVisible } from './facts.ts';
 export type {
   AgentInput,
   AgentRecord,
+  AgentStepInput,
   ArtifactInput,
   CallInput,
   CancelInput,
@@ -42,6 +44,7 @@ export type {
   InputRecord,
   InputSource,
   MessageInput,
+  ModelCall,
   OpenInput,
   Producer,
   ProfileName,
@@ -51,6 +54,7 @@ export type {
   RemoteRunInput,
   StatusInput,
   StepInput,
+  StepOutcome,
   TakenWork,
   TextInput,
   TimeoutInput,
@@ -62,7 +66,14 @@ export type {
 export { isSameItem, mayAppend, ordinalsOf, writerOf } from './inputs.ts';
 export { GROUPS_TOTAL_MAX, LAYOUTS_MAX, type Layout, Layouts, SHARDS_TOTAL_MAX, timeOfTaskId } from './layouts.ts';
 export { isSameOwner, type Owner } from './owner.ts';
-export type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplate, NoticeTemplates } from './presentation.ts';
+export type {
+  AgentPresentation,
+  ArtifactKind,
+  LaneArtifact,
+  NoticePhase,
+  NoticeTemplate,
+  NoticeTemplates,
+} from './presentation.ts';
 export { isQueueNotice, queueNotice, queueText } from './queue-notice.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
@@ -107,5 +118,7 @@ export {
   workSubject,
 } from './subjects.ts';
 export { titleCase } from './title-case.ts';
+export type { TokenUsage } from './token-usage.ts';
+export { addTokens, TOKEN_COUNTS } from './token-usage.ts';
 export type { Work, WorkCall } from './work.ts';
 export { workOfCall } from './work.ts';

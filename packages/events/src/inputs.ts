@@ -3,6 +3,7 @@ import type { CallContent } from './call.ts';
 import type { Owner } from './owner.ts';
 import type { LaneArtifact } from './presentation.ts';
 import type { Role, Writer } from './subjects.ts';
+import type { TokenUsage } from './token-usage.ts';
 
 /**
  * Inputs: requests of clients and output of agents, as stored on `a2a.raw.<shard>.<taskId>.<writer>`. The relay decides on them and stores
@@ -32,6 +33,8 @@ export type MessageInput = {
   earlierTasks?: string[];
   /** True if the task existed when the message was accepted. If the task has no facts, the message is rejected and does not create it. */
   continues?: true;
+  /** The task's generation at which the message is accepted; at any other it is rejected. Not read when the task is created. */
+  ifGeneration?: number;
   /** True if the server made the task id for this message, so that no other message can have created the task. */
   creates?: true;
 };
@@ -193,10 +196,29 @@ export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 /**
  * The attempt has begun a run at a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
- * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, never shown
- * to clients.
+ * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, except that the
+ * audit of the task names the `taskId` of a remote agent to its owner; never shown to clients otherwise.
  */
 export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
+
+/** How a step of an own agent ended: with a JSON value, absent for undefined, or with what it threw. */
+export type StepOutcome = { value?: unknown; error?: { name: string; message: string } };
+
+/**
+ * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has come to the step,
+ * and may run it. `stored`: it ended so. `reused`: the attempt takes the outcome that attempt `of` has stored. The next attempt reads these,
+ * and audits read them without the outcome; never shown to clients.
+ */
+export type AgentStepInput = {
+  kind: 'agent-step';
+  step: string;
+  n: number;
+  phase: 'reached' | 'stored' | 'reused';
+  /** Present if the phase is `stored`. */
+  outcome?: StepOutcome;
+  /** The attempt that has stored the outcome; present if the phase is `reused`. */
+  of?: number;
+};
 
 export type AgentInput =
   | OpenInput
@@ -209,6 +231,7 @@ export type AgentInput =
   | EndedInput
   | StepInput
   | RemoteRunInput
+  | AgentStepInput
   | UnknownInput;
 
 /**
@@ -253,6 +276,12 @@ export type TakenWork = {
 /** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. Used only for measurements. */
 export type ToolCall = { name: string; at: number; ms: number };
 
+/**
+ * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The currency
+ * is that of the file of prices. Used only for measurements.
+ */
+export type ModelCall = TokenUsage & { model: string; at: number; ms: number; cost?: number };
+
 /** One message on the raw subject, from an agent or the supervisor: a micro-batch with the order and times of the source. */
 export type AgentRecord = {
   v: 1;
@@ -271,6 +300,8 @@ export type AgentRecord = {
   taken?: TakenWork;
   /** Tool calls that have ended since the previous record. */
   tools?: ToolCall[];
+  /** Requests to models that have ended since the previous record. */
+  models?: ModelCall[];
 };
 
 /** One message on the raw subject, from a relay. */

@@ -37,7 +37,11 @@ export type NoticeTemplates = {
   waiting?: NoticeTemplate;
   /** For an agent that rejected the message. Absent: `failed` is used. */
   rejected?: NoticeTemplate;
+  /** Notices are statuses with a message. Absent: each is an artifact. */
+  as?: 'status';
 };
+
+export type NoticePhase = Exclude<keyof NoticeTemplates, 'as'>;
 
 /**
  * How clients see the work of a called agent: the agent's part of the task's profile (packages/profiles). It is stored with the call, so an
@@ -51,8 +55,11 @@ export type AgentPresentation = {
         artifact: LaneArtifact;
         /** Kinds of the agent's artifacts by name, for an agent that is itself a supervisor. */
         kinds: Readonly<Record<string, ArtifactKind>>;
-        /** Name of the artifact that shows the agent's own plan. */
-        nestedPlan: string;
+        /**
+         * Name of the artifact that shows the agent's own plan. Absent: plans, notices and progress of a server below are progress of the
+         * agent.
+         */
+        nestedPlan?: string;
       }
     /**
      * The agent's artifacts and messages pass unchanged; other text becomes `artifact`. `transitory`: it leaves the task, and a message

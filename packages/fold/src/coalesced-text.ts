@@ -90,6 +90,10 @@ export class CoalescedText implements TextCutter {
     return this.#runsOf(chunks);
   }
 
+  flush(now: number): readonly TextRun[] {
+    return this.#runsOf(flush(this.#coalescer, now));
+  }
+
   closeAll(now: number): readonly TextRun[] {
     return this.#runsOf(closeAll(this.#coalescer, now));
   }

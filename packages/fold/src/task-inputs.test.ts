@@ -338,3 +338,23 @@ test('half of a surrogate pair is shown before the next attempt begins, because 
   task.read({ v: 1, at: 0, from: { ...AGENT, attempt: 2 }, n: 1, inputs: [WORKING] }).append();
   assert.equal(task.text, 'a\ud83d');
 });
+
+test('a message with a condition makes an event of held text first, which rejects it, and cuts no surrogate pair', () => {
+  const conditional = (messageId: string, ifGeneration: number): InputRecord => {
+    const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text: 'more' }] };
+    const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent', ifGeneration } as const;
+    return { v: 1, at: 0, from: 'client', input };
+  };
+  const task = new FoldedTask().write(text('x')).append();
+  const { length: generation } = task.facts.filter(fact => 'generation' in fact);
+  task.write(text('held \ud83d')).read(conditional('m2', generation), 'client').append();
+  assert.deepEqual([task.text, task.rejected], ['xheld ', ['other generation']]);
+  task.write(text('\ude00'));
+  task.nowMs += DEFAULT_SETTINGS.holdMsMax;
+  task.append();
+  assert.equal(task.text, 'xheld 😀');
+  const next = task.facts.filter(fact => 'generation' in fact).length;
+  task.read(conditional('m3', next), 'client').read(conditional('m4', next), 'client').append();
+  assert.deepEqual(task.rejected, ['other generation', 'other generation']);
+  assert.equal(task.facts.filter(fact => fact.kind === 'message.received').length, 1);
+});

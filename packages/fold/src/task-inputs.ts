@@ -69,7 +69,8 @@ export class TaskInputs {
     if (record.from !== 'client' && record.from !== 'relay') this.#acceptAgent(record, input, aggregate, text);
     else {
       const command: Command = record.from === 'relay' ? record.input : this.#clientCommand(record.input, input.writer);
-      if (this.#interruptsText(command, aggregate)) this.#queueRuns(text.closeAll(now()));
+      if (isConditional(command)) this.#queueRuns(text.flush(now()));
+      else if (this.#interruptsText(command, aggregate)) this.#queueRuns(text.closeAll(now()));
       ledger.receive(record.input.kind);
       queue.push(command, input.seq);
     }
@@ -162,4 +163,12 @@ export class TaskInputs {
     if (command.kind === 'copy-forward') return false;
     return aggregate === undefined || decide(aggregate, command, this.#options.wallNow()).rejected === undefined;
   }
+}
+
+/**
+ * Whether the message is accepted only at one generation. Text that was held before it becomes an event first, and the message is then rejected,
+ * so this text must not be cut within a character. Without held text nothing is cut.
+ */
+function isConditional(command: Command): boolean {
+  return command.kind === 'client' && command.input.kind === 'message' && command.input.ifGeneration !== undefined;
 }

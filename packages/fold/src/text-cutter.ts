@@ -29,6 +29,9 @@ export interface TextCutter {
   /** Releases all text, including half of a surrogate pair, because a message or a cancel ends all open lanes. */
   closeAll(now: number): Iterable<TextRun>;
 
+  /** Releases text, except half of a surrogate pair. */
+  flush(now: number): Iterable<TextRun>;
+
   /** Releases text whose hold time is over. Call it after all available tokens were offered, and at `wakeAt`. */
   releaseDue(now: number, isOver: boolean): Iterable<TextRun>;
 }

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { setFastPaths } from '@hopline/a2a';
 import { createLogger, type Logger, startTelemetry, type Telemetry } from '@hopline/telemetry';
 import packageJson from '../package.json' with { type: 'json' };
+import { observeCertificates } from './certificate-expiry.ts';
 import { type Config, ConfigError, type Env, type Settings } from './config.ts';
 import { createHealth, type Health } from './health.ts';
 import type { ServiceSettings } from './service-settings.ts';
@@ -56,6 +57,7 @@ export async function bootService<T extends SettingsShape>(options: BootOptions<
       fastPaths,
       log,
     });
+    observeCertificates(telemetry.metrics, env);
     log.info({ pid: process.pid, version, settings: options.config.effective(settings) }, 'starting');
     return { settings, base, instance, version, log, telemetry, health: createHealth() };
   } catch (error) {

@@ -9,11 +9,11 @@ import { AllowedHosts } from './allowed-hosts.ts';
 import { createHealth } from './health.ts';
 import { PROBE_CONNECTIONS_MAX } from './probe-connections.ts';
 import { startProbeServer } from './probe-server.ts';
-import { registerProbes } from './probes.ts';
+import { type ProbeOptions, registerProbes } from './probes.ts';
 
 const LAG_MS_MAX = 60_000;
 
-async function probes(t: TestContext, given: { loopLagMsMax?: number; metricsText?: () => Promise<string> } = {}) {
+async function probes(t: TestContext, given: { loopLagMsMax?: number; metricsText?: ProbeOptions['metricsText'] } = {}) {
   const health = createHealth();
   const options = {
     health,
@@ -69,6 +69,16 @@ test('livez is 503 when the event loop was blocked for longer than the limit', a
 test('metrics has the content type of the Prometheus text format', async t => {
   const { get } = await probes(t, { metricsText: async () => 'a_total 1\n' });
   assert.deepEqual(await get('/metrics'), { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', text: 'a_total 1\n' });
+});
+
+test('a scraper that accepts OpenMetrics gets it', async t => {
+  const { get } = await probes(t, { metricsText: async format => `# ${format}\n` });
+  // The header of Prometheus 2.42.
+  const accept =
+    'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+  const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+  assert.deepEqual(await get('/metrics', { headers: { accept } }), { status: 200, type, text: '# openmetrics\n' });
+  assert.equal((await get('/metrics', { headers: { accept: 'text/plain' } })).text, '# text\n');
 });
 
 test('other paths are a JSON 404, and a fault contains no error message', async t => {

@@ -1,13 +1,18 @@
-import type { FastifyReply } from 'fastify';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { limitProbeConnections } from './probe-connections.ts';
-import { mountProbes, type ProbeOptions } from './probes.ts';
+import { isProbePath, jsonAnswer, MISDIRECTED_STATUS, type ProbeAnswer, type ProbeOptions, Probes } from './probes.ts';
 
 /** A request whose headers are incomplete after this time is closed. A probe sends its few headers at once. */
 const PROBE_HEADERS_MS_MAX = 1_000;
 /**
- * An idle connection is closed after this time, so that idle ones cannot use all slots. Above READY_CHECK_MS_MAX.
+ * A connection without a request is closed after this time, so that idle ones cannot use all slots. Above READY_CHECK_MS_MAX. A request whose
+ * body is incomplete is closed after it as well.
  */
 const PROBE_IDLE_MS_MAX = 2_000;
+/** An answered connection stays open for this time: longer than a scraper takes until it asks again. */
+const PROBE_KEPT_MS_MAX = 72_000;
 
 export interface ProbeServer {
   /** `http://host:port`, with the actual port for port 0. */
@@ -16,30 +21,58 @@ export interface ProbeServer {
 }
 
 /**
- * The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message.
+ * The HTTP server of a service without a public one. Any path except the probes is a 404; no response contains an error message. It uses node:http,
+ * because loading fastify and starting it for three paths takes 70 ms of CPU, a sixth of the start of a relay.
  */
 export async function startProbeServer(
   options: ProbeOptions & { readonly host: string; readonly port: number },
 ): Promise<ProbeServer> {
-  // Loaded here, because a quarter of the modules of a program that only reads the settings of the log would be those of fastify.
-  const { default: fastify } = await import('fastify');
-  const app = fastify({
-    logger: false,
-    // Scrapers keep their connections open, and a drain must not wait for them.
-    forceCloseConnections: true,
-    connectionTimeout: PROBE_IDLE_MS_MAX,
-    http: { headersTimeout: PROBE_HEADERS_MS_MAX, connectionsCheckingInterval: PROBE_HEADERS_MS_MAX / 2 },
-    bodyLimit: 1,
-    // The default response to a malformed URL quotes it.
-    frameworkErrors: (_error, _request, reply: FastifyReply) => reply.code(400).send({ error: 'bad request' }),
-  });
-  limitProbeConnections(app.server);
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
-  app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => {
-    const status = error.statusCode ?? 500;
-    return reply.code(status).send({ error: status < 500 ? 'bad request' : 'internal' });
-  });
-  mountProbes(app, options, options.hosts, { error: options.hosts.refusal });
-  const url = await app.listen({ host: options.host, port: options.port });
-  return { url, close: () => app.close() };
+  const probes = new Probes(options);
+  const limits = {
+    headersTimeout: PROBE_HEADERS_MS_MAX,
+    requestTimeout: PROBE_IDLE_MS_MAX,
+    keepAliveTimeout: PROBE_KEPT_MS_MAX,
+    connectionsCheckingInterval: PROBE_HEADERS_MS_MAX / 2,
+  };
+  const server = createServer(limits, (request, response) => void respond(request, response, { probes, options }));
+  server.setTimeout(PROBE_IDLE_MS_MAX);
+  limitProbeConnections(server);
+  const listening = once(server, 'listening');
+  server.listen(options.port, options.host);
+  await listening;
+  const { address, family, port } = server.address() as AddressInfo;
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    async close() {
+      probes.stop();
+      const closed = once(server, 'close');
+      server.close();
+      // Scrapers keep their connections open, and a drain must not wait for them.
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+type Context = { probes: Probes; options: ProbeOptions };
+
+async function respond(request: IncomingMessage, response: ServerResponse, context: Context): Promise<void> {
+  // The whole request comes first: bytes of a malformed body must not be answered as another request. A request that is cut off gets no answer.
+  const hasEnded = await once(request.resume(), 'end').then(
+    () => true,
+    () => false,
+  );
+  if (!hasEnded) return;
+  const { status, type, body } = await answerTo(request, context).catch(() => jsonAnswer(500, { error: 'internal' }));
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}
+
+async function answerTo(request: IncomingMessage, { probes, options }: Context): Promise<ProbeAnswer> {
+  const { method = '', url = '' } = request;
+  // The absolute form of a request target has an authority before its path.
+  const path = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+  if (!['GET', 'HEAD'].includes(method) || !isProbePath(path)) return jsonAnswer(404, { error: 'not found' });
+  if (!options.hosts.allowsRequest(request)) return jsonAnswer(MISDIRECTED_STATUS, { error: options.hosts.refusal });
+  return probes.answer(path, request.headers.accept);
 }

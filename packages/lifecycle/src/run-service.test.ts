@@ -6,7 +6,8 @@ import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
+import { compileCache } from '../../../test/kit/compile-cache.ts';
 import { EXIT_CONFIG } from './boot-service.ts';
 
 type Line = {
@@ -28,10 +29,16 @@ interface Run {
 
 const SCRIPT = new URL('./run-service.test-service.ts', import.meta.url).pathname;
 
+const started = new Set<ChildProcess>();
+after(() => {
+  for (const child of started) child.kill('SIGKILL');
+});
+
 function run(mode: string, env: Record<string, string> = {}): Run {
-  const started = performance.now();
+  const startedAt = performance.now();
   const args = [SCRIPT, JSON.stringify({ HOPLINE_PORT: '0', HOPLINE_INSTANCE: 'test-1', ...env }), mode];
-  const child = spawn(process.execPath, args, { env: {}, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, args, { env: compileCache(), stdio: ['pipe', 'pipe', 'pipe'] });
+  started.add(child);
   const lines: Line[] = [];
   const waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
   let stderr = '';
@@ -46,7 +53,7 @@ function run(mode: string, env: Record<string, string> = {}): Run {
   const ended = new Promise<{ code: number | null; elapsedMs: number; stderr: string }>(resolve => {
     child.once('close', code => {
       for (const { reject } of waiting.values()) reject(new Error(`ended with ${code}; ${JSON.stringify(lines)} ${stderr}`));
-      resolve({ code, elapsedMs: performance.now() - started, stderr });
+      resolve({ code, elapsedMs: performance.now() - startedAt, stderr });
     });
   });
   const line = (message: string) =>
@@ -205,7 +212,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     const path = join(folder, 'service.log');
     const log = openSync(path, 'a');
     const args = [SCRIPT, JSON.stringify({ HOPLINE_PORT: '0', HOPLINE_INSTANCE: 'test-1' }), 'wrong-file'];
-    const child = spawn(process.execPath, args, { env: {}, stdio: ['ignore', log, log] });
+    const child = spawn(process.execPath, args, { env: compileCache(), stdio: ['ignore', log, log] });
     closeSync(log);
     await once(child, 'exit');
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');

@@ -1,3 +1,4 @@
+export { type AgentTaskAudit, agentTasks } from './agent-tasks.ts';
 export { apiKeyHeader, credentialsOf } from './credentials.ts';
 export { EnvironmentError } from './environment-error.ts';
 export { freePort } from './free-port.ts';
@@ -16,4 +17,4 @@ export { type ProcessState, processState } from './process-state.ts';
 export type { CommandLogins, ListedProcess, LogLocation, RunFile } from './running-cluster.ts';
 export { COMMAND_USERS, logSettingsOf, logsFolder, NATS_USERS_FILE, runningCluster } from './running-cluster.ts';
 export type { ReadProcess, TopAgent, TopCluster, TopProcess, TopReading, TopSnapshot } from './top-snapshot.ts';
-export { readCluster, snapshotOf, TURN_HOPS } from './top-snapshot.ts';
+export { readCluster, snapshotOf } from './top-snapshot.ts';

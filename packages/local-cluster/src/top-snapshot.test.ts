@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HOPS } from '../../telemetry/src/hops.ts';
 import { MetricsText } from './metrics-text.ts';
-import { type ReadProcess, snapshotOf, type TopReading, TURN_HOPS } from './top-snapshot.ts';
+import { type ReadProcess, snapshotOf, type TopReading } from './top-snapshot.ts';
 
 const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => {
   const agents = [{ name: 'argocd', description: '', skills: [], state: 'live' as const, default: false }];
@@ -19,15 +18,12 @@ const counted = (tokens: number, cpu: number, first: [sum: number, count: number
   `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
   `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
 
-test('the time of turns is shared between their hops, without those of chunks, which pass while the agent talks', () => {
-  assert.deepEqual(
-    [...TURN_HOPS],
-    HOPS.filter(({ per, measured }) => measured !== 'trace' && !/chunk|notification/.test(per)).map(({ name }) => name),
-  );
+test('hops are ranked by their share of critical paths: a hold that passed while the agent talked is never first', () => {
   const text = (agent: number, talk: number, hold: number) =>
-    Object.entries({ agent, talk, hold })
-      .map(([hop, seconds]) => `hopline_hop_duration_seconds_sum{hop="${hop}",agent="argocd"} ${seconds}`)
-      .join('\n');
+    `hopline_path_time_seconds_total{hop="agent",agent="argocd"} ${agent}\n` +
+    `hopline_path_time_seconds_total{hop="talk",agent="argocd"} ${talk}\n` +
+    `hopline_path_time_seconds_total{hop="hold"} 0.1\n` +
+    `hopline_hop_duration_seconds_sum{hop="hold",agent="argocd"} ${hold}`;
   const before = reading(0, [relay(1, text(1, 1, 50))]);
   const busy = snapshotOf('http://h/', before, reading(2_000, [relay(1, text(2, 4, 90))]));
   assert.deepEqual(busy.cluster?.hops, [
@@ -36,10 +32,16 @@ test('the time of turns is shared between their hops, without those of chunks, w
   ]);
   const idle = snapshotOf('http://h/', before, reading(2_000, [relay(1, text(1, 1, 50))]));
   assert.deepEqual(
-    idle.cluster?.hops.map(({ share }) => share),
-    [0.5, 0.5],
+    idle.cluster?.hops.map(({ hop, share }) => [hop, Math.round(share * 100)]),
+    [
+      ['agent', 48],
+      ['talk', 48],
+      ['hold', 5],
+    ],
     'since the start',
   );
+  const older = snapshotOf('http://h/', before, reading(2_000, [relay(1, counted(1, 1, [5, 5]))]));
+  assert.deepEqual(older.cluster?.hops, [], 'a relay of an earlier version measures no path');
 });
 
 test('rates are growth between two readings; a replaced process counts from 0; unknown figures are absent', () => {

@@ -118,8 +118,8 @@ export type TopCluster = {
   /** Since the processes started. */
   totals: Record<keyof typeof TOTALS, number>;
   /**
-   * Share of each hop in the time of turns, the largest first: in this interval or, if no hop ended in it, since the start. Hops of chunks are not
-   * among them, because they pass while the agent talks.
+   * Share of each hop in the critical paths of the turns that relays measured, the largest first: in this interval or, if none was measured in
+   * it, since the start.
    */
   hops: { hop: string; share: number }[];
 };
@@ -136,19 +136,7 @@ export type TopProcess = {
   restarts: number;
 };
 
-const HOP_SECONDS = 'hopline_hop_duration_seconds_sum';
-/** The hops of turns (docs/reference/hops.md), which follow each other. */
-export const TURN_HOPS = [
-  'accept',
-  'work_queue',
-  'plan',
-  'agent_queue',
-  'agent',
-  'tool',
-  'talk',
-  'finish',
-  'redelivery',
-] as const;
+const PATH_SECONDS = 'hopline_path_time_seconds_total';
 
 const RATES = {
   requests: 'hopline_requests_total',
@@ -229,9 +217,10 @@ function clusterOf(before: TopReading, now: TopReading, seconds: number): TopClu
 }
 
 function hopsOf(before: TopReading, now: TopReading): TopCluster['hops'] {
-  const grown = TURN_HOPS.map(hop => ({ hop, seconds: growthOf(before, now, HOP_SECONDS, { hop }) }));
+  const names = [...new Set(metricsOf(now).flatMap(metrics => [...metrics.by(PATH_SECONDS, 'hop').keys()]))];
+  const grown = names.map(hop => ({ hop, seconds: growthOf(before, now, PATH_SECONDS, { hop }) }));
   const isIdle = grown.every(({ seconds }) => seconds === 0);
-  const hops = isIdle ? TURN_HOPS.map(hop => ({ hop, seconds: sumOf(now, HOP_SECONDS, { hop }) })) : grown;
+  const hops = isIdle ? names.map(hop => ({ hop, seconds: sumOf(now, PATH_SECONDS, { hop }) })) : grown;
   const all = hops.reduce((sum, { seconds }) => sum + seconds, 0);
   const shown = hops.filter(({ seconds }) => seconds > 0).toSorted((a, b) => b.seconds - a.seconds);
   return shown.map(({ hop, seconds }) => ({ hop, share: seconds / all }));

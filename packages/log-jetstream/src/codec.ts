@@ -18,6 +18,7 @@ import {
 } from '@hopline/events';
 import { requireRecordId } from '@hopline/log';
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
+import type { Headers } from './message-headers.ts';
 
 /**
  * Encodes records as payloads and headers, and decodes them. Any client may publish on a subject: decoders check every member
@@ -73,7 +74,7 @@ export function encodeHeaders({ id, expected, trace, copiesTrace = true, continu
 }
 
 /** `{ trace }` or `{}`, for spreading. */
-export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarrier } {
+export function decodeTrace(received: Headers | undefined): { trace?: TraceCarrier } {
   if (!received) return {};
   const traceparent = received.get(HOPLINE_TRACEPARENT) || received.get(TRACEPARENT);
   if (!TRACEPARENT_FORM.test(traceparent)) return {};
@@ -82,12 +83,12 @@ export function decodeTrace(received: MsgHdrs | undefined): { trace?: TraceCarri
 }
 
 /** Whether a record of facts is marked as one that only adds text to open artifacts. */
-export function decodeContinuesText(received: MsgHdrs | undefined): boolean {
+export function decodeContinuesText(received: Headers | undefined): boolean {
   return received?.get(CONTINUES) === TEXT;
 }
 
 /** `{ id }` of the append or `{}`, for spreading into a record of facts. */
-export function idOf(headers: MsgHdrs | undefined): { id?: string } {
+export function idOf(headers: Headers | undefined): { id?: string } {
   const id = headers?.get(MESSAGE_ID);
   return id ? { id } : {};
 }

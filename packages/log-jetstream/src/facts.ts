@@ -23,7 +23,7 @@ import {
   taskOfFactsId,
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
-import type { Msg, MsgHdrs } from '@nats-io/nats-core';
+import type { Msg } from '@nats-io/nats-core';
 import {
   decodeContinuesText,
   decodeFacts,
@@ -37,6 +37,7 @@ import {
 import type { Connection } from './connection.ts';
 import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
 import type { HistoryMessage, HistoryReader } from './history.ts';
+import { type Headers, headersOf } from './message-headers.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
 import { readExtents } from './retention.ts';
@@ -120,7 +121,10 @@ export class JetStreamFacts implements FactLog {
     await this.#newestOfEach(taskIds, (taskId, newest) => {
       const record = newest && decodeFacts(newest.data, taskId);
       if (newest === undefined || record === undefined) left.push(taskId);
-      else found.set(taskId, { seq: newest.seq, record, ...idOf(newest.msg.headers), ...originOf(newest.msg.headers) });
+      else {
+        const headers = headersOf(newest.msg);
+        found.set(taskId, { seq: newest.seq, record, ...idOf(headers), ...originOf(headers) });
+      }
     });
     for (let at = 0; at < left.length; at += READS_AT_ONCE_MAX) {
       const some = left.slice(at, at + READS_AT_ONCE_MAX);
@@ -237,7 +241,8 @@ export class JetStreamFacts implements FactLog {
         if (next.done === true) return next.value;
         const { msg, seq, storedAt } = next.value;
         const record = this.#decode(msg, taskId);
-        if (record) yield { seq, record, storedAt, ...idOf(msg.headers), ...originOf(msg.headers) };
+        const headers = headersOf(msg);
+        if (record) yield { seq, record, storedAt, ...idOf(headers), ...originOf(headers) };
       }
     } finally {
       await messages.return(undefined as R);
@@ -371,16 +376,20 @@ export class JetStreamLive implements LiveRecord {
   readonly continuesText: boolean;
   readonly msg: Msg;
   readonly textAfter: number | undefined;
+  readonly #headers: Headers;
   readonly #record: () => FactRecord | undefined;
 
-  private constructor(live: Pick<LiveRecord, 'seq' | 'last' | 'textAfter'> & { msg: Msg; decode: () => FactRecord | undefined }) {
-    const { msg, seq, last, textAfter, decode } = live;
+  private constructor(
+    live: Pick<LiveRecord, 'seq' | 'last' | 'textAfter'> & { msg: Msg; headers: Headers; decode: () => FactRecord | undefined },
+  ) {
+    const { msg, headers, seq, last, textAfter, decode } = live;
     this.seq = seq;
     this.last = last;
     this.textAfter = textAfter;
     this.bytes = msg.data.length;
-    this.continuesText = decodeContinuesText(msg.headers);
+    this.continuesText = decodeContinuesText(headers);
     this.msg = msg;
+    this.#headers = headers;
     this.#record = decode;
   }
 
@@ -393,9 +402,10 @@ export class JetStreamLive implements LiveRecord {
     taskId: string,
     options: { textAfter?: number | undefined; onUndecodable: () => void },
   ): JetStreamLive | undefined {
-    const seq = Number(msg.headers?.get('Nats-Sequence'));
-    const last = Number(msg.headers?.get('Nats-Last-Sequence'));
-    if (!(seq > 0)) {
+    const headers = headersOf(msg);
+    const seq = Number(headers?.get('Nats-Sequence'));
+    const last = Number(headers?.get('Nats-Last-Sequence'));
+    if (headers === undefined || !(seq > 0)) {
       options.onUndecodable();
       return undefined;
     }
@@ -404,23 +414,22 @@ export class JetStreamLive implements LiveRecord {
       if (!record) options.onUndecodable();
       return record;
     };
-    return new JetStreamLive({ msg, seq, last, textAfter: options.textAfter, decode });
+    return new JetStreamLive({ msg, headers, seq, last, textAfter: options.textAfter, decode });
   }
 
   decode(): StoredFacts | undefined {
     const { seq } = this;
-    const { headers } = this.msg;
     const record = this.#record();
-    const storedAt = Date.parse(headers?.get('Nats-Time-Stamp') ?? '');
-    return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(headers) };
+    const storedAt = Date.parse(this.#headers.get('Nats-Time-Stamp'));
+    return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(this.#headers) };
   }
 
   id(): string | undefined {
-    return idOf(this.msg.headers).id;
+    return idOf(this.#headers).id;
   }
 }
 
 /** The relay that stored a record, and its trace, for spreading. */
-export function originOf(headers: MsgHdrs | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
+export function originOf(headers: Headers | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
   return { ...relayOfFactsId(headers?.get(MESSAGE_ID) ?? ''), ...decodeTrace(headers) };
 }

@@ -1,6 +1,7 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import { type DirectGets, LAG_RETRY_MS, type StoredMessage } from './direct-gets.ts';
+import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
 import { pause } from './retry.ts';
@@ -242,7 +243,7 @@ export class HistoryReader {
 }
 
 function historyMessageOf({ seq, msg }: StoredMessage): HistoryMessage {
-  return { msg, seq, storedAt: Date.parse(msg.headers?.get('Nats-Time-Stamp') ?? '') };
+  return { msg, seq, storedAt: Date.parse(headersOf(msg)?.get('Nats-Time-Stamp') ?? '') };
 }
 
 /** Yields the batches up to `tail`. `onRead` gets the last sequence of each batch before it is yielded. */

@@ -7,10 +7,12 @@ import {
   type RejectedInput,
   requireTaskId,
   type StoredInput,
+  type Unread,
 } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryMessage, HistoryReader } from './history.ts';
+import { headersOf } from './message-headers.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
@@ -54,7 +56,7 @@ export class JetStreamInputs implements InputLog {
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(stream, subject, 1, tail)) {
       const input = this.#toInput(delivery);
-      if ('record' in input) yield { ...input, ...decodeTrace(delivery.msg.headers) };
+      if ('record' in input) yield { ...input, ...decodeTrace(headersOf(delivery.msg)) };
       else this.#report(input);
     }
   }
@@ -99,16 +101,19 @@ export class JetStreamInputs implements InputLog {
     onRejected: (rejected: RejectedInput) => void = input => this.#report(input),
   ): AsyncGenerator<StoredInput, void> {
     const readers = this.#readersOf(this.#connection.names.inputsStreamOf(shard));
-    for await (const { deliveries, beforeLive, shards } of readers.read(shard, from, signal)) {
+    for await (const { deliveries, beforeLive } of readers.read(shard, from, signal)) {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         const input = this.#toInput(delivery);
-        const pending = Math.ceil(delivery.pending / shards);
-        const trace = decodeTrace(delivery.msg.headers);
-        if ('record' in input) yield { ...input, pending, ...(input.seq > beforeLive && { isLive: true as const }), ...trace };
-        else onRejected({ ...input, pending, ...trace });
+        const trace = decodeTrace(headersOf(delivery.msg));
+        if ('record' in input) yield { ...input, ...(input.seq > beforeLive && { isLive: true as const }), ...trace };
+        else onRejected({ ...input, ...trace });
       }
     }
+  }
+
+  unread(shard: number, after: number): Unread | undefined {
+    return this.#readersOf(this.#connection.names.inputsStreamOf(shard)).unread(shard, after);
   }
 
   #readersOf(stream: string): ShardReaders {

@@ -1,5 +1,5 @@
 import { RAW_PREFIX, rawShardFilter, shardToken } from '@hopline/events';
-import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
+import { backoffMs, LogDenied, LogUnavailable, type Unread } from '@hopline/log';
 import { hasFilterLists } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { readOrdered } from './ordered-reader.ts';
@@ -21,11 +21,8 @@ const DISTANCE_MAX = 4_096;
 
 export type ShardReadersOptions = { stream: string; bytesMax: number };
 
-/**
- * Deliveries of one shard. `beforeLive`: newest sequence that the stream may have had before the reading began. `shards`: number of shards that
- * share the consumer, and so the pending messages of a delivery.
- */
-export type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number; shards: number };
+/** Deliveries of one shard. `beforeLive`: newest sequence that the stream may have had before the reading began. */
+export type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number };
 
 /**
  * Reads the shards of one stream of inputs. Shards that have reached the end of the stream share a consumer: for each message nats-server scans all
@@ -65,7 +62,7 @@ export class ShardReaders {
     try {
       while (!ended.aborted) {
         const deliveries = open.take();
-        if (deliveries.length > 0) yield { deliveries, beforeLive: open.beforeLive, shards: open.shards };
+        if (deliveries.length > 0) yield { deliveries, beforeLive: open.beforeLive };
         else if (open.failure !== undefined) throw open.failure.error;
         else {
           if (open.reading === undefined) this.#gather();
@@ -80,6 +77,12 @@ export class ShardReaders {
       else await reading?.ended;
     }
     if (closed.aborted && !signal.aborted) throw new LogUnavailable('the log is closed');
+  }
+
+  /** As in InputLog. */
+  unread(shard: number, after: number): Unread | undefined {
+    for (const open of this.#open) if (open.shard === shard) return open.unread(after);
+    return undefined;
   }
 
   #gather(ms = GATHER_MS): void {
@@ -167,11 +170,14 @@ class OpenShard {
   /** First sequence that it wants. The stream has no message of this shard between the two. */
   next: number;
   beforeLive = Number.MAX_SAFE_INTEGER;
-  shards = 1;
   reading: SharedReading | undefined;
+  /** The share in the reading that it has left, until another one begins. */
+  unreadLeft: Unread | undefined;
   failure: { error: unknown } | undefined;
   waitingBytes = 0;
   #waiting: Delivery[] = [];
+  /** The newest batch, of which the reader may not have all yet. */
+  #taken: readonly Delivery[] = [];
   #wake: (() => void) | undefined;
   /** Called when its messages have been taken. */
   #onTaken: (() => void) | undefined;
@@ -198,10 +204,18 @@ class OpenShard {
 
   take(): readonly Delivery[] {
     const taken = this.#waiting;
+    this.#taken = taken;
     this.#waiting = [];
     this.waitingBytes = 0;
     this.#onTaken?.();
     return taken;
+  }
+
+  unread(after: number): Unread | undefined {
+    const rest = this.reading === undefined ? this.unreadLeft : this.reading.unreadOfEach;
+    const here = [...this.#taken, ...this.#waiting].filter(({ seq }) => seq > after);
+    const storedAt = here[0]?.storedAt ?? rest?.storedAt;
+    return storedAt === undefined ? undefined : { records: here.length + (rest?.records ?? 0), storedAt };
   }
 
   /** Resolves when its messages have been taken, or `signal` aborts. */
@@ -246,6 +260,9 @@ class SharedReading {
   #position: number;
   /** The consumer had no more messages when it was last seen. Its server may lag behind the leader. */
   isAtEnd = false;
+  /** Messages that it had after the newest delivery, which was stored at `#storedAt`. */
+  #pending = 0;
+  #storedAt = 0;
   /** A shard has left, and the consumer still receives its messages. */
   receivesInVain = false;
   hasDelivered = false;
@@ -270,6 +287,12 @@ class SharedReading {
 
   get position(): number {
     return this.#position;
+  }
+
+  /** The share of each shard in the messages that the consumer has not delivered. */
+  get unreadOfEach(): Unread | undefined {
+    if (this.isAtEnd || this.#pending === 0) return undefined;
+    return { records: Math.ceil(this.#pending / this.#shards.size), storedAt: this.#storedAt };
   }
 
   /** Ends when all shards have left, or the consumer is lost. Rejects as `readOrdered` does. */
@@ -325,6 +348,7 @@ class SharedReading {
   }
 
   #release(open: OpenShard): void {
+    open.unreadLeft = this.unreadOfEach;
     this.#shards.delete(open.token);
     open.next = Math.max(open.next, this.#position);
     open.reading = undefined;
@@ -358,13 +382,14 @@ class SharedReading {
   }
 
   #deliver(delivery: Delivery): void {
-    const { msg, seq, pending } = delivery;
+    const { msg, seq, pending, storedAt } = delivery;
     this.#position = seq + 1;
     this.hasDelivered = true;
     this.isAtEnd = pending === 0;
+    this.#pending = pending;
+    this.#storedAt = storedAt;
     const open = this.#shards.get(msg.subject.slice(this.#tokenAt, msg.subject.indexOf('.', this.#tokenAt)));
     if (open === undefined || seq < open.next) return;
-    open.shards = this.#shards.size;
     open.push(delivery);
   }
 

@@ -23,7 +23,10 @@ import { retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
 
 const ACK_TIMEOUT_MS = 2_000;
-/** Time limit for confirming `+ACK`. A job whose ack is not confirmed may run twice. */
+/**
+ * How long an item keeps its slot until `+ACK` is confirmed. The ack of a claimed item is repeated after it, until the claim would end:
+ * otherwise an item whose job has ended stays in the queue for as long as that, and then runs again (seed 40742).
+ */
 const DONE_TIMEOUT_MS = 10_000;
 /** Time limit to count a requeue: two tries of a publish, and well within the drain time of a service. */
 const REQUEUE_COUNT_MS_MAX = 5_000;
@@ -66,6 +69,7 @@ export async function runItem(
   running.add(delivery);
   const newest = () => running.newest(seq) ?? delivery;
   let requeues = 0;
+  let isConfirmed = true;
   try {
     if (options.ended.aborted) throw new Requeued('the worker is stopping');
     requeues = await requeuesBefore(delivery, work.taskId, options);
@@ -77,7 +81,7 @@ export async function runItem(
     const isTakenOver = () => requeueCounts.hasBegunAfter({ role, taskId: work.taskId, seq }, delivery.deliveries);
     await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(msg.headers) });
     // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
-    await confirmDone(connection, newest, options);
+    isConfirmed = await confirmDone(connection, newest, options, DONE_TIMEOUT_MS);
   } catch (error) {
     // This worker must not return an item that another worker has queued again.
     if (running.isLost(seq)) return;
@@ -87,7 +91,8 @@ export async function runItem(
       await giveBack(connection, newest(), options, 0);
     } else await giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
-    running.remove(seq);
+    if (isConfirmed || !running.isClaimed(seq)) running.remove(seq);
+    else void confirmDone(connection, newest, options, CLAIM_MS).finally(() => running.remove(seq));
   }
 }
 
@@ -122,9 +127,18 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
   }
 }
 
-async function confirmDone(connection: Connection, newest: () => Delivery, { role }: ItemOptions): Promise<void> {
+/** Whether the server confirmed the ack within `timeoutMs`. */
+async function confirmDone(
+  connection: Connection,
+  newest: () => Delivery,
+  { role }: ItemOptions,
+  timeoutMs: number,
+): Promise<boolean> {
   const confirm = () => connection.nc.request(newest().msg.reply!, DONE, { timeout: ACK_TIMEOUT_MS });
-  await retry(connection, `the ack of an item of ${role}`, confirm, { timeoutMs: DONE_TIMEOUT_MS }).catch(() => {});
+  return await retry(connection, `the ack of an item of ${role}`, confirm, { timeoutMs }).then(
+    () => true,
+    () => false,
+  );
 }
 
 /**

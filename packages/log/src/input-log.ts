@@ -26,6 +26,12 @@ export interface InputLog {
   ): AsyncIterable<StoredInput>;
 
   /**
+   * Records of a shard after sequence `after` that are stored and not yet yielded by `readShard`, as far as its newest delivery shows; undefined if
+   * there are none.
+   */
+  unread(shard: number, after: number): Unread | undefined;
+
+  /**
    * Like `readShard`, but from `start` up to the newest record at the time of the call, in batches and without `trace`. Leaves no consumer
    * behind.
    */
@@ -44,8 +50,14 @@ export interface InputLog {
 /** `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. */
 export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
 
-/** A stored payload that is not an input record. It stays in the log until retention removes it. `pending`, `trace`: as in StoredInput. */
-export type RejectedInput = { seq: number; taskId: string; fault: RecordFault; pending?: number; trace?: TraceCarrier };
+/**
+ * `records`: their number. For shards that share a consumer only the sum is known, and each has an equal share of it. The oldest was stored at
+ * `storedAt` (epoch milliseconds) or later.
+ */
+export type Unread = { records: number; storedAt: number };
+
+/** A stored payload that is not an input record. It stays in the log until retention removes it. `trace`: as in StoredInput. */
+export type RejectedInput = { seq: number; taskId: string; fault: RecordFault; trace?: TraceCarrier };
 
 export type StoredInput = {
   /** Raw sequence: position in the raw stream, over all tasks. */
@@ -58,8 +70,6 @@ export type StoredInput = {
   bytes: number;
   /** Epoch milliseconds at which the log stored it. */
   storedAt: number;
-  /** Number of the shard's records that had been stored after it when it was delivered. Present only in results of `readShard`. */
-  pending?: number;
   /** True if it was stored after the reading of its shard began. Present only in results of `readShard`. */
   isLive?: true;
   trace?: TraceCarrier;

@@ -59,6 +59,7 @@ function pendingLog() {
     read: () => assert.fail('an input writer does not read'),
     recordAt: () => assert.fail('an input writer reads only duplicates'),
     readShard: () => assert.fail('an input writer does not read'),
+    unread: () => assert.fail('an input writer does not read'),
     readStoredShard: () => assert.fail('an input writer does not read'),
   };
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
@@ -159,6 +160,26 @@ test('the first record has the times of the work item, and the next one those of
       [undefined, undefined],
     ],
   );
+});
+
+test('requests to models are in the record that follows their end, at most 256 of a writer', async () => {
+  const pending = pendingLog();
+  const writer = createInputWriter(pending.log, OPTIONS);
+  const call = { model: 'm', at: 6, ms: 7, inputTokens: 1, cost: 0.5 };
+  for (let count = 0; count < 255; count += 1) writer.modelEnded(call);
+  writer.token('a', 'one', 5);
+  await pending.settled();
+  writer.modelEnded(call);
+  writer.modelEnded(call);
+  writer.token('a', 'two', 6);
+  await pending.ack();
+  await pending.settled();
+  await pending.ack();
+  assert.deepEqual(
+    pending.appended.map(({ record }) => record.models?.length),
+    [255, 1],
+  );
+  assert.deepEqual(pending.appended[1]!.record.models, [call]);
 });
 
 test('a tool call that ends while a record waits is part of that record, even if the record is the last one', async () => {

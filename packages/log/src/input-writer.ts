@@ -5,6 +5,7 @@ import {
   type AgentInput,
   type AgentRecord,
   INPUT_DEPTH_MAX,
+  type ModelCall,
   ordinalsOf,
   type Producer,
   type TakenWork,
@@ -42,6 +43,8 @@ export interface InputWriter {
   token(lane: string, text: string, atMs?: number, id?: string): void;
   /** Adds a finished tool call to the next record. Call it before adding the input that ends the call. */
   toolEnded(call: ToolCall): void;
+  /** Adds a finished request to a model to the next record; beyond MODEL_CALLS_MAX of an attempt it is left out. */
+  modelEnded(call: ModelCall): void;
   /**
    * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
    * has failed.
@@ -100,6 +103,9 @@ export const WAITING_OVERRUN_FACTOR = 16;
 /** Bytes of a token besides its text: quotes, commas, its time. */
 const TOKEN_OVERHEAD_BYTES = 12;
 
+/** Requests to models that one writer puts into its records. */
+const MODEL_CALLS_MAX = 256;
+
 type Draft = {
   at: number;
   n: number;
@@ -107,6 +113,7 @@ type Draft = {
   ordinals: number;
   bytes: number;
   tools: ToolCall[];
+  models: ModelCall[];
   /** When an input that is not text makes the record leave, on the clock of holds. Text in the record has its own time. */
   leaveAtMs: number;
   hasText: boolean;
@@ -133,6 +140,9 @@ class Writer implements InputWriter {
   #sealed: Draft[] = [];
   /** Tool calls that ended while no record was waiting. */
   #tools: ToolCall[] = [];
+  /** Requests to models that ended while no record was waiting, and how many there have been. */
+  #models: ModelCall[] = [];
+  #modelCalls = 0;
   #inFlight = false;
   #checkQueued = false;
   readonly #hold: TextHold | undefined;
@@ -209,6 +219,11 @@ class Writer implements InputWriter {
     (this.#open?.tools ?? this.#tools).push(call);
   }
 
+  modelEnded(call: ModelCall): void {
+    this.#modelCalls += 1;
+    if (this.#modelCalls <= MODEL_CALLS_MAX) (this.#open?.models ?? this.#models).push(call);
+  }
+
   ready(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     if (this.isReady) return Promise.resolve();
@@ -272,7 +287,7 @@ class Writer implements InputWriter {
       this.#endHold(open, performance.now());
       this.#sealed.push(open);
     }
-    const content = { inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0) };
+    const content = { inputs: [], ordinals: 0, bytes: 0, tools: this.#tools.splice(0), models: this.#models.splice(0) };
     this.#open = { at: atMs, n: this.#nextN, ...content, leaveAtMs: Number.POSITIVE_INFINITY, hasText: false, heldMs: undefined };
     return this.#open;
   }
@@ -379,7 +394,12 @@ class Writer implements InputWriter {
 
   async #append(draft: Draft): Promise<number> {
     const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS, pace } = this.#options;
-    const measured = { ...(taken && draft.n === startN && { taken }), ...(draft.tools.length > 0 && { tools: draft.tools }) };
+    const { tools, models } = draft;
+    const measured = {
+      ...(taken && draft.n === startN && { taken }),
+      ...(tools.length > 0 && { tools }),
+      ...(models.length > 0 && { models }),
+    };
     const held = draft.heldMs === undefined ? {} : { heldMs: draft.heldMs };
     const record: AgentRecord = { v: 1, at: draft.at, from: producer, n: draft.n, inputs: draft.inputs, ...held, ...measured };
     // The id contains the turn and the work item, because a later turn, or another item of the same call, restarts with attempt 1 and

@@ -1,6 +1,12 @@
 import type { ViewUsage } from '@hopline/task-view';
 
-export type ChatUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+export type ChatUsage = {
+  prompt_tokens: number;
+  prompt_tokens_details?: { cached_tokens: number };
+  completion_tokens: number;
+  completion_tokens_details?: { reasoning_tokens: number };
+  total_tokens: number;
+};
 export type ResponseUsage = {
   input_tokens: number;
   input_tokens_details: { cached_tokens: number };
@@ -12,7 +18,15 @@ export type ResponseUsage = {
 /** Undefined if the agents report no tokens: zeros would be wrong. */
 export function chatUsageOf(usage: ViewUsage | undefined): ChatUsage | undefined {
   const tokens = tokensOf(usage);
-  return tokens && { prompt_tokens: tokens.input, completion_tokens: tokens.output, total_tokens: tokens.input + tokens.output };
+  if (tokens === undefined) return undefined;
+  const { cachedTokens, reasoningTokens } = usage ?? {};
+  return {
+    prompt_tokens: tokens.input,
+    ...(cachedTokens !== undefined && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
+    completion_tokens: tokens.output,
+    ...(reasoningTokens !== undefined && { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
+    total_tokens: tokens.input + tokens.output,
+  };
 }
 
 export function responseUsageOf(usage: ViewUsage | undefined): ResponseUsage | null {

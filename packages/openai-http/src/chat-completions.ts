@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { A2AError, Task } from '@hopline/a2a';
 import { answerOf, type FrameEncoder, jsonOf, readStream, sendParams, streamOf } from '@hopline/a2a-http/front';
-import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf } from '@hopline/openai-api';
+import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf, sideAnswerOf, sideCompletion } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
 import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson } from './openai-request.ts';
 
@@ -8,9 +9,12 @@ const DONE = 'data: [DONE]\n\n';
 
 /** POST `/v1/chat/completions`: sends the question, and answers with its turn, as one object or as chunks. */
 export async function createChatCompletion(request: OpenAIRequest): Promise<FastifyReply | undefined> {
-  const chat = chatRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
+  const body = jsonOf(request.http.body);
+  const chat = chatRequestOf(body, { contextId: contextOfHeaders(request.http) });
   const { model, parts, contextId, stream, includeUsage } = chat;
   requireModel(request, model);
+  const content = sideAnswerOf(body);
+  if (content !== undefined) return sendJson(request, sideCompletion({ model, content, id: randomUUID(), now: Date.now() }));
   const taskId = await askingTask(request, chat);
   const encoder = new ChatEncoder({ model, includesUsage: includeUsage, continues: taskId !== undefined });
   const message = messageFor(request, { model, parts, contextId, taskId });

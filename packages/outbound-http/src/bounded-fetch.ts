@@ -12,6 +12,8 @@ export type BoundedFetchOptions = {
    * being reused, and then the client cannot know whether the request was processed.
    */
   freshConnections?: boolean;
+  /** Sends the requests. Default: `fetch` of the process. */
+  fetch?: typeof fetch | undefined;
 };
 
 export class ResponseTooLarge extends Error {
@@ -26,12 +28,12 @@ export class ResponseTooLarge extends Error {
 export function boundedFetch(
   options: BoundedFetchOptions,
 ): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
-  const { bytesMax, boundedMethods, redirectsMax = 0, freshConnections = false } = options;
+  const { bytesMax, boundedMethods, redirectsMax = 0, freshConnections = false, fetch: send = fetch } = options;
   return async (input, init = {}) => {
     const method = (init.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase();
     const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
     if (freshConnections) headers.set('connection', 'close');
-    const response = await fetchWithinOrigin(input, { ...init, headers }, { method, redirectsMax });
+    const response = await fetchWithinOrigin(input, { ...init, headers }, { method, redirectsMax, send });
     return boundedMethods === undefined || boundedMethods.includes(method) ? boundedResponse(response, bytesMax) : response;
   };
 }
@@ -39,11 +41,11 @@ export function boundedFetch(
 async function fetchWithinOrigin(
   input: string | URL | Request,
   init: RequestInit,
-  { method, redirectsMax }: { method: string; redirectsMax: number },
+  { method, redirectsMax, send }: { method: string; redirectsMax: number; send: typeof fetch },
 ): Promise<Response> {
   let target = input;
   for (let redirects = 0; ; redirects += 1) {
-    const response = await fetch(target, { ...init, redirect: 'manual' });
+    const response = await send(target, { ...init, redirect: 'manual' });
     if (redirects >= redirectsMax) return response;
     const url = new URL(target instanceof Request ? target.url : target);
     const { status } = response;

@@ -1,8 +1,8 @@
-import type { ConductingProfile } from './profile.ts';
+import type { ConductingProfile, PlanArtifacts } from './profile.ts';
 import { TOOL_NOTICES } from './tool-notices.ts';
 
 /** The artifacts of a CAIPE supervisor, by which its front ends dispatch (S0-44). */
-export const CAIPE: ConductingProfile = {
+export const CAIPE: ConductingProfile & { plan: PlanArtifacts } = {
   name: 'caipe',
   turn: 'conduct',
   plan: {

@@ -27,23 +27,27 @@ function checkAgent(agent: Record<string, unknown>, turn: 'conduct' | 'forward')
   const allowed = turn === 'conduct' ? ['answer'] : ['own', 'transitory'];
   if (!allowed.includes(text.as as string))
     throw new ProfileError(`profile.agent.text.as must be ${allowed.join(' or ')} where turn is ${turn}`);
-  if (text.as === 'answer') string(text.nestedPlan, 'profile.agent.text.nestedPlan');
-  else header(text.artifact, 'profile.agent.text.artifact');
+  if (text.as === 'answer') {
+    if (text.nestedPlan !== undefined) string(text.nestedPlan, 'profile.agent.text.nestedPlan');
+  } else header(text.artifact, 'profile.agent.text.artifact');
   if (agent.progress !== 'status') header(agent.progress, 'profile.agent.progress');
   notices(agent.notices, 'profile.agent.notices');
 }
 
 function checkConducting(profile: Record<string, unknown>): void {
-  const plan = member(profile.plan, 'profile.plan');
-  header(plan.streaming, 'profile.plan.streaming');
-  header(plan.complete, 'profile.plan.complete');
+  if (profile.plan !== 'status') {
+    const plan = member(profile.plan, 'profile.plan');
+    header(plan.streaming, 'profile.plan.streaming');
+    header(plan.complete, 'profile.plan.complete');
+  }
   header(profile.answer, 'profile.answer');
-  header(profile.result, 'profile.result');
+  if (profile.result !== undefined) header(profile.result, 'profile.result');
   notices(profile.calls, 'profile.calls');
 }
 
 function notices(value: unknown, path: string): void {
   const templates = member(value, path);
+  if (templates.as !== undefined && templates.as !== 'status') throw new ProfileError(`${path}.as must be "status" or absent`);
   const optional = ['waiting', 'rejected'].filter(phase => templates[phase] !== undefined);
   for (const phase of ['start', 'end', 'failed', ...optional]) {
     const template = member(templates[phase], `${path}.${phase}`);

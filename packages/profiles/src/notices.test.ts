@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codePoints } from '@hopline/a2a';
-import { type NoticeTemplates, titleCase } from '@hopline/events';
+import { type NoticePhase, titleCase } from '@hopline/events';
 import { CAIPE } from './caipe.ts';
-import { callNotice } from './notices.ts';
+import { CHAT } from './chat.ts';
+import { callNotice, noticeStatus } from './notices.ts';
 import { TOOL_NOTICES } from './tool-notices.ts';
 
-function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: keyof NoticeTemplates) {
+function toolNotice(lane: string, agent: string, tool: string, callId: string, phase: NoticePhase) {
   return callNotice(TOOL_NOTICES, phase, { lane, agent, tool, callId });
 }
 
@@ -71,4 +72,18 @@ test('the length of a notice follows from its names, in code points [S2-38 S2-39
   // The lengths, 48 and 49, are those of the specified strings with title case and line break. The diagram's 47 and 49 are wrong.
   assert.deepEqual([lengthOf(tool, 'start'), lengthOf(tool, 'end')], [48 + 1, 49 + 1]);
   assert.deepEqual([lengthOf(`${tool}_2`, 'start'), lengthOf(`${tool}_2`, 'end')], [48 + 3, 49 + 3]);
+});
+
+test('a notice as a status has the text, the metadata and one id in every attempt', () => {
+  const notice = callNotice(CHAT.calls, 'start', { lane: '1/c/start', agent: 'supervisor', tool: 'argocd', callId: 'c' });
+  assert.deepEqual(noticeStatus(notice, 'T'), {
+    kind: 'status',
+    state: 'TASK_STATE_WORKING',
+    message: {
+      messageId: '1/c/start-T',
+      role: 'ROLE_AGENT',
+      parts: [{ text: '🔧 Supervisor: Calling Agent Argocd...\n' }],
+      metadata: { sourceAgent: 'supervisor', tool: 'argocd', toolCallId: 'c' },
+    },
+  });
 });

@@ -1,7 +1,22 @@
-import { type ArtifactInput, type NoticeTemplates, titleCase } from '@hopline/events';
+import {
+  type ArtifactInput,
+  type LaneArtifact,
+  type NoticePhase,
+  type NoticeTemplates,
+  type StatusInput,
+  titleCase,
+} from '@hopline/events';
 import { TOOL_NOTICES, WAITING } from './tool-notices.ts';
 
-export type NoticeOptions = { lane: string; agent: string; tool: string; callId: string };
+/** `arguments`, `result`: of the call, where its agent shows them. */
+export type NoticeOptions = {
+  lane: string;
+  agent: string;
+  tool: string;
+  callId: string;
+  arguments?: unknown;
+  result?: unknown;
+};
 
 /**
  * The notice that clients see for the start or end of a call. Each is one artifact and never part of the answer (S2-4, C-1). Clients pair
@@ -9,8 +24,8 @@ export type NoticeOptions = { lane: string; agent: string; tool: string; callId:
  */
 export function callNotice(
   templates: NoticeTemplates,
-  phase: keyof NoticeTemplates,
-  { lane, agent, tool: name, callId }: NoticeOptions,
+  phase: NoticePhase,
+  { lane, agent, tool: name, callId, arguments: args, result }: NoticeOptions,
 ): ArtifactInput {
   const { waiting = WAITING, rejected = templates.failed } = templates;
   const template = { ...templates, waiting, rejected }[phase];
@@ -21,7 +36,8 @@ export function callNotice(
   const kind = template.name !== known.name && { artifactKind };
   const failed = (phase === 'failed' || phase === 'rejected') && { failed: true };
   const outcome = phase === 'waiting' ? { waiting: true } : failed;
-  const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...kind, ...outcome };
+  const values = { ...(args !== undefined && { arguments: args }), ...(result !== undefined && { result }) };
+  const metadata = { sourceAgent: agent, tool, toolCallId: callId, ...kind, ...outcome, ...values };
   const description = fill(template.description, { agent, tool });
   const text = fill(template.text, { agent: titleCase(agent), tool: titleCase(tool) });
   return {
@@ -32,6 +48,23 @@ export function callNotice(
     append: false,
     last: true,
   };
+}
+
+type Progress = { lane: string; taskId: string; parts: ArtifactInput['parts']; metadata?: LaneArtifact['metadata'] };
+
+/** Progress as a status of a working task. Its message has one id in every attempt, so that a later attempt knows that it is shown. */
+export function progressStatus({ lane, taskId, parts, metadata }: Progress): StatusInput {
+  const message = { messageId: progressId(lane, taskId), role: 'ROLE_AGENT' as const, parts, ...(metadata && { metadata }) };
+  return { kind: 'status', state: 'TASK_STATE_WORKING', message };
+}
+
+export function progressId(lane: string, taskId: string): string {
+  return `${lane}-${taskId}`;
+}
+
+/** The same notice as a status, for a profile whose notices are statuses (`NoticeTemplates.as`). */
+export function noticeStatus({ lane, artifact: { metadata }, parts }: ArtifactInput, taskId: string): StatusInput {
+  return progressStatus({ lane, taskId, parts, ...(metadata && { metadata }) });
 }
 
 /** Replaces each `{name}` by its value; a value is never read as a template. */

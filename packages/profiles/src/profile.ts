@@ -3,18 +3,20 @@ import type { AgentPresentation, ArtifactKind, LaneArtifact, NoticeTemplates } f
 /** Name and description of an artifact. `{supervisor}` in the description becomes the supervisor's display name. */
 export type ArtifactHeader = { name: string; description?: string };
 
+export type PlanArtifacts = { streaming: ArtifactHeader; complete: ArtifactHeader };
+
 /** One agent takes the message. Its artifacts, states and messages pass through, and the supervisor adds nothing. */
 export type ForwardingProfile = ProfileBase & { turn: 'forward' };
 
 /** The supervisor plans, calls agents, streams their text, and ends with the whole answer. */
 export type ConductingProfile = ProfileBase & {
   turn: 'conduct';
-  /** The plan while it is streamed, and the same artifact once it is complete. */
-  plan: { streaming: ArtifactHeader; complete: ArtifactHeader };
+  /** The plan while it is streamed, and the same artifact once it is complete. `status`: the complete plan is the message of a status. */
+  plan: PlanArtifacts | 'status';
   /** Text of agents and of the supervisor while it is streamed. */
   answer: ArtifactHeader;
-  /** The whole answer once more, sent before the final state. */
-  result: ArtifactHeader;
+  /** The whole answer once more, sent before the final state. Absent: the answer is sent only once. */
+  result?: ArtifactHeader;
   /** Notices of a call to an agent: `{agent}` is the supervisor, `{tool}` the agent that is called. */
   calls: NoticeTemplates;
 };
@@ -33,8 +35,11 @@ type ProfileBase = {
 };
 
 type AgentText =
-  /** All text of the agent is one answer. The plan of a nested server stays a separate artifact, named `nestedPlan`. */
-  | { as: 'answer'; nestedPlan: string }
+  /**
+   * All text of the agent is one answer. The plan of a nested server stays a separate artifact, named `nestedPlan`. Without that name,
+   * plans, notices and progress of a nested server are progress.
+   */
+  | { as: 'answer'; nestedPlan?: string }
   /** The agent's artifacts and messages pass through; any other text becomes this artifact. */
   | { as: 'own'; artifact: LaneArtifact }
   /** Like `own`, but this artifact is removed at the end of the task, and a message with its text stays. */

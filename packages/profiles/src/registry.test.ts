@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import ACME from '../../../test/support/profiles/acme.ts';
 import { agentPresentation, answerArtifact, laneArtifact, withKind } from './artifacts.ts';
 import { CAIPE } from './caipe.ts';
+import { CHAT } from './chat.ts';
 import { checkProfile, ProfileError } from './check-profile.ts';
 import { artifactKind, kindOfArtifact } from './kinds.ts';
 import { loadProfiles, PROFILES } from './registry.ts';
@@ -12,8 +13,8 @@ import { TRANSPARENT } from './transparent.ts';
 const ACME_FILE = fileURLToPath(new URL('../../../test/support/profiles/acme.ts', import.meta.url));
 
 test('a module adds one profile to the built-in ones', async () => {
-  assert.deepEqual([...(await loadProfiles(undefined)).keys()], ['caipe', 'transparent', 'aion']);
-  assert.deepEqual([...(await loadProfiles(ACME_FILE)).keys()], ['caipe', 'transparent', 'aion', 'acme']);
+  assert.deepEqual([...(await loadProfiles(undefined)).keys()], ['caipe', 'transparent', 'aion', 'chat']);
+  assert.deepEqual([...(await loadProfiles(ACME_FILE)).keys()], ['caipe', 'transparent', 'aion', 'chat', 'acme']);
   await assert.rejects(loadProfiles('./missing.ts'), ProfileError);
 });
 
@@ -28,6 +29,9 @@ test('a wrong profile is rejected with the path of the wrong member', () => {
     [{ ...CAIPE, turn: 'lead' }, /^profile\.turn must be/],
     [{ ...CAIPE, kinds: { plan: 'drawing' } }, /^profile\.kinds\.plan must be one of/],
     [{ ...CAIPE, answer: {} }, /^profile\.answer\.name must be/],
+    [{ ...CHAT, plan: 'artifact' }, /^profile\.plan must be an object/],
+    [{ ...CHAT, result: {} }, /^profile\.result\.name must be/],
+    [{ ...CHAT, calls: { ...CHAT.calls, as: 'text' } }, /^profile\.calls\.as must be/],
     [{ ...CAIPE, agent: TRANSPARENT.agent }, /^profile\.agent\.text\.as must be answer/],
     [{ ...TRANSPARENT, agent: { ...TRANSPARENT.agent, notices: {} } }, /^profile\.agent\.notices\.start must be an object/],
   ];

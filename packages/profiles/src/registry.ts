@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { AION } from './aion.ts';
 import { CAIPE } from './caipe.ts';
+import { CHAT } from './chat.ts';
 import { checkProfile, ProfileError } from './check-profile.ts';
 import type { Profile } from './profile.ts';
 import { TRANSPARENT } from './transparent.ts';
@@ -9,7 +10,7 @@ import { TRANSPARENT } from './transparent.ts';
 export type Profiles = ReadonlyMap<string, Profile>;
 
 /** The built-in profiles. */
-export const PROFILES: Profiles = new Map([CAIPE, TRANSPARENT, AION].map(profile => [profile.name, profile]));
+export const PROFILES: Profiles = new Map([CAIPE, TRANSPARENT, AION, CHAT].map(profile => [profile.name, profile]));
 
 /** Setting of the services that look up profiles: ingress needs only the name, the supervisor the profile itself. */
 export const PROFILE_SETTINGS = {

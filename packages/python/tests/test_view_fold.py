@@ -1,6 +1,7 @@
 import unittest
 
 from hopline import ViewFold
+from hopline.view_files import ViewFiles
 
 from .broken_server import chunk, status, task
 
@@ -52,3 +53,14 @@ class ViewFoldTest(unittest.TestCase):
         # An attempt that repeats the text makes no change.
         self.assertEqual(sum(len(fold.add(chunk(word, append=index > 0))) for index, word in enumerate(words)), 0)
         self.assertEqual(fold.view.answer, "".join(words))
+
+    def test_a_view_keeps_as_many_bytes_of_files_as_its_limit_and_counts_the_rest(self) -> None:
+        files = ViewFiles(lambda _kind: None, bytes_max=5)
+        for file_id, text in (("full", "abcü"), ("over", "1")):
+            parts = [{"text": text}]
+            files.update({"artifactId": file_id}, 1, parts, is_replacement=True, has_beginning=True)
+        shown = [(file.id, file.bytes, file.missing, list(file.parts)) for file in files.show()]
+        self.assertEqual(shown, [("full", 5, None, [{"text": "abcü"}]), ("over", 1, "excess", [])])
+        files.keep_only({"over"})
+        files.update({"artifactId": "over"}, 1, [{"text": "12345"}], is_replacement=True, has_beginning=True)
+        self.assertEqual(files.show()[0].missing, None)

@@ -2,7 +2,7 @@ import { clientTaskId } from '@hopline/a2a';
 import { openGrpc } from '@hopline/a2a-grpc';
 import { openHttp } from '@hopline/a2a-http';
 import { createA2AServer } from '@hopline/a2a-server';
-import { type AgentInterface, agentCard, resumeExtension } from '@hopline/agent-card';
+import { type AgentInterface, agentCard, draftExtension, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import { createMemoryLog } from '@hopline/log/memory';
 import { LINE_BYTES_MAX } from '@hopline/task-file';
@@ -33,6 +33,8 @@ export type ReplayServer = {
 /** Largest record: room for the largest record of a file with a client's message. */
 const RECORD_BYTES_MAX = 2 * LINE_BYTES_MAX;
 
+const EXTENSIONS = [resumeExtension, draftExtension];
+
 /**
  * An A2A server that answers with recorded tasks, with every binding and dialect, resume, lists and cancel. It is the server of ingress with
  * a log in memory; recorded facts replace relay and agents. Nothing leaves the process.
@@ -48,7 +50,7 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
     role: ROLE,
     profile: 'caipe',
     logger,
-    extensions: [resumeExtension],
+    extensions: EXTENSIONS,
     intercept: request => injector.apply(request),
     recordedTaskIds: chosenIdsOf(recordings),
   });
@@ -60,7 +62,7 @@ export async function createReplayServer(options: ReplayServerOptions): Promise<
       version,
       url: http.url,
       skills: skillsOf(recordings),
-      capabilities: { streaming: true, extensions: [resumeExtension] },
+      capabilities: { streaming: true, stateTransitionHistory: true, extensions: EXTENSIONS },
       moreInterfaces: interfaces,
     }),
   );

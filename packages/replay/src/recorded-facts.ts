@@ -216,6 +216,7 @@ const KINDS: ReadonlySet<string> = new Set<Fact['kind']>([
   'call.ended',
   'step.recorded',
   'remote-run.started',
+  'agent-step.recorded',
 ]);
 
 /** A later version may store facts of other kinds, which readers skip. */

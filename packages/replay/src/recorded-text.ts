@@ -49,6 +49,10 @@ export class RecordedText implements TextCutter {
     for (const pending of this.#pending.values()) yield* this.#takeAll(pending, isEnd || isEarlierAttempt(pending.from, from));
   }
 
+  *flush(): Generator<TextRun, void> {
+    yield* this.#takeChunks(undefined);
+  }
+
   *closeAll(): Generator<TextRun, void> {
     yield* this.#takeChunks(undefined);
     for (const pending of this.#pending.values()) yield* this.#takeAll(pending, true);

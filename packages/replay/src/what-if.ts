@@ -1,7 +1,7 @@
 import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, offlineOptimum } from '@hopline/coalesce';
 import { type AgentInput, type Fact, isVisible, type Producer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { SUPERVISOR } from '@hopline/task';
+import { SUPERVISOR, withDecidedConditions } from '@hopline/task';
 import type { StoredTask } from './stored-task.ts';
 import { type TextDelays, textDelays } from './text-arrivals.ts';
 import { timedReplay } from './timed-replay.ts';
@@ -49,8 +49,10 @@ export class WhatIf {
 
   add({ taskId, facts, inputs }: StoredTask): void {
     this.tasks += 1;
-    this.#recorded.add(facts.flatMap(({ record }) => record.facts));
-    const used = withoutHolds(this.#options.forwards ? forwarded(inputs) : inputs);
+    const recorded = facts.flatMap(({ record }) => record.facts);
+    this.#recorded.add(recorded);
+    const decided = withDecidedConditions(inputs, recorded);
+    const used = withoutHolds(this.#options.forwards ? forwarded(decided) : decided);
     for (const tally of this.#tallies) {
       const made = timedReplay({ taskId, inputs: used }, { coalesce: tally.coalesce! });
       tally.add(made.map(({ fact }) => fact));

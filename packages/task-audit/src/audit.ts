@@ -1,7 +1,7 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
 import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
-import { TaskViewBuilder } from '@hopline/task';
+import { TaskViewBuilder, withDecidedConditions } from '@hopline/task';
 import { Replay } from './replay.ts';
 import type { InputKind, Tallies } from './tally.ts';
 import { partialOf, type TaskRecords } from './task-records.ts';
@@ -29,7 +29,11 @@ export function auditOf(records: TaskRecords): Audit {
   for (const { record } of facts) stored.add(record);
   const replay = new Replay();
   const { foldedSeq, state } = stored.newest!.aggregate;
-  for (const input of inputs) {
+  const decided = withDecidedConditions(
+    inputs,
+    facts.flatMap(({ record }) => record.facts),
+  );
+  for (const input of decided) {
     // A finished task stores no more records, so later inputs stay above foldedSeq without being pending.
     if (input.seq <= foldedSeq || isTerminal(state)) replay.add(input);
     else countPending(replay.tallies, input);
@@ -51,6 +55,7 @@ function compare(taskId: string, { tallies, task }: Replay, stored: StoredOutcom
     ['ended', stored.callsEnded],
     ['step', stored.steps],
     ['remote-run', stored.remoteRuns],
+    ['agent-step', stored.agentSteps],
   ];
   return {
     taskId,
@@ -105,6 +110,7 @@ class StoredOutcome {
   callsEnded = 0;
   steps = 0;
   remoteRuns = 0;
+  agentSteps = 0;
 
   add(record: FactRecord): void {
     this.newest = record;
@@ -118,6 +124,7 @@ class StoredOutcome {
     if (fact.kind === 'call.ended') this.callsEnded += 1;
     if (fact.kind === 'step.recorded') this.steps += 1;
     if (fact.kind === 'remote-run.started') this.remoteRuns += 1;
+    if (fact.kind === 'agent-step.recorded') this.agentSteps += 1;
     if (fact.kind !== 'artifact.updated' || fact.chunk === undefined) return;
     this.chunks += 1;
     this.tokens += fact.chunk.count;

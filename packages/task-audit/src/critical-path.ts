@@ -55,15 +55,17 @@ type PathRecords = {
 export type TurnPath = { turn: number; fromMs: number; toMs: number; path: readonly PathPart[] };
 
 /** Time that one hop, of one agent, had on the critical paths of all turns. `share`: of the turns' time without that of the client. */
-export type HopCost = { hop: PathHop; agent?: string; ms: number; share: number };
+export type HopCost = { hop: Exclude<PathHop, 'client'>; agent?: string; ms: number; share: number };
 
 /** The hops of some paths, the most costly first. */
 export function costsOf(turns: readonly TurnPath[]): HopCost[] {
   const costs = new Map<string, Omit<HopCost, 'share'>>();
   let waitedMs = 0;
   for (const { hop, agent, fromMs, toMs } of turns.flatMap(({ path }) => path)) {
-    if (hop === 'client') waitedMs += toMs - fromMs;
-    if (hop === 'client') continue;
+    if (hop === 'client') {
+      waitedMs += toMs - fromMs;
+      continue;
+    }
     const key = JSON.stringify([hop, agent]);
     const { ms } = costs.get(key) ?? { ms: 0 };
     costs.set(key, { hop, ...(agent !== undefined && { agent }), ms: ms + toMs - fromMs });

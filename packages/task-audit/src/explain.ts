@@ -5,6 +5,7 @@ import { inputsOf } from './event-inputs.ts';
 import { producersOf } from './producers.ts';
 import { type ReadLimits, readTaskRecords, type TaskRecords } from './task-records.ts';
 import { startOf, type TracedChunk, type VisibleEvent, visibleEventsOf } from './trace.ts';
+import { type TracedStep, TracedSteps } from './traced-steps.ts';
 
 /** Most records that an explanation lists. Only the first ones are listed, because a chunk after a long takeover has thousands. */
 export const EXPLAINED_INPUTS_MAX = 50;
@@ -31,6 +32,8 @@ export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' 
   relay?: string;
   takeover?: { atMs: number; cause: Takeover['cause'] };
   producer?: { id: string; agent: string; turn: number; attempt: number };
+  /** The steps of the producer's own code that its attempt had come to before the event. Absent without any. */
+  steps?: readonly TracedStep[];
   chunk?: TracedChunk;
   /**
    * The records from which the event was made, at most EXPLAINED_INPUTS_MAX. Empty if the relay decided the event by itself, or if
@@ -67,6 +70,7 @@ function explanationOf({ taskId, facts, inputs }: TaskRecords, generation: numbe
   const { agent: _agent, turn: _turn, producer: _producer, attempt: _attempt, chunk, ...event } = visible!;
   const origin = inputsOf(fact, { stored, before: facts[index - 1], inputs });
   const { takeover } = stored.record;
+  const produced = producerOf(fact, origin);
   return {
     taskId,
     cursor: formatCursor({ generation, seq: stored.seq }),
@@ -75,7 +79,8 @@ function explanationOf({ taskId, facts, inputs }: TaskRecords, generation: numbe
     kind: KINDS[fact.kind],
     ...(stored.relay !== undefined && { relay: stored.relay }),
     ...(takeover && { takeover: { atMs: takeover.at - startMs, cause: takeover.cause } }),
-    ...producerOf(fact, origin),
+    ...produced,
+    ...stepsOf(produced.producer, new TracedSteps(startMs), facts.slice(0, index), { record: stored.record, fact }),
     ...(chunk && { chunk }),
     inputs: origin.slice(0, EXPLAINED_INPUTS_MAX).map(input => explainedInput(input, startMs)),
     inputCount: origin.length,
@@ -92,6 +97,18 @@ function producerOf(fact: VisibleFact, origin: readonly StoredInput[]): Pick<Eve
   const { id, agent, turn, attempt } = record.from;
   const isOwn = fact.kind !== 'artifact.updated' || fact.producer === id;
   return isOwn ? { producer: { id, agent, turn, attempt } } : {};
+}
+
+function stepsOf(
+  producer: EventExplanation['producer'],
+  traced: TracedSteps,
+  earlier: readonly StoredFacts[],
+  { record, fact }: { record: StoredFacts['record']; fact: VisibleFact },
+): Pick<EventExplanation, 'steps'> {
+  if (producer === undefined) return {};
+  for (const one of earlier) traced.add(one.record);
+  const steps = traced.add(record, fact).of(producer);
+  return steps.length === 0 ? {} : { steps };
 }
 
 function explainedInput({ seq, writer, record, storedAt }: StoredInput, startMs: number): ExplainedInput {

@@ -1,6 +1,15 @@
-import { codePoints } from '@hopline/a2a';
-import type { AgentRecord, Producer, TakenWork, ToolCall } from '@hopline/events';
+import { codePoints, isObject, stateWord } from '@hopline/a2a';
+import {
+  type AgentRecord,
+  type ModelCall,
+  type Producer,
+  type TakenWork,
+  TOKEN_COUNTS,
+  type TokenUsage,
+  type ToolCall,
+} from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
+import type { TracedStep } from './traced-steps.ts';
 
 /** All zero when there are no values. */
 export type Percentiles = { count: number; p50: number; p99: number; max: number };
@@ -22,15 +31,28 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
   lastTokenMs?: number;
   /** When the producer ended its turn, with a state or the end of its call. */
   endMs?: number;
+  /** State with which it ended, such as `failed`. */
+  state?: string;
+  /** Why its call failed. Never contains content of messages. */
+  reason?: string;
   /** Longest silence between two tokens. */
   gapMsMax: number;
   /** Milliseconds from the producer's timestamp to the append. Includes the clock difference of the two machines. */
   appendMs: Percentiles;
   /** Tool calls that have ended. */
   tools: TracedTool[];
+  /** Requests to models that have ended. Absent from reports of an earlier version. */
+  models?: TracedModelCall[];
+  /** Id of the task at the agent's own server; absent for agents of other adapters. */
+  remoteTaskId?: string;
+  /** The steps of its own code, in order. Absent without any. */
+  steps?: readonly TracedStep[];
 };
 
 export type TracedTool = { name: string; fromMs: number; ms: number };
+
+/** Tokens and cost as the provider and the file of prices have them. */
+export type TracedModelCall = TokenUsage & { model: string; fromMs: number; ms: number; cost?: number };
 
 /** The attempts of all producers, in the order of their first record. */
 export function producersOf(inputs: readonly StoredInput[], startMs: number): ProducerActivity[] {
@@ -51,6 +73,7 @@ class ActivityCounter {
   readonly #startMs: number;
   readonly #appendMs: number[] = [];
   readonly #tools: TracedTool[] = [];
+  readonly #models: TracedModelCall[] = [];
   #taken: TakenWork | undefined;
   #otherEvents = 0;
   #tokens = 0;
@@ -60,14 +83,16 @@ class ActivityCounter {
   #firstTokenAt: number | undefined;
   #tokenAt: number | undefined;
   #endAt: number | undefined;
+  #end: { state?: string; reason?: string } = {};
   #gapMsMax = 0;
+  #remoteTaskId: string | undefined;
 
   constructor(from: Producer, startMs: number) {
     this.#from = from;
     this.#startMs = startMs;
   }
 
-  add({ at, inputs, taken, tools = [] }: AgentRecord, storedAt: number): void {
+  add({ at, inputs, taken, tools = [], models = [] }: AgentRecord, storedAt: number): void {
     this.#firstAt = Math.min(this.#firstAt, at);
     this.#lastAt = Math.max(this.#lastAt, at);
     this.#appendMs.push(Math.max(0, storedAt - at));
@@ -76,15 +101,23 @@ class ActivityCounter {
       for (const { name, at: toolAt, ms } of tools.filter(isToolCall)) {
         this.#tools.push({ name, fromMs: toolAt - this.#startMs, ms });
       }
+    if (Array.isArray(models))
+      for (const { at: callAt, model, ms, ...more } of models.filter(isModelCall)) {
+        this.#models.push({ model, fromMs: callAt - this.#startMs, ms, ...numbersOf(more) });
+      }
     for (const input of inputs) {
       if (input.kind === 'text') {
         for (const [index, token] of input.tokens.entries()) this.#token(token, at + (input.dt?.[index] ?? 0));
         continue;
       }
+      if (input.kind === 'remote-run') this.#remoteTaskId = taskIdOf(input.run) ?? this.#remoteTaskId;
       this.#otherEvents += 1;
       const { id } = this.#from;
       const isEnd = (input.kind === 'ended' && input.call === id) || (input.kind === 'status' && isLast(input.state));
-      if (isEnd) this.#endAt = Math.max(at, this.#tokenAt ?? 0);
+      if (!isEnd) continue;
+      this.#endAt = Math.max(at, this.#tokenAt ?? 0);
+      const reason = input.kind === 'ended' ? input.reason : undefined;
+      this.#end = { state: stateWord(input.state), ...(typeof reason === 'string' && { reason }) };
     }
   }
 
@@ -103,9 +136,11 @@ class ActivityCounter {
       ...ms('firstTokenMs', this.#firstTokenAt),
       ...ms('lastTokenMs', this.#tokenAt),
       ...ms('endMs', this.#endAt),
+      ...this.#end,
       gapMsMax: this.#gapMsMax,
       appendMs: percentilesOf(this.#appendMs),
-      tools: this.#tools,
+      ...{ tools: this.#tools, models: this.#models },
+      ...(this.#remoteTaskId !== undefined && { remoteTaskId: this.#remoteTaskId }),
     };
   }
 
@@ -131,9 +166,24 @@ function isToolCall(value: ToolCall): boolean {
   return typeof value?.name === 'string' && Number.isFinite(value.at) && Number.isFinite(value.ms);
 }
 
+function isModelCall(value: ModelCall): boolean {
+  return typeof value?.model === 'string' && Number.isFinite(value.at) && Number.isFinite(value.ms);
+}
+
+/** The members that are numbers. */
+function numbersOf(value: TokenUsage & { cost?: number }): TokenUsage & { cost?: number } {
+  const names = [...TOKEN_COUNTS, 'cost'] as const;
+  return Object.fromEntries(names.flatMap(name => (Number.isFinite(value[name]) ? [[name, value[name]]] : [])));
+}
+
 /** Nearest rank: the smallest value that at least this percentage of all values does not exceed. */
 export function percentilesOf(values: readonly number[]): Percentiles {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (percent: number) => sorted[Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1] ?? 0;
   return { count: sorted.length, p50: at(50), p99: at(99), max: sorted.at(-1) ?? 0 };
+}
+
+/** The task of a remote A2A agent; a run of another adapter has other members. */
+function taskIdOf(run: unknown): string | undefined {
+  return isObject(run) && typeof run.taskId === 'string' ? run.taskId : undefined;
 }

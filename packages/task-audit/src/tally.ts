@@ -21,6 +21,7 @@ export const INPUT_KINDS = [
   'ended',
   'step',
   'remote-run',
+  'agent-step',
 ] as const satisfies InputKind[];
 
 /** Outcomes of the inputs of one kind. Each token counts. */

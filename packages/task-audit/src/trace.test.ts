@@ -285,12 +285,16 @@ test('malformed measurements of a producer are ignored', async () => {
   const working = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
   const wrong = [{ at: 'soon' }, { at: 1, queuedAt: null }, { at: 1, cause: 'a text of any length' }, 7];
   for (const [index, taken] of wrong.entries())
-    await task.record(supervisor(index + 1), 25, 1, [working], { taken, tools: [{ name: 1 }, null] } as never);
+    await task.record(supervisor(index + 1), 25, 1, [working], {
+      taken,
+      tools: [{ name: 1 }, null],
+      models: [{ model: 1 }, null, 7],
+    } as never);
   await task.store(30, 'x');
   const { hops, producers } = (await task.trace)!;
   assert.deepEqual(
-    producers.map(({ takenMs, cause, tools }) => [takenMs, cause, tools]),
-    wrong.map(() => [undefined, undefined, []]),
+    producers.map(({ takenMs, cause, tools, models }) => [takenMs, cause, tools, models]),
+    wrong.map(() => [undefined, undefined, [], []]),
   );
   assert.deepEqual(
     hops.map(({ hop }) => hop),

@@ -2,9 +2,12 @@ import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
 import { type Fact, type FactRecord, isVisible, type Takeover } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { CriticalPaths, costsOf, type HopCost, type TurnPath } from './critical-path.ts';
+import { type ModelCost, modelCostsOf } from './model-costs.ts';
 import { type Percentiles, type ProducerActivity, percentilesOf, producersOf } from './producers.ts';
 import { partialOf, type RecordKind, type TaskRecords } from './task-records.ts';
+import { TracedSteps } from './traced-steps.ts';
 import { NOT_RECORDED, type TurnHop, turnHopsOf } from './turn-hops.ts';
+import { turnOfFact } from './turn-of-fact.ts';
 
 /** A chunk: its inputs, why the coalescer released it, and its hops in milliseconds. */
 export type TracedChunk = {
@@ -87,6 +90,8 @@ export type TaskTrace = {
   /** The critical path of each turn, from the question to the end, and what each hop cost there, the most costly first. */
   turns: TurnPath[];
   costs: HopCost[];
+  /** Tokens and cost of models by agent. Absent from reports of an earlier version. */
+  models?: ModelCost[];
   /** The hops of one chunk. */
   chunkHops: ChunkHop[];
   /** Kinds of records whose beginning is missing. Absent for a complete task. */
@@ -108,7 +113,9 @@ export function traceOf(records: TaskRecords): TaskTrace {
   const { taskId, aggregate, facts, inputs } = records;
   const partial = partialOf(records);
   const startMs = startOf(facts, inputs);
-  const producers = producersOf(inputs, startMs);
+  const steps = new TracedSteps(startMs);
+  for (const { record } of facts) steps.add(record);
+  const producers = producersOf(inputs, startMs).map(producer => withSteps(producer, steps));
   const events = facts.flatMap(stored => stored.record.facts.flatMap(fact => visibleEventsOf(fact, stored, startMs)));
   const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
   const hops = turnHopsOf(inputs, facts, producers, startMs);
@@ -123,6 +130,7 @@ export function traceOf(records: TaskRecords): TaskTrace {
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
     turns,
     costs: costsOf(turns),
+    models: modelCostsOf(producers),
     chunkHops: chunkHopsOf(chunks),
     ...(partial.length > 0 && { partial }),
     notRecorded: NOT_RECORDED,
@@ -136,6 +144,11 @@ export function traceOf(records: TaskRecords): TaskTrace {
   };
 }
 
+function withSteps(producer: ProducerActivity, traced: TracedSteps): ProducerActivity {
+  const steps = traced.of(producer);
+  return steps.length === 0 ? producer : { ...producer, steps };
+}
+
 /** Epoch milliseconds of the task's first input, or of its first fact if retention has removed the inputs. */
 export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredInput[]): number {
   return inputs.reduce(
@@ -147,7 +160,7 @@ export function startOf(facts: readonly StoredFacts[], inputs: readonly StoredIn
 export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFacts, startMs: number): VisibleEvent[] {
   if (!('event' in fact)) return [];
   const stored = storedAt !== undefined && { storedMs: storedAt - startMs };
-  const turn = turnOf(fact, record);
+  const turn = turnOfFact(fact, record);
   const base = { generation: fact.generation, seq, atMs: fact.at - startMs, ...stored, append: false, last: false, turn };
   if (fact.kind === 'task.created') return [{ ...base, name: 'task', characters: 0 }];
   if (fact.kind === 'status.changed') {
@@ -169,12 +182,6 @@ export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFac
       ...(chunk && { chunk }),
     },
   ];
-}
-
-/** The turn of a fact. The aggregate is the one after its record, so messages that follow the fact in the record have begun later turns. */
-function turnOf(fact: Fact, { facts, aggregate }: FactRecord): number {
-  const later = facts.slice(facts.indexOf(fact) + 1).filter(({ kind }) => kind === 'message.received');
-  return aggregate.turn - later.length;
 }
 
 /** The hops add up to the time from the oldest token to the storage of the chunk. */

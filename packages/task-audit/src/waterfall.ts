@@ -1,10 +1,12 @@
-import type { HopCost } from './critical-path.ts';
+import type { PathHop } from './critical-path.ts';
+import type { ModelCost } from './model-costs.ts';
 import type { ProducerActivity } from './producers.ts';
 import type { TaskTrace, TracedGap, VisibleEvent } from './trace.ts';
+import { stepName, stepText } from './traced-steps.ts';
 
 /** A row of the waterfall: a bar from `fromMs` to `toMs` after the task's first input. */
 export type WaterfallRow = {
-  kind: 'hop' | 'tool' | 'text' | 'attempt' | 'takeover' | 'gap';
+  kind: 'hop' | 'tool' | 'step' | 'text' | 'attempt' | 'takeover' | 'gap';
   turn: number;
   label: string;
   fromMs: number;
@@ -44,6 +46,7 @@ export function waterfallOf(trace: TaskTrace): WaterfallRow[] {
       return { kind: hop === 'tool' ? 'tool' : 'hop', turn, label, fromMs, toMs, note: duration(ms) };
     }),
     ...producers.flatMap(producer => attemptRows(producer)),
+    ...producers.flatMap(producer => stepRows(producer)),
     ...producers.flatMap(producer => textRows(producer, trace)),
     ...relays.flatMap(({ relay, takeover, fromMs }): WaterfallRow[] => {
       if (takeover === undefined) return [];
@@ -65,6 +68,24 @@ function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastM
   const why = cause === undefined ? '' : `, ${ATTEMPT_CAUSES[cause]}`;
   const note = `${duration(toMs - takenMs)}${why}`;
   return [{ kind: 'attempt', turn, label: `attempt ${attempt} ${agent}`, fromMs: takenMs, toMs, note }];
+}
+
+/** Rows of the steps of one attempt. A turn may have a thousand. */
+const STEP_ROWS_MAX = 50;
+
+function stepRows({ agent, turn, steps = [] }: ProducerActivity): WaterfallRow[] {
+  const rows = steps.slice(0, STEP_ROWS_MAX).map((step): WaterfallRow => {
+    const { outcome, fromMs, toMs } = step;
+    const isTimed = outcome === 'ran' || outcome === 'failed';
+    const note = `${isTimed ? `${duration(toMs - fromMs)}, ` : ''}${stepText(step)}`;
+    return { kind: 'step', turn, label: `step ${agent} ${stepName(step)}`, fromMs, toMs, note };
+  });
+  const more = steps.slice(STEP_ROWS_MAX);
+  if (more.length === 0) return rows;
+  const [fromMs, toMs] = [more[0]!.fromMs, more.at(-1)!.toMs];
+  const reused = more.filter(({ outcome }) => outcome === 'reused').length;
+  const note = `${reused} taken from earlier attempts`;
+  return [...rows, { kind: 'step', turn, label: `${plural(more.length, 'more step')} ${agent}`, fromMs, toMs, note }];
 }
 
 /** A row for each producer's text, from the first token to the storage of the last chunk. */
@@ -98,8 +119,24 @@ export function slowestOf({ costs, turns }: Pick<TaskTrace, 'costs' | 'turns'>):
   return `slowest: ${costLabel(slowest)}, ${duration(ms)} of the ${duration(ms / share)} of ${turnsText} (${percent(share)})`;
 }
 
+/** The requests of an agent to a model, in words. An unknown number is left out. */
+export function modelNote({ requests, inputTokens, cachedTokens, outputTokens, reasoningTokens, ms, cost }: ModelCost): string {
+  const part = (tokens: number | undefined, word: string) => (tokens === undefined ? '' : ` (${tokens} ${word})`);
+  return [
+    `${plural(requests, 'request')} of ${duration(ms)} in all`,
+    ...(inputTokens === undefined ? [] : [`${inputTokens} tokens in${part(cachedTokens, 'cached')}`]),
+    ...(outputTokens === undefined ? [] : [`${outputTokens} out${part(reasoningTokens, 'reasoning')}`]),
+    ...(cost === undefined ? [] : [`cost ${costText(cost)}`]),
+  ].join(', ');
+}
+
+/** A cost with three digits, in the currency of the file of prices. */
+export function costText(cost: number): string {
+  return cost === 0 ? '0' : String(Number(cost.toPrecision(3)));
+}
+
 /** A hop with its agent. */
-export function costLabel({ hop, agent }: Pick<HopCost, 'hop' | 'agent'>): string {
+export function costLabel({ hop, agent }: { hop: PathHop; agent?: string }): string {
   return agent === undefined ? hop : `${hop} ${agent}`;
 }
 

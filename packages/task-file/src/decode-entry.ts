@@ -113,6 +113,7 @@ const FACTS: { readonly [K in Fact['kind']]: Members } = {
   'call.ended': { call: isText, agent: isText, state: isTaskState, history: optional(arrayOf(isMessage)) },
   'step.recorded': { step: isText },
   'remote-run.started': { producer: isText, attempt: isCount },
+  'agent-step.recorded': { producer: isText, attempt: isCount, step: isText, n: isPositive },
 };
 
 const AGGREGATE = objectOf({

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isDeeperThan, isObject, type JsonObject } from '@hopline/a2a';
 import { TaskFileError } from './format.ts';
 
@@ -12,7 +12,7 @@ const SUM_MEMBER = /,"sum":"([A-Za-z0-9_-]{43})"\}$/;
 
 /** Base64url of SHA-256 over the previous line's sum and this line without its own sum. */
 function sumOf(before: string, body: string): string {
-  return createHash('sha256').update(before).update('\n').update(body).digest('base64url');
+  return hash('sha256', `${before}\n${body}`, 'base64url');
 }
 
 /** A line as text, without line feed. Its last member is the sum, which continues the chain of sums. */

@@ -19,7 +19,7 @@ export async function* linesOf(
   let number = 1;
   let end = 0;
   const take = (last: Uint8Array, terminated: boolean): Line => {
-    const bytes = pending.length === 0 ? last : Buffer.concat([...pending, last]);
+    const bytes = pending.length === 0 ? last : joined([...pending, last], pendingBytes + last.length);
     pending = [];
     pendingBytes = 0;
     end += bytes.length + (terminated ? 1 : 0);
@@ -48,4 +48,15 @@ export async function* linesOf(
     }
   }
   if (pendingBytes > 0) yield take(new Uint8Array(0), false);
+}
+
+/** Like `Buffer.concat`, which a browser lacks. */
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }

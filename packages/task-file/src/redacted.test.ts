@@ -69,6 +69,7 @@ function agentRecord(text: string): RecordEntry {
       },
       { kind: 'status', state: 'TASK_STATE_WORKING', message: message(text), resume: text, metadata: { deep: { key: text } } },
       { kind: 'remote-run', run: { taskId: text } },
+      { kind: 'agent-step', step: 'pay', n: 1, phase: 'stored', outcome: { value: { [text]: text } } },
       { kind: 'call', call: 'call-1-1', agent: 'guide', ...callContent(text) },
     ],
   };
@@ -188,7 +189,8 @@ it('the owner of a task gets its texts, but not what only services read', () => 
   assert.equal(inputs[5].resume, undefined);
   assert.equal(inputs[5].message.parts[0].text, SECRET);
   assert.deepEqual(inputs[6], { kind: 'remote-run', run: null });
-  assert.deepEqual(inputs[7], { kind: 'call', call: 'call-1-1', agent: 'guide' });
+  assert.deepEqual(inputs[7], { kind: 'agent-step', step: 'pay', n: 1, phase: 'stored' });
+  assert.deepEqual(inputs[8], { kind: 'call', call: 'call-1-1', agent: 'guide' });
 });
 
 it('the facts that the owner of a task gets are those that clients receive', () => {

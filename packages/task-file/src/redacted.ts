@@ -26,7 +26,7 @@ const KEPT = [
   'scheme',
 ];
 /** Members whose structure an agent or a client chooses. Only their size is kept. */
-const OPAQUE = ['data', 'payload', 'resume', 'run'];
+const OPAQUE = ['data', 'payload', 'resume', 'run', 'outcome'];
 const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 
 /**

@@ -1,4 +1,14 @@
-import type { AgentInput, CallContent, CallEnded, EndedInput, Fact, StepInput, StepRecorded } from '@hopline/events';
+import type {
+  AgentInput,
+  AgentStepInput,
+  AgentStepRecorded,
+  CallContent,
+  CallEnded,
+  EndedInput,
+  Fact,
+  StepInput,
+  StepRecorded,
+} from '@hopline/events';
 import type { RecordEntry } from './format.ts';
 
 /**
@@ -21,6 +31,8 @@ function withheldInput(input: AgentInput): AgentInput {
       return withoutPayload(input);
     case 'remote-run':
       return { ...input, run: null };
+    case 'agent-step':
+      return withoutOutcome(input);
     case 'call':
       return withoutWork(input);
     case 'ended':
@@ -45,6 +57,8 @@ function withheldFact(fact: Fact): Fact {
       return withoutPayload(fact);
     case 'remote-run.started':
       return { ...fact, run: null };
+    case 'agent-step.recorded':
+      return withoutOutcome(fact);
     case 'call.started':
       return withoutWork(fact);
     case 'call.ended':
@@ -65,6 +79,10 @@ function withheldFact(fact: Fact): Fact {
 
 function withoutPayload<S extends StepInput | StepRecorded>(step: S): S {
   return { ...step, payload: null };
+}
+
+function withoutOutcome<S extends AgentStepInput | AgentStepRecorded>({ outcome: _outcome, ...step }: S): Omit<S, 'outcome'> {
+  return step;
 }
 
 function withoutWork<C extends Partial<CallContent>>(call: C): Omit<C, keyof CallContent> {

@@ -1,4 +1,4 @@
-import type { Message, Metadata, Part, TaskState } from '@hopline/a2a';
+import type { Message, Metadata, Part, TaskState } from '@hopline/a2a/client';
 
 /** A task as a page shows it. Views are immutable: members that did not change are the same objects as in the view before. */
 export type ClientView = {
@@ -74,6 +74,13 @@ export type ViewFile = {
   agent: string | undefined;
   turn: number;
   parts: readonly Part[];
+  /** Bytes of the content so far; a link has none. */
+  bytes: number;
+  /**
+   * Why `parts` is not the whole content so far: the stream began within the artifact, or the files of the task have more than
+   * FILE_BYTES_MAX. Undefined: it is whole.
+   */
+  missing: 'beginning' | 'excess' | undefined;
   isComplete: boolean;
 };
 

@@ -1,4 +1,4 @@
-import type { TaskState } from '@hopline/a2a';
+import type { TaskState } from '@hopline/a2a/client';
 import type { ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from './client-view.ts';
 
 /** The writer and channel of a text, on each of its changes. */

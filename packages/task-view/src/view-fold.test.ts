@@ -337,3 +337,87 @@ test('a long answer is folded and restarted with a cost that grows with its leng
   assert.equal(fold.view.answer, words.join(''));
   assert.equal(textOf([{ text: fold.view.answer }]).length, words.join('').length);
 });
+
+const bytes = (artifactId: string, text: string, more: { append?: boolean; last?: boolean } = {}) =>
+  update(artifactId, artifactId, text, more);
+
+test('a view keeps as many bytes of files as its limit, counts the rest, and forgets what its reader has stored', () => {
+  const { fold, view } = foldOf(
+    [
+      task(),
+      bytes('full', 'ab'),
+      bytes('full', 'cü', { append: true, last: true }),
+      bytes('none', '', { last: true }),
+      bytes('over', '1'),
+      bytes('over', '2', { append: true, last: true }),
+    ],
+    { answerNames: [], fileBytesMax: 5 },
+  );
+  const shown = ({ files } = fold.view) => files.map(({ id, bytes: size, missing, parts }) => [id, size, missing, textOf(parts)]);
+  assert.deepEqual(shown(view), [
+    ['full', 5, undefined, 'abcü'],
+    ['none', 0, undefined, ''],
+    ['over', 2, 'excess', ''],
+  ]);
+  fold.forgetFile('full');
+  fold.add({ event: bytes('next', '12345', { last: true }) });
+  assert.deepEqual(shown().at(-1), ['next', 5, undefined, '12345']);
+  assert.deepEqual(shown()[0], ['full', 5, undefined, '']);
+  const { files } = foldOf([
+    {
+      artifactUpdate: { ...IDS, artifact: { artifactId: 'f', parts: [{ raw: 'AAECAw==' }, { data: { a: 1 } }, { url: 'x:' }] } },
+    },
+  ]).view;
+  assert.deepEqual(
+    files.map(file => file.bytes),
+    [4 + 7],
+  );
+});
+
+test('a file whose beginning precedes the stream is marked as incomplete, until a later attempt or the task has it whole', () => {
+  const begun = [bytes('f', 'end', { append: true })];
+  const missingIn = (events: StreamResponse[]) => foldOf(events, { answerNames: [] }).view.files.map(({ missing }) => missing);
+  assert.deepEqual(missingIn(begun), ['beginning']);
+  assert.deepEqual(missingIn([...begun, bytes('f', 'whole')]), [undefined]);
+  assert.deepEqual(missingIn([...begun, task('TASK_STATE_WORKING', [{ artifactId: 'f', name: 'f', parts: [{ text: 'x' }] }])]), [
+    undefined,
+  ]);
+  // A file in a text whose beginning was received.
+  const answer = update('a', 'streaming_result', 'see: ');
+  const png = { artifactId: 'a', name: 'streaming_result', parts: [{ raw: 'AAAA', mediaType: 'image/png' }] };
+  assert.deepEqual(missingIn([answer, { artifactUpdate: { ...IDS, artifact: png, append: true } }]), [undefined]);
+});
+
+test('a reader may choose the artifacts that are the answer, whatever their type', () => {
+  const html: Artifact = { artifactId: 'h', name: 'page', parts: [{ text: '<p>', mediaType: 'text/html', filename: 'p.html' }] };
+  const events = [task(), { artifactUpdate: { ...IDS, artifact: html, lastChunk: true } }, update('n', 'notes', 'text')];
+  const seen = (options: object) => {
+    const { answer, files } = foldOf(events, options).view;
+    return [answer, files.map(({ id }) => id)];
+  };
+  assert.deepEqual(seen({}), ['text', ['h']]);
+  assert.deepEqual(seen({ answerNames: [] }), ['', ['h', 'n']]);
+  assert.deepEqual(seen({ answerNames: ['page'] }), ['<p>', ['n']]);
+});
+
+test('a fold that begins within a turn does not compare its text with the whole answer, until a gap makes it whole', () => {
+  const events = [
+    update('a', 'streaming_result', ' two', { append: true }),
+    update('w', 'partial_result', 'one two', { last: true }),
+  ];
+  const { fold, view } = foldOf(events, { resumed: true });
+  assert.equal(view.answer, ' two');
+  fold.add({ gap: 'unknown' });
+  const artifacts = [{ artifactId: 'a', name: 'streaming_result', parts: [{ text: 'one two' }] }];
+  fold.add({ event: task('TASK_STATE_WORKING', artifacts) });
+  fold.add({ event: update('w', 'partial_result', 'one two three', { last: true }) });
+  assert.equal(fold.view.answer, 'one two three');
+});
+
+test('after a gap at the head of a stream that continues a task, no text of the turn is missing', () => {
+  const fold = new ViewFold({ continues: true });
+  fold.add({ gap: 'unknown' });
+  fold.add({ event: task('TASK_STATE_WORKING', [{ artifactId: 'a', name: 'response', parts: [{ text: 'one' }] }]) });
+  fold.add({ event: update('a', 'response', ' two', { append: true }) });
+  assert.equal(fold.view.answer, 'one two');
+});

@@ -15,11 +15,11 @@ import {
   type TaskState,
   type TaskStatus,
   textOf,
-} from '@hopline/a2a';
+} from '@hopline/a2a/client';
 import { kindOfArtifact } from '@hopline/profiles/kinds';
 import type { ClientView, ViewQuestion, ViewUsage } from './client-view.ts';
 import type { TextLabel, ViewChange } from './view-change.ts';
-import { ViewFiles } from './view-files.ts';
+import { FILE_BYTES_MAX, ViewFiles } from './view-files.ts';
 import { ViewTexts } from './view-texts.ts';
 import { agentOf, ViewTools } from './view-tools.ts';
 
@@ -29,6 +29,15 @@ export type ViewItem = { event: StreamResponse; cursor?: string | undefined } | 
 export type ViewFoldOptions = {
   /** The stream continues a task with a message: it begins with the task, whose content so far belongs to earlier turns. */
   continues?: boolean;
+  /** The stream begins within a turn: whole answers are not compared with its texts, because the beginnings of these are missing. */
+  resumed?: boolean;
+  /**
+   * Artifacts with these names are part of the answer. With such a list, also an empty one, every other artifact whose name no profile knows
+   * is a file, whether or not the stream has named an answer.
+   */
+  answerNames?: readonly string[];
+  /** Replaces FILE_BYTES_MAX. */
+  fileBytesMax?: number;
 };
 
 /** How an artifact arrived: whole in a snapshot of the task, or as an update. */
@@ -66,16 +75,20 @@ export class ViewFold {
   #metadata: Metadata | undefined;
   #gaps = 0;
   #isContinued: boolean;
+  #isResumed: boolean;
+  readonly #answerNames: readonly string[] | undefined;
   /** The server marks its answer or its plan by name, so that artifacts with other names are not part of the answer. */
   #namesAnswer = false;
   #hasBegun = false;
 
-  constructor({ continues = false }: ViewFoldOptions = {}) {
+  constructor({ continues = false, resumed = false, answerNames, fileBytesMax = FILE_BYTES_MAX }: ViewFoldOptions = {}) {
     this.#isContinued = continues;
+    this.#isResumed = resumed;
+    this.#answerNames = answerNames;
     const change = (one: ViewChange) => void this.#changes.push(one);
     this.#texts = new ViewTexts(change);
     this.#tools = new ViewTools(change);
-    this.#files = new ViewFiles(change);
+    this.#files = new ViewFiles(change, fileBytesMax);
   }
 
   get view(): ClientView {
@@ -104,6 +117,9 @@ export class ViewFold {
     this.#view = undefined;
     if ('gap' in item) {
       this.#gaps += 1;
+      // The task that follows has all of its texts.
+      this.#isResumed = false;
+      this.#isContinued = false;
       return [{ kind: 'gap' }];
     }
     const { event, cursor } = item;
@@ -124,6 +140,12 @@ export class ViewFold {
     const changes = this.#changes;
     this.#changes = [];
     return changes;
+  }
+
+  /** Drops the content of a file that its reader has stored. The file is not reported again. */
+  forgetFile(id: string): void {
+    this.#view = undefined;
+    this.#files.forget(id);
   }
 
   #task(task: Task): void {
@@ -194,7 +216,8 @@ export class ViewFold {
 
   #artifact(artifact: Artifact, how: HowShown): void {
     const { artifactId } = artifact;
-    const role = this.#roles.get(artifactId) ?? this.#roleOf(artifact);
+    const known = this.#roles.get(artifactId);
+    const role = known ?? this.#roleOf(artifact);
     this.#roles.set(artifactId, role);
     if (role === 'call-start') this.#tools.start(artifact, this.#turn);
     else if (role === 'call-end') this.#tools.end(artifact, this.#turn);
@@ -204,27 +227,38 @@ export class ViewFold {
     } else {
       if (role === 'result') this.#result(artifact, how);
       else if (role !== 'file') this.#text(artifact, role, how);
-      this.#file(artifact, role === 'file' ? artifact.parts : artifact.parts.filter(part => !isPlain(part)), how);
+      const parts = role === 'file' ? artifact.parts : artifact.parts.filter(part => !this.#isText(part, artifact));
+      this.#file(artifact, parts, how, known !== undefined);
     }
   }
 
-  #file(artifact: Artifact, parts: readonly Part[], { isSnapshot, append, lastChunk }: HowShown): void {
+  #file(artifact: Artifact, parts: readonly Part[], { isSnapshot, append, lastChunk }: HowShown, isKnown: boolean): void {
     if (isSnapshot) this.#files.snapshot(artifact, this.#turn, parts);
-    else this.#files.update(artifact, this.#turn, parts, !append);
+    else this.#files.update(artifact, this.#turn, parts, { isReplacement: !append, hasBeginning: isKnown || !append });
     if (lastChunk) this.#files.end(artifact.artifactId);
   }
 
   #roleOf(artifact: Artifact): Role {
     const kind = kindOfArtifact(artifact);
     this.#namesAnswer ||= kind === 'answer' || kind === 'plan';
-    if (kind === 'answer') return 'text';
+    if (kind === 'answer' || (kind !== 'result' && this.#isChosen(artifact))) return 'text';
     if (kind !== undefined) return kind;
-    return this.#namesAnswer && artifact.name !== undefined && artifact.name !== '' ? 'file' : 'text';
+    const isNamed = artifact.name !== undefined && artifact.name !== '';
+    return isNamed && (this.#namesAnswer || this.#answerNames !== undefined) ? 'file' : 'text';
+  }
+
+  #isChosen({ name = '' }: Artifact): boolean {
+    return this.#answerNames?.includes(name) === true;
+  }
+
+  /** Text of the answer. A text with a file name or of another type, such as HTML, is a file, unless the reader has chosen the artifact. */
+  #isText(part: Part, artifact: Artifact): boolean {
+    return isPlain(part) || (part.text !== undefined && this.#isChosen(artifact));
   }
 
   #text(artifact: Artifact, role: Role, { isSnapshot, append, lastChunk }: HowShown): void {
     const label = labelOf(artifact.artifactId, role === 'plan' ? 'plan' : 'answer', artifact);
-    const text = textOf(artifact.parts.filter(isPlain));
+    const text = textOf(artifact.parts.filter(part => this.#isText(part, artifact)));
     if (text === '' && !this.#texts.has(label.id)) return;
     // In a snapshot, a whole answer that precedes this text belongs to the texts before it.
     if (!this.#texts.has(label.id)) this.#reconcileAll();
@@ -234,6 +268,7 @@ export class ViewFold {
   }
 
   #result(artifact: Artifact, { isSnapshot, append, lastChunk }: HowShown): void {
+    if (this.#isResumed) return;
     const { artifactId } = artifact;
     const before = append ? (this.#results.get(artifactId)?.text ?? '') : '';
     const text = before + textOf(artifact.parts.filter(isPlain));
@@ -325,7 +360,6 @@ function sameNumbers(usage: ViewUsage | undefined, numbers: readonly [string, nu
   return usage !== undefined && Object.keys(usage).length === numbers.length && numbers.every(([name, n]) => usage[name] === n);
 }
 
-/** Text of the answer. A text with a file name or of another type, such as HTML, is a file. */
 function isPlain({ text, filename, mediaType = 'text/plain' }: Part): boolean {
   return text !== undefined && filename === undefined && /^text\/(plain|markdown)\b/i.test(mediaType);
 }

@@ -1,4 +1,4 @@
-import { type Artifact, isObject, textOf } from '@hopline/a2a';
+import { type Artifact, isObject, textOf } from '@hopline/a2a/client';
 import type { ViewTool } from './client-view.ts';
 import type { ViewChange } from './view-change.ts';
 

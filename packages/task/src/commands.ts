@@ -32,6 +32,7 @@ export const REJECTION_REASONS = [
   'terminal',
   'duplicate message',
   'too many turns',
+  'other generation',
   'unknown lane',
   'closed lane',
   'other producer',

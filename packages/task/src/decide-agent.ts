@@ -1,5 +1,6 @@
 import { isInProgress, isTerminal } from '@hopline/a2a';
 import {
+  type AgentStepInput,
   type ArtifactInput,
   type ArtifactUpdated,
   type CallContent,
@@ -21,7 +22,16 @@ import {
 import type { AgentCommand, RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject, statusFact } from './decision.ts';
 import { evolve } from './evolve.ts';
-import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX } from './limits.ts';
+import {
+  CALLS_MAX,
+  LANES_BYTES_MAX,
+  LANES_MAX,
+  REMOTE_RUN_UNITS_MAX,
+  STEP_NAME_UNITS_MAX,
+  STEP_OUTCOME_BYTES_MAX,
+  STEP_UNITS_MAX,
+  STEPS_MAX,
+} from './limits.ts';
 import { pathTo } from './transitions.ts';
 
 /** Producer id of an agent that was addressed directly; an agent that a supervisor called has the call id. */
@@ -59,6 +69,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return step(aggregate, from, input, at);
     case 'remote-run':
       return remoteRun(from, input, at);
+    case 'agent-step':
+      return agentStep(from, input, at);
     case 'unknown':
       return reject('unknown kind');
   }
@@ -133,12 +145,15 @@ function refusal(lane: LaneState | undefined, from: { id: string; attempt: numbe
   return undefined;
 }
 
+/** The rules also run in a browser, which has no Buffer. */
+const UTF8 = new TextEncoder();
+
 /** Decides the fact of a lane. Fails the task instead if the turn's lanes would exceed a bound with it. */
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
   if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
   if (Object.keys(lanes).length > LANES_MAX) return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, fact.at);
-  if (Buffer.byteLength(JSON.stringify(lanes)) > LANES_BYTES_MAX) {
+  if (UTF8.encode(JSON.stringify(lanes)).length > LANES_BYTES_MAX) {
     const reason = `names and metadata of the streamed artifacts have more than ${LANES_BYTES_MAX} bytes`;
     return failTask(aggregate, reason, fact.at);
   }
@@ -246,4 +261,11 @@ function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }:
 function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput, at: number): Decision {
   if (JSON.stringify(run).length > REMOTE_RUN_UNITS_MAX) return reject('too large');
   return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };
+}
+
+/** Not kept in the aggregate either. */
+function agentStep({ id: producer, attempt }: Producer, { kind: _kind, ...step }: AgentStepInput, at: number): Decision {
+  if (step.step.length > STEP_NAME_UNITS_MAX) return reject('too large');
+  if (Buffer.byteLength(JSON.stringify(step.outcome ?? null)) > STEP_OUTCOME_BYTES_MAX) return reject('too large');
+  return { facts: [{ kind: 'agent-step.recorded', at, producer, attempt, ...step }] };
 }

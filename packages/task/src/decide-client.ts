@@ -1,7 +1,7 @@
 import { isInterrupted, isTerminal } from '@hopline/a2a';
 import type { MessageInput, TaskAggregate } from '@hopline/events';
 import type { ClientCommand } from './commands.ts';
-import { changeState, closeLanes, type Decision, Facts, reject, timestamp, withTaskIds } from './decision.ts';
+import { changeState, closeLanes, type Decision, Facts, reject, statusFact, timestamp, withTaskIds } from './decision.ts';
 import { TURNS_MAX } from './limits.ts';
 
 /** A client's message or cancel. */
@@ -32,16 +32,24 @@ function createTask(taskId: string, input: MessageInput, at: number): Decision {
   };
 }
 
-/** A later message begins a new turn. Lanes of the previous turn are closed first; its workers stop when they see the new turn. */
+/**
+ * A later message begins a new turn. Lanes of the previous turn are closed first; its workers stop when they see the new turn.
+ *
+ * A condition is decided here and nowhere else, because every relay appends its decisions behind the record they were decided on: two messages
+ * on one generation cannot both be accepted. An accepted one always makes an event, so that the task leaves the generation of its condition.
+ */
 function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number): Decision {
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (aggregate.messageIds.includes(input.message.messageId)) return reject('duplicate message');
   if (aggregate.turn >= TURNS_MAX) return reject('too many turns');
+  const { ifGeneration } = input;
+  if (ifGeneration !== undefined && ifGeneration !== aggregate.generation) return reject('other generation');
   const facts = new Facts(aggregate);
   closeLanes(facts, at);
   const { metadata } = input;
   const message = withTaskIds(input.message, aggregate);
   facts.add({ kind: 'message.received', at, message, turn: aggregate.turn + 1, ...(metadata && { request: metadata }) });
   if (isInterrupted(aggregate.state)) changeState(facts, 'TASK_STATE_WORKING', at);
+  else if (ifGeneration === facts.aggregate.generation) facts.add(statusFact(facts.aggregate, aggregate.state, at, {}));
   return facts.decision();
 }

@@ -3,7 +3,17 @@ import { test } from 'node:test';
 import { ID_CHARS_MAX, type Message, textOf } from '@hopline/a2a';
 import { queueNotice, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide, INPUTS_LOST } from './decide.ts';
-import { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, REMOTE_RUN_UNITS_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
+import {
+  CALLS_MAX,
+  LANES_BYTES_MAX,
+  LANES_MAX,
+  REMOTE_RUN_UNITS_MAX,
+  STEP_NAME_UNITS_MAX,
+  STEP_OUTCOME_BYTES_MAX,
+  STEP_UNITS_MAX,
+  STEPS_MAX,
+  TURNS_MAX,
+} from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
 
 const started = () => new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
@@ -432,6 +442,25 @@ test('a step is accepted from the root producer only, hidden from clients, count
   assert.equal(other.aggregate?.state, 'TASK_STATE_FAILED');
 });
 
+test('a step of an agent of a call, or addressed directly, is a fact of its attempt, hidden from clients, and bounded', () => {
+  const story = new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  const events = story.events().length;
+  const { aggregate } = story;
+  const stored = { kind: 'agent-step', step: 'pay', n: 1, phase: 'stored', outcome: { value: 7 } } as const;
+  story.input(agent(), stored);
+  const fact = { ...stored, kind: 'agent-step.recorded', at: story.aggregate!.at, producer: 'call-1-1', attempt: 1 };
+  assert.deepEqual(story.facts.at(-1), fact);
+  assert.equal(story.events().length, events);
+  assert.deepEqual({ ...story.aggregate, at: 0 }, { ...aggregate, at: 0 });
+  const value = 'x'.repeat(STEP_OUTCOME_BYTES_MAX - '{"value":""}'.length);
+  const facts = story.facts.length;
+  story.input(agent(), { ...stored, step: 's'.repeat(STEP_NAME_UNITS_MAX), outcome: { value } });
+  assert.equal(story.facts.length, facts + 1);
+  story.input(agent(), { ...stored, outcome: { value: `${value}x` } });
+  story.input(agent(), { ...stored, step: 's'.repeat(STEP_NAME_UNITS_MAX + 1) });
+  assert.deepEqual([story.facts.length, story.rejected.slice(-2)], [facts + 1, ['too large', 'too large']]);
+});
+
 test('the supervisor may end the call of a lost agent, and later inputs of that agent are rejected', () => {
   const story = new Scenario().message('hello').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   story.open(agent(), 'call-1-1/answer').text(agent(), 'call-1-1/answer', 'so far');
@@ -562,4 +591,48 @@ test('a queue notice never joins the history', () => {
     story.view?.task.history?.map(({ messageId }) => messageId),
     ['m1', 'm2'],
   );
+});
+
+test('a message with a condition is accepted only at its generation, and the task leaves that generation', () => {
+  const conditional = (ifGeneration: number) => ({ ifGeneration, continues: true as const });
+  const waiting = () =>
+    started().input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).input(supervisor(), {
+      kind: 'status',
+      state: 'TASK_STATE_INPUT_REQUIRED',
+    });
+  const working = () => started().input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  const streaming = () => working().open(supervisor(), 'a').text(supervisor(), 'a', 'x');
+  const cases: [string, () => Scenario, string[]][] = [
+    ['input required', waiting, ['working']],
+    ['working', working, ['working']],
+    ['submitted', started, ['submitted']],
+    ['with an open lane', streaming, ['+.']],
+  ];
+  for (const [name, story, events] of cases) {
+    const { generation } = story().aggregate!;
+    const before = story().events().length;
+    const accepted = story().message('first', 'm2', 'supervisor', 'caipe', conditional(generation));
+    assert.deepEqual([accepted.rejected, accepted.aggregate?.turn], [[], 2], name);
+    assert.deepEqual(accepted.events().slice(before), events, name);
+    accepted.message('second', 'm3', 'supervisor', 'caipe', conditional(generation));
+    assert.deepEqual([accepted.rejected, accepted.aggregate?.turn], [['other generation'], 2], name);
+    // A retry of the accepted message is a duplicate, not a mismatch.
+    assert.deepEqual(
+      accepted.message('first', 'm2', 'supervisor', 'caipe', conditional(generation)).rejected.at(-1),
+      'duplicate message',
+    );
+    for (const other of [generation - 1, generation + 1, 0])
+      assert.deepEqual(
+        story().message('late', 'm2', 'supervisor', 'caipe', conditional(other)).rejected,
+        ['other generation'],
+        name,
+      );
+  }
+  assert.deepEqual(new Scenario().message('hello', 'm1', 'supervisor', 'caipe', { ifGeneration: 7 }).events(), ['task']);
+});
+
+test('a message without a condition to a task that works makes no event', () => {
+  const story = started().input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+  const before = story.events().length;
+  assert.deepEqual(story.message('more', 'm2').events().slice(before), []);
 });

@@ -35,6 +35,7 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
     case 'step.recorded':
       return { ...base, steps: (aggregate.steps ?? 0) + 1 };
     case 'remote-run.started':
+    case 'agent-step.recorded':
       return base;
   }
 }

@@ -8,10 +8,21 @@ export type {
 export { REJECTION_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
 export { isKnownProducer, isOfOtherAgent, producerAgent, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
+export { withDecidedConditions } from './decided-conditions.ts';
 export type { Decision } from './decision.ts';
 export { artifactIdOf, failTask } from './decision.ts';
 export { evolve, onlyContinuesText } from './evolve.ts';
-export { CALLS_MAX, LANES_BYTES_MAX, LANES_MAX, STEP_UNITS_MAX, STEPS_MAX, TURNS_MAX } from './limits.ts';
+export {
+  CALLS_MAX,
+  LANES_BYTES_MAX,
+  LANES_MAX,
+  STEP_NAME_UNITS_MAX,
+  STEP_OUTCOME_BYTES_MAX,
+  STEP_UNITS_MAX,
+  STEPS_MAX,
+  TURNS_MAX,
+} from './limits.ts';
 export type { TaskView } from './project.ts';
 export { project, projectRecord, TaskViewBuilder } from './project.ts';
+export { TaskTimeline } from './timeline.ts';
 export { allows, pathTo } from './transitions.ts';

@@ -16,5 +16,9 @@ export const STEPS_MAX = 128;
 export const STEP_UNITS_MAX = 160 * 1024;
 /** UTF-16 units of the JSON with which an adapter can cancel a remote run (a few ids). Longer JSON is rejected. */
 export const REMOTE_RUN_UNITS_MAX = 4 * 1024;
+/** UTF-8 bytes of the outcome of one step of an agent's own code as JSON. A larger one is rejected. */
+export const STEP_OUTCOME_BYTES_MAX = 128 * 1024;
+/** UTF-16 units of the name of such a step. */
+export const STEP_NAME_UNITS_MAX = 128;
 /** Maximum messages of a client in one task. Ingress refuses further ones, and the decider rejects them. */
 export const TURNS_MAX = 256;

@@ -33,6 +33,13 @@ export function agentLabel(name: string): string {
   return name.length <= CLOSED_WORD_CHARS_MAX && AGENT_NAME.test(name) ? name : 'other';
 }
 
+const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9 _.:/@-]{0,95}$/;
+
+/** Passes the name of a configured model, such as `meta-llama/Llama-3.3-70B`, and replaces any other text by `other`. */
+export function modelLabel(name: string): string {
+  return MODEL_NAME.test(name) ? name : 'other';
+}
+
 /** A word with underscores in place of spaces and hyphens: the form of label values. */
 export type SnakeWord<T extends string> = T extends `${infer A}${' ' | '-'}${infer B}` ? `${A}_${SnakeWord<B>}` : T;
 

@@ -1,5 +1,6 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
+import { importOptional } from './optional-packages.ts';
 import { contextFrom } from './propagation.ts';
 
 /** Delay of an export. */
@@ -16,10 +17,11 @@ export type LogExport = {
 
 /** Sends log lines to a collector, in addition to standard output. The SDK buffers at most 2,048 lines and drops further ones. */
 export async function startLogExport(url: string, resource: Resource): Promise<LogExport> {
-  const [{ BatchLogRecordProcessor, LoggerProvider }, { OTLPLogExporter }] = await Promise.all([
-    import('@opentelemetry/sdk-logs'),
-    import('@opentelemetry/exporter-logs-otlp-proto'),
-  ]);
+  const [{ BatchLogRecordProcessor, LoggerProvider }, { OTLPLogExporter }] = await importOptional(
+    'export log lines',
+    ['exporter-logs-otlp-proto', 'sdk-logs'],
+    () => Promise.all([import('@opentelemetry/sdk-logs'), import('@opentelemetry/exporter-logs-otlp-proto')]),
+  );
   const exporter = new OTLPLogExporter({ url });
   const processor = new BatchLogRecordProcessor({ exporter, scheduledDelayMillis: LOG_DELAY_MS });
   const provider = new LoggerProvider({ resource, processors: [processor] });

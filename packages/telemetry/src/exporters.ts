@@ -62,5 +62,24 @@ function endpointOf(env: Env, signal: Signal): string | undefined {
   if (!URL.canParse(endpoint) || !/^https?:/.test(endpoint)) {
     throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT must be an http:// or https:// URL');
   }
+  checkHeaders(env, signal);
   return endpoint;
+}
+
+/** The exporters leave out what they cannot send, and the collector refuses each export without naming a setting. Values may be credentials. */
+function checkHeaders(env: Env, signal: Signal): void {
+  for (const variable of ['OTEL_EXPORTER_OTLP_HEADERS', `OTEL_EXPORTER_OTLP_${signal}_HEADERS`])
+    for (const pair of (env[variable] ?? '').split(',').filter(one => one.trim() !== '')) {
+      const at = pair.indexOf('=');
+      if (at <= 0 || !isHeaderValue(pair.slice(at + 1)))
+        throw new Error(`${variable} must be a list name=value,…, with values in percent-encoding that a header can have`);
+    }
+}
+
+function isHeaderValue(encoded: string): boolean {
+  try {
+    return /^[\t -~]*$/.test(decodeURIComponent(encoded.trim()));
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,8 @@
 import type { Attributes, HrTime } from '@opentelemetry/api';
 
+/** A recorded value and the `traceparent` of the trace in which it was measured. */
+export type Exemplar = { traceparent: string; value: number; atMs: number };
+
 /** The values of one set of labels, counted in buckets. */
 export class Buckets {
   readonly attributes: Attributes;
@@ -10,6 +13,8 @@ export class Buckets {
   #sum = 0;
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
+  /** The newest value of each bucket that has a trace. */
+  readonly #exemplars: (Exemplar | undefined)[] = [];
 
   /** `bounds`: inclusive upper bounds, ascending. Values above the last one have a bucket of their own. */
   constructor(attributes: Attributes, bounds: readonly number[]) {
@@ -18,7 +23,7 @@ export class Buckets {
     this.#counts = new Array<number>(bounds.length + 1).fill(0);
   }
 
-  record(value: number): void {
+  record(value: number, traceparent?: string): void {
     let low = 0;
     let high = this.#bounds.length;
     while (low < high) {
@@ -31,9 +36,17 @@ export class Buckets {
     this.#sum += value;
     if (value < this.#min) this.#min = value;
     if (value > this.#max) this.#max = value;
+    if (traceparent === undefined) return;
+    const exemplar = this.#exemplars[low];
+    if (exemplar === undefined) this.#exemplars[low] = { traceparent, value, atMs: Date.now() };
+    else {
+      exemplar.traceparent = traceparent;
+      exemplar.value = value;
+      exemplar.atMs = Date.now();
+    }
   }
 
-  /** A copy of the current counts, in the form that the SDK's exporters read. */
+  /** A copy of the current counts, in the form that the SDK's exporters read. They ignore `exemplars`, which has one for each bucket. */
   read() {
     return {
       buckets: { boundaries: [...this.#bounds], counts: [...this.#counts] },
@@ -41,6 +54,7 @@ export class Buckets {
       sum: this.#sum,
       min: this.#min,
       max: this.#max,
+      exemplars: this.#exemplars.map(one => one && { ...one }),
     };
   }
 }
@@ -51,7 +65,7 @@ export interface Histogram {
   readonly unit: string;
   readonly description: string;
   /** One for each set of labels that was recorded. */
-  readonly series: readonly Buckets[];
+  readonly series: Iterable<Buckets>;
 }
 
 export function hrTimeNow(): HrTime {

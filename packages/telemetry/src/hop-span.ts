@@ -38,7 +38,7 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-export type HopAttributes = { readonly [K in AttributeKey]?: string | number | boolean | undefined };
+export type HopAttributes = { readonly [K in AttributeKey]?: string | number | boolean | readonly string[] | undefined };
 
 export interface HopOptions {
   readonly kind: Kind;
@@ -235,7 +235,7 @@ class RecordingHop implements Hop {
     if (this.#ended) return;
     for (const name in attributes) {
       const value = attributes[name as AttributeKey];
-      if (value !== undefined) this.#changed[name] = value;
+      if (value !== undefined) this.#changed[name] = value as Attributes[string];
     }
   }
 

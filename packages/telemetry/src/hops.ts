@@ -8,7 +8,7 @@ export type HopDefinition = {
   readonly name: string;
   readonly from: string;
   readonly to: string;
-  /** The service that records it; `trace`: none, only the trace of a task has it. */
+  /** The service that records it, or `trace` if it is computed only when a task is traced. */
   readonly measured: string;
   /** The unit that it counts. */
   readonly per: string;
@@ -90,6 +90,22 @@ export const HOPS = [
       'The work item waits to be delivered again. The supervisor and attempts without output are only in the trace of a task.',
   },
   {
+    name: 'compose',
+    from: "last call's end stored",
+    to: "turn's end written",
+    measured: 'supervisor',
+    per: 'turn with calls',
+    meaning: 'The supervisor composes the answer.',
+  },
+  {
+    name: 'takeover',
+    from: 'last record of the relay that died, or later input stored',
+    to: 'first record of the next relay',
+    measured: 'relay',
+    per: 'task that another relay continues',
+    meaning: 'No relay folds the task.',
+  },
+  {
     name: 'publish',
     from: "chunk's oldest token created",
     to: 'read by the relay',
@@ -147,22 +163,6 @@ export const HOPS = [
   },
   // Only the trace of a task has these, because one process begins them and another one ends them.
   {
-    name: 'compose',
-    from: "last call's end stored",
-    to: "turn's end written",
-    measured: 'trace',
-    per: 'part of a critical path',
-    meaning: 'The supervisor composes the answer.',
-  },
-  {
-    name: 'takeover',
-    from: 'last record of the relay that died, or later input stored',
-    to: 'first record of the next relay',
-    measured: 'trace',
-    per: 'part of a critical path',
-    meaning: 'No relay folds the task.',
-  },
-  {
     name: 'silence',
     from: 'last record of an attempt that wrote no end',
     to: 'the client, the supervisor or a relay ended its work',
@@ -185,3 +185,12 @@ const isMeasured = (hop: (typeof HOPS)[number]): hop is MeasuredHop => hop.measu
 
 /** The hops of `hopline.hop.duration`. */
 export const HOP_NAMES = HOPS.filter(isMeasured).map(({ name }) => name);
+
+type OffPath = 'splice' | 'socket' | 'webhook' | 'client';
+/** Hops after the end of the turn is stored, and the wait for the client. */
+const OFF_PATH: readonly string[] = ['splice', 'socket', 'webhook', 'client'] satisfies OffPath[];
+type PathHop = Exclude<(typeof HOPS)[number], { name: OffPath }>;
+const isOnPath = (hop: (typeof HOPS)[number]): hop is PathHop => !OFF_PATH.includes(hop.name);
+
+/** The hops of `hopline.path.time`. */
+export const PATH_HOP_NAMES = HOPS.filter(isOnPath).map(({ name }) => name);

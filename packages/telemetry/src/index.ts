@@ -1,3 +1,5 @@
+export type { ActiveWork } from './active-work.ts';
+export { activeWork, inWork, withModelCalls, workAttributes } from './active-work.ts';
 export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } from './closed-word.ts';
 export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
@@ -11,6 +13,10 @@ export type { CounterOf, GaugeOf, HistogramOf, HopMetrics } from './metrics.ts';
 export { createHopMetrics, LATENCY_BUCKETS_S, processMetrics, startAgentAtZero } from './metrics.ts';
 export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName } from './names.ts';
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
+export type { MetricsFormat } from './open-metrics.ts';
+export { METRICS_TYPES, metricsFormatFor } from './open-metrics.ts';
+export type { OwnerNames, Party } from './parties.ts';
+export { ownerAttributes, ownerFields } from './parties.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
 export type { RemoteSpan } from './remote-span.ts';

@@ -2,6 +2,7 @@ import { isSpanContextValid, trace } from '@opentelemetry/api';
 import { type LevelWithSilent, type Logger as Pino, pino } from 'pino';
 import { parseLogRecord, showLogRecord, timeOfDay } from './log-line.ts';
 import type { LogKey } from './names.ts';
+import { type OwnerNames, ownerFields } from './parties.ts';
 import { redactEntries, scrubLine } from './redaction.ts';
 
 export const LOG_LEVELS = [
@@ -159,9 +160,9 @@ export function flushLog(log: Logger): void {
   flush?.call(log);
 }
 
-/** A child logger that adds `task_id` to every line. */
-export function taskLogger(log: Logger, taskId: string): Logger {
-  return log.child({ task_id: taskId });
+/** A child logger that adds `task_id`, and the tenant and the hash of the caller to whom the task belongs, to every line. */
+export function taskLogger(log: Logger, taskId: string, owner?: OwnerNames): Logger {
+  return log.child({ task_id: taskId, ...ownerFields(owner) });
 }
 
 function prettyLine(line: string): string {

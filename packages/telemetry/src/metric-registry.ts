@@ -1,4 +1,4 @@
-import { HOP_NAMES } from './hops.ts';
+import { HOP_NAMES, PATH_HOP_NAMES } from './hops.ts';
 
 /**
  * All metrics of Hopline as data: docs/reference/metrics.md is generated from it, and every counter is exported with 0 from the start of
@@ -19,12 +19,20 @@ export const LABELS = {
   stream: 'stream or bucket of the log',
   shard: 'number of a shard',
   mode: 'kind of CPU time',
+  version: 'version of Hopline',
+  'gen_ai.operation.name': 'operation of a model',
+  'gen_ai.provider.name': 'API of a model',
+  'gen_ai.request.model': 'name of a configured model',
+  'gen_ai.token.type': 'kind of tokens of a model',
+  'error.type': 'why it failed',
   model: 'name of a configured model',
+  tenant: 'tenant of the owner; `none` without one, `other` beyond the 20 busiest of the process',
+  caller: 'hash of the caller; `none` without authentication, `other` beyond the 20 busiest of the process',
 } as const;
 export type LabelName = keyof typeof LABELS;
 
 /** A closed list of values, or where the values come from. */
-type Values = readonly string[] | 'configured' | 'number';
+type Values = readonly string[] | 'configured' | 'number' | 'busiest';
 
 const ALL = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier'] as const;
 const SERVERS = ['ingress', 'sub-agent'] as const;
@@ -32,7 +40,7 @@ const WORKERS = ['supervisor', 'sub-agent'] as const;
 type ServiceName = (typeof ALL)[number];
 
 const ENDED = ['completed', 'failed', 'canceled', 'rejected'] as const;
-const BINDINGS = ['jsonrpc', 'http', 'grpc', 'ai-sdk', 'openai', 'ag-ui'] as const;
+const BINDINGS = ['jsonrpc', 'http', 'grpc', 'ai-sdk', 'openai', 'ag-ui', 'durable-streams'] as const;
 export type Binding = (typeof BINDINGS)[number];
 const OPERATIONS = [
   'send',
@@ -65,8 +73,20 @@ const INPUT_KINDS = [
   'ended',
   'step',
   'remote-run',
+  'agent-step',
   'unknown',
 ] as const;
+
+/** Limits of a caller or its tenant that refuse requests. */
+const REFUSALS = ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'sent', 'items', 'exports'] as const;
+/** Required attributes of the GenAI conventions 1.41.1, and the agent. */
+const CHAT = {
+  agent: 'configured',
+  'gen_ai.operation.name': ['chat'],
+  'gen_ai.provider.name': ['openai'],
+  'gen_ai.request.model': 'configured',
+} as const;
+const PARTY = { tenant: 'busiest', caller: 'busiest' } as const;
 
 /** Why a request to a webhook failed. */
 const DELIVERY_FAILURES = [
@@ -89,7 +109,7 @@ type Definition = {
   readonly unit: string;
   readonly meaning: string;
   readonly services: readonly ServiceName[];
-  /** A gauge that is computed when metrics are read. */
+  /** Its values are computed when metrics are read. */
   readonly observed?: true;
   readonly labels?: { readonly [name in LabelName]?: Values };
 };
@@ -125,6 +145,7 @@ export const METRICS = {
         'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
         'EXTENSION_SUPPORT_REQUIRED',
         'VERSION_NOT_SUPPORTED',
+        'TASK_GENERATION_MISMATCH',
         'UNAUTHENTICATED',
         'PERMISSION_DENIED',
         'REQUEST_TOO_LARGE',
@@ -139,7 +160,47 @@ export const METRICS = {
     unit: '{request}',
     meaning: 'Requests refused by a limit of their caller or its tenant, by the limit',
     services: SERVERS,
-    labels: { reason: ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'sent', 'items', 'exports'] },
+    labels: { reason: REFUSALS },
+  },
+  tenantRequests: {
+    name: 'hopline.tenant.requests',
+    type: 'counter',
+    unit: '{request}',
+    meaning: 'Requests of authenticated callers, by tenant and caller',
+    services: SERVERS,
+    labels: PARTY,
+  },
+  tenantRefused: {
+    name: 'hopline.tenant.requests_refused',
+    type: 'counter',
+    unit: '{request}',
+    meaning: 'Requests answered with 429, by tenant, caller and limit',
+    services: SERVERS,
+    labels: { ...PARTY, reason: REFUSALS },
+  },
+  tenantTurns: {
+    name: 'hopline.tenant.turns',
+    type: 'counter',
+    unit: '{turn}',
+    meaning: 'Turns that messages began, by the tenant and the caller of the task',
+    services: ['relay'],
+    labels: PARTY,
+  },
+  tenantStored: {
+    name: 'hopline.tenant.stored',
+    type: 'counter',
+    unit: 'By',
+    meaning: 'Bytes of records of facts appended to the log, by the tenant and the caller of the task',
+    services: ['relay'],
+    labels: PARTY,
+  },
+  tenantTurnTime: {
+    name: 'hopline.tenant.turn_time',
+    type: 'counter',
+    unit: 's',
+    meaning: 'Time for which turns took a slot of an agent, by the tenant of the task',
+    services: ['sub-agent'],
+    labels: { tenant: 'busiest', agent: 'configured' },
   },
   requestDuration: {
     name: 'hopline.request.duration',
@@ -217,6 +278,24 @@ export const METRICS = {
     services: ALL,
     labels: { hop: HOP_NAMES, agent: 'configured' },
   },
+  pathTime: {
+    name: 'hopline.path.time',
+    type: 'counter',
+    unit: 's',
+    meaning:
+      'Time of a hop on the critical paths of measured turns: the cost of the hop. The sum over all hops is the time of these turns',
+    services: ['relay'],
+    labels: { hop: PATH_HOP_NAMES, agent: 'configured' },
+  },
+  pathTurns: {
+    name: 'hopline.path.turns',
+    type: 'counter',
+    unit: '{turn}',
+    meaning:
+      'Turns that ended, by what became of their critical path: `measured`; `skipped`, because the relay was measuring another one; `too_long`; `incomplete`, because the log no longer has its beginning; `failed`, because the log could not be read',
+    services: ['relay'],
+    labels: { outcome: ['measured', 'skipped', 'too_long', 'incomplete', 'failed'] },
+  },
   tokens: {
     name: 'hopline.tokens',
     type: 'counter',
@@ -267,6 +346,7 @@ export const METRICS = {
         'other_agent',
         'stale_turn',
         'stale_attempt',
+        'other_generation',
         'other_item',
         'not_root',
         'unknown_call',
@@ -366,7 +446,17 @@ export const METRICS = {
     name: 'hopline.shard.lag',
     type: 'gauge',
     unit: '{record}',
-    meaning: 'Input records of a shard that are stored and not folded yet',
+    meaning:
+      'Input records of a shard that are stored and not folded yet. Shards that share a consumer have equal shares of what it has not delivered',
+    observed: true,
+    services: ['relay'],
+    labels: { shard: 'number' },
+  },
+  shardRecords: {
+    name: 'hopline.shard.records',
+    type: 'counter',
+    unit: '{record}',
+    meaning: 'Input records of a shard that its relay has read since it took the shard',
     observed: true,
     services: ['relay'],
     labels: { shard: 'number' },
@@ -497,6 +587,15 @@ export const METRICS = {
     observed: true,
     services: ALL,
   },
+  certificateExpiry: {
+    name: 'hopline.certificate.expiry_timestamp',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'When a certificate of the process expires, seconds since 1970',
+    observed: true,
+    services: ALL,
+    labels: { kind: ['server', 'nats'] },
+  },
   logShortages: {
     name: 'hopline.log_shortages',
     type: 'counter',
@@ -552,17 +651,33 @@ export const METRICS = {
     name: 'gen_ai.client.token.usage',
     type: 'histogram',
     unit: '{token}',
-    meaning: 'Tokens of one model step, as the provider reports them',
+    meaning: 'Tokens of one model step, as the provider reports them. Input includes cached tokens, output those of reasoning',
     services: WORKERS,
-    labels: { model: 'configured', kind: ['input', 'output'] },
+    labels: { ...CHAT, 'gen_ai.token.type': ['input', 'output'] },
   },
   modelDuration: {
     name: 'gen_ai.client.operation.duration',
     type: 'histogram',
     unit: 's',
-    meaning: 'Duration of one model step',
+    meaning: 'Duration of one model step. `error_type` is absent if it was complete',
     services: WORKERS,
-    labels: { model: 'configured', outcome: ['ok', 'failed'] },
+    labels: { ...CHAT, 'error.type': 'configured' },
+  },
+  tenantModelTokens: {
+    name: 'hopline.tenant.model_tokens',
+    type: 'counter',
+    unit: '{token}',
+    meaning: 'Tokens of models by agent and tenant. `cached` is a part of `input`, `reasoning` a part of `output`',
+    services: WORKERS,
+    labels: { agent: 'configured', tenant: 'busiest', model: 'configured', kind: ['input', 'cached', 'output', 'reasoning'] },
+  },
+  tenantModelCost: {
+    name: 'hopline.tenant.model_cost',
+    type: 'counter',
+    unit: '{cost}',
+    meaning: 'Cost of models in the currency of HOPLINE_MODEL_PRICES_FILE; absent for models that the file does not name',
+    services: WORKERS,
+    labels: { agent: 'configured', tenant: 'busiest', model: 'configured' },
   },
 } as const satisfies { readonly [key: string]: Definition };
 
@@ -570,6 +685,13 @@ export const METRICS = {
 export const PROCESS_METRICS = {
   cpuTime: { name: 'process.cpu.time', type: 'counter', unit: 's', meaning: 'CPU time', labels: { mode: ['user', 'system'] } },
   startTime: { name: 'process.start_time', type: 'gauge', unit: 's', meaning: 'When the process started, seconds since 1970' },
+  build: {
+    name: 'hopline.build_info',
+    type: 'gauge',
+    unit: '{build}',
+    meaning: 'Always 1. The label has the version that the process runs',
+    labels: { version: 'number' },
+  },
   memory: { name: 'process.memory.usage', type: 'gauge', unit: 'By', meaning: 'Resident memory' },
   heap: { name: 'v8js.memory.heap.used', type: 'gauge', unit: 'By', meaning: 'Heap in use' },
   loopUtilization: {

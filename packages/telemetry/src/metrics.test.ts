@@ -3,6 +3,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
 import { createHopMetrics, LATENCY_BUCKETS_S, SERIES_PER_METRIC_MAX, startAgentAtZero } from './metrics.ts';
+import { PARTIES_NAMED_MAX } from './parties.ts';
 import { startMetrics } from './start-metrics.ts';
 
 async function start(fastPaths = true) {
@@ -58,7 +59,8 @@ test('sums and histograms are exported as if the SDK had counted them', async ()
         for (const [kind, value, name] of made) {
           if (kind === 'hop') metrics.hopDuration.recordMs(value, { hop: 'hold', agent: name });
           else if (kind === 'append') metrics.appendDuration.recordMs(value);
-          else if (kind === 'model') metrics.modelTokens.record(value, { model: name, kind: 'input' });
+          else if (kind === 'model')
+            metrics.modelTokens.record(value, { 'gen_ai.request.model': name, 'gen_ai.token.type': 'input' });
           else if (kind === 'tokens') metrics.tokens.add(value, { agent: name });
           else metrics.openStreams.add(value);
         }
@@ -159,7 +161,7 @@ test('every counter of a service starts at 0, and an agent’s counters do so on
     startAgentAtZero(metrics, service, 'demo');
     const text = await reader.text();
     for (const { name, type, services, ...more } of Object.values(METRICS)) {
-      const isOpen = 'labels' in more && ('stream' in more.labels || 'shard' in more.labels);
+      const isOpen = 'labels' in more && ['stream', 'shard', 'tenant'].some(label => label in more.labels);
       if (type !== 'counter' || isOpen || !(services as readonly string[]).includes(service)) continue;
       // The tokens and chunks of a relay are labeled with agents, which the relay does not know before they write.
       if (service === 'relay' && 'labels' in more && 'agent' in more.labels) continue;
@@ -176,6 +178,9 @@ test('each label has one meaning, and the series of a process are bounded', asyn
     const closed = Object.values(labels).filter(Array.isArray) as string[][];
     const series = closed.reduce((product, values) => product * values.length, 1);
     assert.ok(series <= SERIES_PER_METRIC_MAX / 2, `${definition.name}: ${series} series`);
+    // Each named caller has one tenant, and each tenant has other callers.
+    const parties = 'caller' in labels ? 2 * PARTIES_NAMED_MAX + 3 : 'tenant' in labels ? PARTIES_NAMED_MAX + 2 : 1;
+    assert.ok(series * parties <= SERIES_PER_METRIC_MAX, `${definition.name}: ${series} series for each of ${parties} owners`);
     for (const value of closed.flat()) assert.match(value, /^[A-Za-z][A-Za-z0-9_.-]{0,47}$/);
   }
 });

@@ -1,17 +1,22 @@
-import { type Meter, metrics } from '@opentelemetry/api';
-import { agentLabel, closedWord } from './closed-word.ts';
-import { Buckets, type Histogram } from './histogram.ts';
+import { type HrTime, type Meter, metrics } from '@opentelemetry/api';
+import { agentLabel, closedWord, modelLabel } from './closed-word.ts';
+import { Buckets, type Histogram, hrTimeNow } from './histogram.ts';
 import { LABELS, type LabelName, METRICS } from './metric-registry.ts';
 import { SCOPE } from './names.ts';
+import { Parties } from './parties.ts';
+import type { TraceCarrier } from './propagation.ts';
+import { OTHER } from './top-names.ts';
 
 /** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s. */
 export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
+/** Upper bounds of the durations of requests to models, as the GenAI conventions advise: 10 ms times 2^n, up to 81.92 s. */
+const MODEL_BUCKETS_S: readonly number[] = Array.from({ length: 14 }, (_, n) => (10 * 2 ** n) / 1_000);
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */
 const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 ** n);
 
 /** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
-export const SERIES_PER_METRIC_MAX = 600;
-const OVERFLOW = { 'otel.metric.overflow': true };
+export const SERIES_PER_METRIC_MAX = 700;
+const OVERFLOW: Point = { 'otel.metric.overflow': 'true' };
 
 type Registry = typeof METRICS;
 type ValueOf<V> = V extends readonly (infer W)[] ? W : V extends 'number' ? number : string;
@@ -29,10 +34,10 @@ export interface GaugeOf<L> {
 }
 
 export interface HistogramOf<L> {
-  /** Milliseconds; exported as seconds. Negative values (two machines with different clocks) count as 0. */
-  recordMs(ms: number, labels?: L): void;
+  /** Milliseconds; exported as seconds. Negative values (two machines with different clocks) count as 0. `trace`: its exemplar. */
+  recordMs(ms: number, labels?: L, trace?: TraceCarrier): void;
   /** A value in the unit of the metric. */
-  record(value: number, labels?: L): void;
+  record(value: number, labels?: L, trace?: TraceCarrier): void;
 }
 
 interface ObservedOf<L> {
@@ -49,14 +54,19 @@ type InstrumentOf<D> = D extends { observed: true }
       : HistogramOf<LabelsOf<D>>;
 
 /** The instruments of all services. */
-export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> };
+export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry[K]> } & {
+  /** The values of the labels `tenant` and `caller`. */
+  readonly parties: Parties;
+};
 
-/** A gauge that is computed when metrics are read. Only the values that `read` returns at that time are exported. */
-export interface ObservedGauge {
+/** A sum or gauge whose values are taken when metrics are read. Only the values that `read` returns at that time are exported. */
+export interface ReadMetric {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  read(): (readonly [value: number, labels: Point])[];
+  readonly kind: 'counter' | 'up-down' | 'gauge';
+  readonly startTime: HrTime;
+  read(): Iterable<readonly [value: number, labels: Point]>;
 }
 
 /**
@@ -67,7 +77,7 @@ export type Exported = {
   readonly meter: Meter;
   readonly fastPaths: boolean;
   readonly histograms: Histogram[];
-  readonly gauges: ObservedGauge[];
+  readonly readMetrics: ReadMetric[];
 };
 
 type Definition = Registry[keyof Registry];
@@ -79,10 +89,19 @@ type Point = { [label: string]: string | number };
  */
 export function createHopMetrics(
   service: string,
-  exported: Exported = { meter: metrics.getMeter(SCOPE), fastPaths: true, histograms: [], gauges: [] },
+  exported: Exported = { meter: metrics.getMeter(SCOPE), fastPaths: true, histograms: [], readMetrics: [] },
 ): HopMetrics {
-  const entries = Object.entries(METRICS).map(([key, definition]) => [key, createInstrument(service, exported, definition)]);
-  const created = Object.fromEntries(entries) as HopMetrics;
+  const withParties: Points<unknown>[] = [];
+  const parties = new Parties((label, value) => {
+    for (const points of withParties) points.forget(label, value);
+  });
+  const toPoint = (labels?: Point) => pointOf(service, labels, parties);
+  const entries = Object.entries(METRICS).map(([key, definition]) => {
+    const { instrument, points } = createInstrument(toPoint, exported, definition);
+    if (points !== undefined && 'labels' in definition && 'tenant' in definition.labels) withParties.push(points);
+    return [key, instrument];
+  });
+  const created = { ...Object.fromEntries(entries), parties } as HopMetrics;
   startAtZero(created, service, undefined);
   return created;
 }
@@ -113,74 +132,72 @@ export function setProcessMetrics(created: HopMetrics | undefined): void {
   ofProcess = created;
 }
 
-function createInstrument(service: string, { meter, fastPaths, histograms, gauges }: Exported, definition: Definition) {
+/** The labels of a point, as they are exported. */
+type ToPoint = (labels?: Point) => Point;
+type Instrument = { instrument: unknown; points?: Points<unknown> };
+
+function createInstrument(toPoint: ToPoint, exported: Exported, definition: Definition): Instrument {
+  const { meter, fastPaths, histograms, readMetrics } = exported;
   const { name, type, unit, meaning: description } = definition;
   const labelNames = 'labels' in definition ? Object.keys(definition.labels) : [];
-  const bounds = unit === 's' ? LATENCY_BUCKETS_S : TOKEN_BUCKETS;
-  if (!fastPaths && !('observed' in definition)) return sdkInstrument(service, meter, definition, bounds);
+  const bounds = unit !== 's' ? TOKEN_BUCKETS : name.startsWith('gen_ai.') ? MODEL_BUCKETS_S : LATENCY_BUCKETS_S;
+  if (!fastPaths && !('observed' in definition)) return { instrument: sdkInstrument(toPoint, meter, definition, bounds) };
   // An instrument of the SDK copies, sorts and hashes the labels on every call, and a chunk of text causes a dozen calls. Sums and
   // histograms are therefore counted here, and collected when metrics are read.
   if (type === 'histogram') {
-    const series: Buckets[] = [];
-    const create = (point: Point) => {
-      if (series.length === SERIES_PER_METRIC_MAX) return series.at(-1)!;
-      const isLast = series.length === SERIES_PER_METRIC_MAX - 1;
-      const created = new Buckets(isLast ? OVERFLOW : point, bounds);
-      series.push(created);
-      return created;
-    };
-    const points = new Points(service, labelNames, create);
-    histograms.push({ name, unit, description, series });
-    return {
-      recordMs: (ms: number, labels?: Point) => points.of(labels).record(Math.max(0, ms) / 1000),
-      record: (value: number, labels?: Point) => points.of(labels).record(value),
-    };
+    const points = new Points(toPoint, labelNames, point => new Buckets(point, bounds));
+    histograms.push({ name, unit, description, series: points.values() });
+    const record = (value: number, labels?: Point, trace?: TraceCarrier) => points.of(labels).record(value, trace?.traceparent);
+    const recordMs = (ms: number, labels?: Point, trace?: TraceCarrier) => record(Math.max(0, ms) / 1000, labels, trace);
+    return { instrument: { record, recordMs }, points };
   }
+  const kind = 'observed' in definition ? type : type === 'counter' ? 'counter' : 'up-down';
+  const metric = { name, unit, description, kind, startTime: hrTimeNow() } as const;
   if ('observed' in definition) {
-    // An observable gauge of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was released
-    // would keep its lag until the process ends.
+    // An observable instrument of the SDK repeats the last value of every point that its callbacks ever reported: a shard that was
+    // released would keep its lag until the process ends.
     const reads: (() => readonly (readonly [number, Point])[])[] = [];
-    const read = () => reads.flatMap(one => one().map(([value, labels]) => [value, pointOf(service, labels)] as const));
-    gauges.push({ name, unit, description, read });
-    return { observe: (one: () => readonly (readonly [number, Point])[]) => void reads.push(one) };
+    const read = () => reads.flatMap(one => one().map(([value, labels]) => [value, toPoint(labels)] as const));
+    readMetrics.push({ ...metric, read });
+    return { instrument: { observe: (one: () => readonly (readonly [number, Point])[]) => void reads.push(one) } };
   }
-  const sums = new Points(service, labelNames, point => ({ point, value: 0 }));
-  const create = type === 'counter' ? meter.createObservableCounter : meter.createObservableUpDownCounter;
-  create.call(meter, name, { unit, description }).addCallback(result => {
-    for (const { value, point } of sums.values()) result.observe(value, point);
-  });
-  return {
-    add: (n: number, labels?: Point) => {
-      sums.of(labels).value += n;
-    },
+  const points = new Points(toPoint, labelNames, point => ({ point, value: 0 }));
+  readMetrics.push({ ...metric, read: () => Array.from(points.values(), ({ value, point }) => [value, point] as const) });
+  const add = (n: number, labels?: Point) => {
+    points.of(labels).value += n;
   };
+  return { instrument: { add }, points };
 }
 
 /** The same instrument, counted by the SDK. */
-function sdkInstrument(service: string, meter: Meter, definition: Definition, bounds: readonly number[]) {
+function sdkInstrument(toPoint: ToPoint, meter: Meter, definition: Definition, bounds: readonly number[]) {
   const { name, type, unit, meaning: description } = definition;
   if (type === 'histogram') {
     const histogram = meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: [...bounds] } });
-    const record = (value: number, labels?: Point) => histogram.record(value, pointOf(service, labels));
+    const record = (value: number, labels?: Point) => histogram.record(value, toPoint(labels));
     return { record, recordMs: (ms: number, labels?: Point) => record(Math.max(0, ms) / 1000, labels) };
   }
   const create = type === 'counter' ? meter.createCounter : meter.createUpDownCounter;
   const sum = create.call(meter, name, { unit, description });
-  return { add: (n: number, labels?: Point) => sum.add(n, pointOf(service, labels)) };
+  return { add: (n: number, labels?: Point) => sum.add(n, toPoint(labels)) };
 }
 
 type Branch<T> = { readonly next: Map<string | number | undefined, Branch<T>>; leaf?: T };
 
-/** The values of each point of one metric, created once per point. A tree by label, because a joined key was 1 % of the CPU of a relay. */
+/**
+ * The values of each point of one metric, created once per point; those beyond SERIES_PER_METRIC_MAX share one. A tree by label, because a
+ * joined key was 1 % of the CPU of a relay.
+ */
 class Points<T> {
-  readonly #service: string;
+  readonly #toPoint: ToPoint;
   readonly #labels: readonly string[];
   readonly #create: (point: Point) => T;
-  readonly #root: Branch<T> = { next: new Map() };
-  readonly #created: T[] = [];
+  #root: Branch<T> = { next: new Map() };
+  readonly #created = new Map<T, Point>();
+  #overflow: T | undefined;
 
-  constructor(service: string, labels: readonly string[], create: (point: Point) => T) {
-    this.#service = service;
+  constructor(toPoint: ToPoint, labels: readonly string[], create: (point: Point) => T) {
+    this.#toPoint = toPoint;
     this.#labels = labels;
     this.#create = create;
   }
@@ -188,15 +205,34 @@ class Points<T> {
   of(labels: Point = {}): T {
     let branch: Branch<T> | undefined = this.#root;
     for (const label of this.#labels) branch = branch?.next.get(labels[label]);
-    return branch?.leaf ?? this.#ofPoint(pointOf(this.#service, labels));
+    return branch?.leaf ?? this.#ofPoint(this.#toPoint(labels));
   }
 
+  /** Every value of now and later; it can be read again. */
   values(): Iterable<T> {
-    return this.#created;
+    const created = this.#created;
+    return { [Symbol.iterator]: () => created.keys() };
+  }
+
+  /** Removes the points with this value of a label. */
+  forget(label: string, value: string | number): void {
+    const kept = [...this.#created].filter(([leaf, point]) => leaf === this.#overflow || point[label] !== value);
+    this.#created.clear();
+    this.#root = { next: new Map() };
+    for (const [leaf, point] of kept) {
+      this.#created.set(leaf, point);
+      if (leaf !== this.#overflow) this.#branchOf(point).leaf = leaf;
+    }
   }
 
   /** Labels that are not closed words map to one point, and are not remembered one by one. */
   #ofPoint(point: Point): T {
+    const branch = this.#branchOf(point);
+    branch.leaf ??= this.#createLeaf(point);
+    return branch.leaf;
+  }
+
+  #branchOf(point: Point): Branch<T> {
     let branch = this.#root;
     for (const label of this.#labels) {
       const value = point[label];
@@ -204,11 +240,16 @@ class Points<T> {
       branch.next.set(value, next);
       branch = next;
     }
-    if (branch.leaf === undefined) {
-      branch.leaf = this.#create(point);
-      this.#created.push(branch.leaf);
-    }
-    return branch.leaf;
+    return branch;
+  }
+
+  #createLeaf(point: Point): T {
+    if (this.#overflow !== undefined) return this.#overflow;
+    const isLast = this.#created.size === SERIES_PER_METRIC_MAX - 1;
+    const leaf = this.#create(isLast ? OVERFLOW : point);
+    if (isLast) this.#overflow = leaf;
+    this.#created.set(leaf, point);
+    return leaf;
   }
 }
 
@@ -223,12 +264,19 @@ function firstPoints(definition: Definition, agent: string | undefined): Point[]
   return points;
 }
 
-function pointOf(service: string, labels: Point = {}): Point {
+/** `parties`: owners that are label values; the series of any other has ended, or never begins. */
+function pointOf(service: string, labels: Point = {}, parties?: Parties): Point {
   const point: Point = { service };
   for (const [label, value] of Object.entries(labels)) {
     if (value === undefined || !(label in LABELS)) continue;
-    point[label] =
-      typeof value === 'number' ? value : label === 'agent' || label === 'model' ? agentLabel(value) : closedWord(value);
+    point[label] = typeof value === 'number' ? value : wordOf(label, value, parties);
   }
   return point;
+}
+
+function wordOf(label: string, value: string, parties: Parties | undefined): string {
+  if (label === 'agent') return agentLabel(value);
+  if (label === 'model' || label === 'gen_ai.request.model') return modelLabel(value);
+  if (label === 'tenant' || label === 'caller') return parties?.label(label, value) ?? OTHER;
+  return closedWord(value);
 }

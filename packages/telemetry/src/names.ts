@@ -1,7 +1,7 @@
 /**
  * Every name that leaves a process in a span or a log line; metric-registry.ts has those of metrics. Any other name is a type error.
- * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions (copied: the npm constants are
- * deprecated as "moved"), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
+ * Sources: OTel messaging conventions 1.45 (`messaging.system.name`), the GenAI conventions 1.41.1 (copied: the npm constants are
+ * deprecated as "moved" to a repository without a release), the draft A2A conventions (open-telemetry/semantic-conventions-genai#195); `hopline.*` is ours.
  */
 
 /** Prefix of `service.name`, as in `hopline-relay`, and the `service.namespace` of a cluster without a prefix. */
@@ -92,7 +92,12 @@ export const ATTR = {
   genAiProvider: 'gen_ai.provider.name',
   genAiRequestModel: 'gen_ai.request.model',
   genAiInputTokens: 'gen_ai.usage.input_tokens',
+  genAiCachedTokens: 'gen_ai.usage.cache_read.input_tokens',
   genAiOutputTokens: 'gen_ai.usage.output_tokens',
+  genAiReasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
+  genAiResponseModel: 'gen_ai.response.model',
+  genAiResponseId: 'gen_ai.response.id',
+  genAiFinishReasons: 'gen_ai.response.finish_reasons',
 
   genAiToolType: 'gen_ai.tool.type',
 
@@ -121,6 +126,11 @@ export const ATTR = {
   /** How the hop ended: a state, an error code, `client_gone`, `slow_viewer`, `drain`, `requeued`, `superseded`, `stopped`. */
   outcome: 'hopline.outcome',
   correlation: 'hopline.correlation.id',
+  /** Cost of a request to a model, in the currency of the user's file of prices. */
+  cost: 'hopline.model.cost',
+  tenant: 'hopline.tenant',
+  /** Hash of the caller: `callerHash`. */
+  caller: 'hopline.caller',
 } as const;
 export type AttributeKey = (typeof ATTR)[keyof typeof ATTR];
 
@@ -164,6 +174,8 @@ const LOG_KEYS = [
   'call_id',
   'parent_task_id',
   'correlation_id',
+  'tenant',
+  'caller',
   'agent',
   'adapter',
   'role',

@@ -11,11 +11,13 @@ const NANOS_PER_S = 1e9;
 const MICROS_PER_S = 1e6;
 
 /** CPU, memory and event loop of this process, observed whenever metrics are read. Returns a function that stops the observation. */
-export function observeProcess(meter: Meter, service: string): () => void {
+export function observeProcess(meter: Meter, service: string, version: string): () => void {
   const labels = { service };
-  const gauge = (key: keyof typeof PROCESS_METRICS, read: () => number) => {
+  const gauge = (key: keyof typeof PROCESS_METRICS, read: () => number, more = {}) => {
     const { name, unit, meaning: description } = PROCESS_METRICS[key];
-    meter.createObservableGauge(name, { unit, description }).addCallback(result => result.observe(read(), labels));
+    meter
+      .createObservableGauge(name, { unit, description })
+      .addCallback(result => result.observe(read(), { ...labels, ...more }));
   };
   const { name, unit, meaning: description } = PROCESS_METRICS.cpuTime;
   meter.createObservableCounter(name, { unit, description }).addCallback(result => {
@@ -25,6 +27,7 @@ export function observeProcess(meter: Meter, service: string): () => void {
   });
   const startedAt = performance.timeOrigin / 1_000;
   gauge('startTime', () => startedAt);
+  gauge('build', () => 1, { version });
   gauge('memory', () => process.memoryUsage.rss());
   gauge('heap', () => process.memoryUsage().heapUsed);
   let before = performance.eventLoopUtilization();

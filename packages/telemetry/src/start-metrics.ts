@@ -6,17 +6,20 @@ import type {
   MetricProducer,
   PushMetricExporter,
   ResourceMetrics,
+  SumMetricData,
 } from '@opentelemetry/sdk-metrics';
 import type { Exporters } from './exporters.ts';
 import { type Histogram, hrTimeNow } from './histogram.ts';
 import { LABELS, unitSuffix } from './metric-registry.ts';
-import { type Exported, type ObservedGauge, SERIES_PER_METRIC_MAX } from './metrics.ts';
+import { type Exported, type ReadMetric, SERIES_PER_METRIC_MAX } from './metrics.ts';
 import { SCOPE } from './names.ts';
+import { type MetricsFormat, openMetricsText } from './open-metrics.ts';
+import { importOptional } from './optional-packages.ts';
 
 export interface MetricsReader extends Exported {
   readonly provider: MeterProviderApi & { shutdown(): Promise<void> };
   readonly resource: Resource;
-  text(): Promise<string>;
+  text(format?: MetricsFormat): Promise<string>;
 }
 
 /**
@@ -31,17 +34,22 @@ export async function startMetrics(
   onPushFailed: (error: unknown) => void = () => {},
   fastPaths = true,
 ): Promise<MetricsReader> {
-  const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await Promise.all([
-    import('@opentelemetry/sdk-metrics'),
-    import('@opentelemetry/exporter-prometheus'),
-    import('@opentelemetry/resources'),
-  ]);
+  const [sdk, { PrometheusExporter, PrometheusSerializer }, resources] = await importOptional(
+    'export metrics',
+    ['exporter-prometheus', 'resources', 'sdk-metrics'],
+    () =>
+      Promise.all([
+        import('@opentelemetry/sdk-metrics'),
+        import('@opentelemetry/exporter-prometheus'),
+        import('@opentelemetry/resources'),
+      ]),
+  );
   // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override attributes set in code, as the specification requires.
   const resource = resources
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const own = { histograms: [] as Histogram[], gauges: [] as ObservedGauge[] };
+  const own = { histograms: [] as Histogram[], readMetrics: [] as ReadMetric[] };
   const producers = [ownProducer(sdk, resource, own)];
   const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true, metricProducers: producers }) : undefined;
   const provider = new sdk.MeterProvider({
@@ -59,39 +67,58 @@ export async function startMetrics(
     ],
   });
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
-  const text = async () =>
-    reader === undefined
-      ? '# OTEL_METRICS_EXPORTER excludes prometheus\n'
-      : serializer.serialize(withUnits((await reader.collect()).resourceMetrics));
+  const text = async (format: MetricsFormat = 'text') => {
+    if (reader === undefined) return format === 'text' ? '# OTEL_METRICS_EXPORTER excludes prometheus\n' : '# EOF\n';
+    const all = withUnits((await reader.collect()).resourceMetrics);
+    const serialized = serializer.serialize(all);
+    return format === 'text' ? serialized : openMetricsText(serialized, all);
+  };
   return { provider, resource, text, meter: provider.getMeter(SCOPE), fastPaths, ...own };
 }
 
 /**
- * Adds the histograms and observed gauges of this process to what the SDK collects. Temporality is cumulative, whichever a collector
+ * Adds the histograms, sums and observed gauges of this process to what the SDK collects. Temporality is cumulative, whichever a collector
  * prefers.
  */
 function ownProducer(
   { AggregationTemporality, DataPointType }: typeof import('@opentelemetry/sdk-metrics'),
   resource: Resource,
-  own: Pick<Exported, 'histograms' | 'gauges'>,
+  own: Pick<Exported, 'histograms' | 'readMetrics'>,
 ): MetricProducer {
   const aggregationTemporality = AggregationTemporality.CUMULATIVE;
   const histogramData = ({ name, unit, description, series }: Histogram, endTime: HrTime): HistogramMetricData => {
-    const dataPoints = series.map(one => ({ attributes: one.attributes, startTime: one.startTime, endTime, value: one.read() }));
+    const dataPoints = Array.from(series, one => ({
+      attributes: one.attributes,
+      startTime: one.startTime,
+      endTime,
+      value: one.read(),
+    }));
     const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
     return { descriptor, dataPointType: DataPointType.HISTOGRAM, aggregationTemporality, dataPoints };
   };
-  const gaugeData = ({ name, unit, description, read }: ObservedGauge, endTime: HrTime): GaugeMetricData => {
-    const dataPoints = read().map(([value, attributes]) => ({ attributes, startTime: endTime, endTime, value }));
+  const readData = (
+    { name, unit, description, kind, startTime, read }: ReadMetric,
+    endTime: HrTime,
+  ): GaugeMetricData | SumMetricData => {
     const descriptor = { name, unit, description, valueType: ValueType.DOUBLE };
-    return { descriptor, dataPointType: DataPointType.GAUGE, aggregationTemporality, dataPoints };
+    const isGauge = kind === 'gauge';
+    const dataPoints = Array.from(read(), ([value, attributes]) => ({
+      attributes,
+      startTime: isGauge ? endTime : startTime,
+      endTime,
+      value,
+    }));
+    const data = { descriptor, aggregationTemporality, dataPoints };
+    return isGauge
+      ? { ...data, dataPointType: DataPointType.GAUGE }
+      : { ...data, dataPointType: DataPointType.SUM, isMonotonic: kind === 'counter' };
   };
   return {
     collect: async () => {
       const now = hrTimeNow();
       const histograms = own.histograms.map(histogram => histogramData(histogram, now));
-      const gauges = own.gauges.map(gauge => gaugeData(gauge, now));
-      const metrics = [...histograms, ...gauges].filter(({ dataPoints }) => dataPoints.length > 0);
+      const others = own.readMetrics.map(metric => readData(metric, now));
+      const metrics = [...histograms, ...others].filter(({ dataPoints }) => dataPoints.length > 0);
       return { resourceMetrics: { resource, scopeMetrics: [{ scope: { name: SCOPE }, metrics }] }, errors: [] };
     },
   };
@@ -103,10 +130,11 @@ async function pushReader(
   metricProducers: MetricProducer[],
   onFailed: (error: unknown) => void,
 ) {
-  const [{ PeriodicExportingMetricReader }, { OTLPMetricExporter }] = await Promise.all([
-    import('@opentelemetry/sdk-metrics'),
-    import('@opentelemetry/exporter-metrics-otlp-proto'),
-  ]);
+  const [{ PeriodicExportingMetricReader }, { OTLPMetricExporter }] = await importOptional(
+    'push metrics',
+    ['exporter-metrics-otlp-proto', 'sdk-metrics'],
+    () => Promise.all([import('@opentelemetry/sdk-metrics'), import('@opentelemetry/exporter-metrics-otlp-proto')]),
+  );
   // The reader reports a failed push as text, without its code.
   class ReportingExporter extends OTLPMetricExporter {
     override export(...[pushed, done]: Parameters<PushMetricExporter['export']>): void {

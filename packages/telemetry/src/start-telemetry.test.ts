@@ -296,6 +296,18 @@ test('an invalid endpoint is an error at start that does not quote it', () => {
   }
 });
 
+test('headers for a collector that cannot be sent are an error at start that names the setting and does not quote them', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
+  for (const headers of ['', 'api-key=PLANTED', 'a=b, authorization=Basic%20PLANTED==', 'a='])
+    assert.equal(tracesUrlOf({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers }), 'http://c:4318/v1/traces');
+  for (const headers of ['PLANTED', '=PLANTED', 'api-key=PLANTED“', 'api-key=PLANTED%0A', 'api-key=PLANTED%', 'a=b,PLANTED'])
+    for (const variable of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'])
+      assert.throws(
+        () => tracesUrlOf({ ...endpoint, [variable]: headers }),
+        (error: Error) => error.message.startsWith(`${variable} must be a list name=value`) && !/PLANTED/.test(error.message),
+      );
+});
+
 test('each signal goes where its exporter is set; an unknown exporter is refused', () => {
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
   assert.deepEqual(exportersFrom({}), { servesMetrics: true });

@@ -5,6 +5,8 @@ import { type Env, exportersFrom } from './exporters.ts';
 import { type Logger, onLogLine } from './logger.ts';
 import { createHopMetrics, type HopMetrics, setProcessMetrics } from './metrics.ts';
 import { SERVICE_PREFIX } from './names.ts';
+import type { MetricsFormat } from './open-metrics.ts';
+import { importOptional } from './optional-packages.ts';
 import { observeProcess } from './process-metrics.ts';
 import { type RemoteSpan, readableSpan } from './remote-span.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
@@ -39,8 +41,8 @@ export interface Telemetry {
   readonly tracesUrl?: string;
   /** Exports a span of another process, which has no exporter. Absent: no spans are created. */
   readonly exportSpan?: (span: RemoteSpan) => void;
-  /** All metrics of the process in the Prometheus text format 0.0.4. */
-  metricsText(): Promise<string>;
+  /** All metrics of the process, by default in the Prometheus text format 0.0.4. */
+  metricsText(format?: MetricsFormat): Promise<string>;
   /** Exports the remaining spans within TELEMETRY_SHUTDOWN_MS_MAX and unregisters everything. Never rejects. */
   shutdown(): Promise<void>;
 }
@@ -63,7 +65,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   const contextManager = new AsyncLocalStorageContextManager().enable();
   const faults = log && reportSdkFaults(log);
   const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0), options.fastPaths);
-  const stopObserving = observeProcess(reader.meter, service);
+  const stopObserving = observeProcess(reader.meter, service, options.version);
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, reader);
   setProcessMetrics(hopMetrics);
@@ -114,12 +116,17 @@ type TracingOptions = {
 
 // Importing sdk-node takes 250 ms and 20 MB (it includes gRPC, Zipkin and YAML), so it is imported only for an export.
 async function startTracing({ url, env, resource, contextManager, onLost }: TracingOptions): Promise<Tracing> {
-  const [{ NodeSDK }, { OTLPTraceExporter }, { BatchSpanProcessor }, { BoundedSpans }] = await Promise.all([
-    import('@opentelemetry/sdk-node'),
-    import('@opentelemetry/exporter-trace-otlp-proto'),
-    import('@opentelemetry/sdk-trace'),
-    import('./bounded-spans.ts'),
-  ]);
+  const [{ NodeSDK }, { OTLPTraceExporter }, { BatchSpanProcessor }, { BoundedSpans }] = await importOptional(
+    'export spans',
+    ['exporter-trace-otlp-proto', 'sdk-node', 'sdk-trace'],
+    () =>
+      Promise.all([
+        import('@opentelemetry/sdk-node'),
+        import('@opentelemetry/exporter-trace-otlp-proto'),
+        import('@opentelemetry/sdk-trace'),
+        import('./bounded-spans.ts'),
+      ]),
+  );
   const maxQueueSize = positive(env.OTEL_BSP_MAX_QUEUE_SIZE) ?? SPAN_QUEUE_MAX;
   const spans = new BoundedSpans(onLost, maxQueueSize);
   const batch = new BatchSpanProcessor({

@@ -3,20 +3,19 @@ import {
   failureReason,
   isInProgress,
   isObject,
-  isTerminal,
   type Metadata,
   type StreamResponse,
   type Task,
-  type TaskArtifactUpdateEvent,
   type TaskStatus,
   textOf,
 } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
 import { CAIPE, kindOfArtifact } from '@hopline/profiles';
-import { AnswerAssembler, type ArtifactLabel } from './answer-assembler.ts';
+import { type TextLabel, type ViewChange, ViewFold } from '@hopline/task-view';
+import { AnswerOrder } from './answer-order.ts';
 import type { ArtifactFolder } from './artifact-folder.ts';
 import type { Display } from './display.ts';
-import { NamedArtifacts } from './named-artifacts.ts';
+import { fileReport } from './file-report.ts';
 
 /** Name of artifacts that are not printed, because the complete version of the plan repeats them. */
 const PLAN_TOKENS = CAIPE.plan.streaming.name;
@@ -44,13 +43,17 @@ export type PrinterOptions = {
 /** Prints the stream of one task: the answer as text, other artifacts as a line each, states and progress as notes. */
 export class StreamPrinter {
   readonly #display: Display;
-  readonly #answer: AnswerAssembler;
-  readonly #artifacts: NamedArtifacts;
+  readonly #fold: ViewFold;
+  readonly #order: AnswerOrder;
+  readonly #folder: ArtifactFolder | undefined;
   readonly #howToChoose: PrinterOptions['howToChoose'];
   readonly #inConversation: boolean;
   readonly #answerNames: readonly string[];
-  #skipHead: boolean;
-  #gap = false;
+  /** Artifacts by id, for headings. */
+  readonly #artifacts = new Map<string, Pick<Artifact, 'artifactId' | 'name' | 'description'>>();
+  #restart: keyof typeof RESTARTS = 'retry';
+  #hasAnswer = false;
+  #hasFiles = false;
   #headed = '';
   /** The agent and call of the last printed text. */
   #writer: string | undefined;
@@ -63,86 +66,89 @@ export class StreamPrinter {
     this.#inConversation = inConversation;
     this.#display = display;
     this.#answerNames = answerNames;
-    this.#artifacts = new NamedArtifacts(display, folder);
-    this.#skipHead = continued;
-    const sink = {
-      text: (text: string, artifact: ArtifactLabel) => {
-        this.#heading(artifact);
-        this.#separate(artifact);
+    this.#folder = folder;
+    this.#fold = new ViewFold({ resumed, continues: continued, answerNames });
+    this.#order = new AnswerOrder({
+      text: (text, label) => {
+        const artifact = this.#artifacts.get(label.id);
+        if (artifact !== undefined) this.#heading(artifact);
+        this.#separate(label);
+        this.#hasAnswer = true;
         display.answer(text);
       },
-      restart: (cause: 'retry' | 'whole') => {
+      restart: () => {
         display.answer('\n');
-        display.warn(RESTARTS[cause]);
+        display.warn(RESTARTS[this.#restart]);
       },
-      duplicate: (artifact: ArtifactLabel, characters: number) => {
-        if (display.heading === undefined) return;
-        this.#heading(artifact);
-        display.note(`(${characters} characters, equal to the text streamed above)`);
-      },
-    };
-    this.#answer = new AnswerAssembler(sink, resumed);
+    });
   }
 
   print(item: StreamItem): void {
-    if ('gap' in item) {
-      this.#gap = true;
+    if ('event' in item) this.#event(item.event);
+    else {
+      this.#fold.add(item);
       this.#display.note('(part of the stream has expired; the current state of the task follows)');
-    } else this.#event(item.event);
+    }
   }
 
   /** Prints the texts that wait for a later part of the turn. */
   end(): void {
-    this.#answer.end();
-    this.#artifacts.end();
+    this.#show(this.#fold.end());
   }
 
   #event(event: StreamResponse): void {
-    if ('message' in event) this.#display.answer(textOf(event.message.parts));
-    else if ('statusUpdate' in event)
-      this.#status(event.statusUpdate.taskId, event.statusUpdate.status, event.statusUpdate.metadata);
-    else if ('artifactUpdate' in event) this.#artifact(event.artifactUpdate);
-    else this.printTask(event.task);
+    if ('task' in event) this.printTask(event.task);
+    else if ('artifactUpdate' in event) this.#artifact(event);
+    else if ('message' in event) this.#show(this.#fold.add({ event }));
+    else {
+      const { taskId, status, metadata } = event.statusUpdate;
+      this.#status(taskId, status, metadata, this.#fold.add({ event }));
+    }
   }
 
   /** Prints a complete task: the first event of a stream, the one after a gap, or the result of `get`. */
-  printTask({ id, artifacts = [], status, metadata }: Task): void {
-    const answers = artifacts.filter(artifact => this.#roleOf(artifact) === 'answer');
-    const named = artifacts.flatMap(artifact => this.#besideAnswer(artifact) ?? []);
-    if (this.#skipHead && !this.#gap) {
-      this.#answer.skip(answers);
-      this.#artifacts.skip(named);
-    } else {
-      this.#answer.snapshot(answers);
-      this.#artifacts.snapshot(named);
-    }
-    this.#skipHead = false;
-    this.#status(id, status, metadata);
+  printTask(task: Task): void {
+    for (const artifact of task.artifacts ?? []) this.#artifacts.set(artifact.artifactId, artifact);
+    this.#status(task.id, task.status, task.metadata, this.#fold.add({ event: { task } }));
   }
 
-  #artifact(update: TaskArtifactUpdateEvent): void {
-    const { artifact } = update;
-    const role = this.#roleOf(artifact);
-    if (role === 'answer') this.#answer.update(update);
-    else if (role === 'progress' && artifact.name !== PLAN_TOKENS) this.#note(artifact);
-    const beside = this.#besideAnswer(artifact);
-    if (beside !== undefined) this.#artifacts.update({ ...update, artifact: beside });
-  }
-
-  /** Parts of an artifact outside the answer: all parts of a named artifact, and files and data within an answer. */
-  #besideAnswer(artifact: Artifact): Artifact | undefined {
-    const role = this.#roleOf(artifact);
-    if (role === 'named') return artifact;
-    const parts = artifact.parts.filter(({ text }) => text === undefined);
-    return role === 'progress' || parts.length === 0 ? undefined : { ...artifact, parts };
-  }
-
-  /** An artifact whose name no profile knows is not part of the answer: it is a file, data or a report of an agent. */
-  #roleOf(artifact: Artifact): 'answer' | 'named' | 'progress' {
+  #artifact(event: Extract<StreamResponse, { artifactUpdate: unknown }>): void {
+    const { artifact, lastChunk = false } = event.artifactUpdate;
     const kind = kindOfArtifact(artifact);
-    const { name = '' } = artifact;
-    if (kind === 'answer' || kind === 'result' || name === '' || this.#answerNames.includes(name)) return 'answer';
-    return kind === undefined ? 'named' : 'progress';
+    const { artifactId, name = '', description } = artifact;
+    this.#artifacts.set(artifactId, {
+      artifactId,
+      ...(name !== '' && { name }),
+      ...(description !== undefined && { description }),
+    });
+    this.#restart = kind === 'result' ? 'whole' : 'retry';
+    const changes = this.#fold.add({ event });
+    this.#show(changes);
+    if (kind === 'result' && lastChunk && !changes.some(isNewText)) this.#repeated(artifact);
+    const isAside = kind !== undefined && kind !== 'answer' && kind !== 'result' && !this.#answerNames.includes(name);
+    if (isAside && name !== PLAN_TOKENS) this.#note(artifact);
+  }
+
+  /** Prints texts and files. Notices and progress are printed as they arrive, and states by `#status`. */
+  #show(changes: readonly ViewChange[]): void {
+    this.#order.add(changes, () => this.#fold.view.texts);
+    for (const change of changes) {
+      if (change.kind !== 'file') continue;
+      this.#hasFiles = true;
+      const line = fileReport(change.file, this.#folder);
+      if (this.#display.artifact === undefined) this.#display.note(line);
+      else this.#display.artifact(line);
+      // The content is in the folder, or is not needed.
+      this.#fold.forgetFile(change.file.id);
+    }
+  }
+
+  /** A whole answer that adds nothing to the texts. */
+  #repeated(artifact: Artifact): void {
+    const characters = this.#fold.view.answer.length;
+    if (characters === 0 || this.#display.heading === undefined) return;
+    this.#heading(artifact);
+    this.#display.note(`(${characters} characters, equal to the text streamed above)`);
   }
 
   #note(artifact: Artifact): void {
@@ -154,7 +160,7 @@ export class StreamPrinter {
   }
 
   /** Prints a heading when the text of another artifact begins or continues. */
-  #heading({ artifactId, name = artifactId, description = '' }: ArtifactLabel): void {
+  #heading({ artifactId, name = artifactId, description = '' }: Pick<Artifact, 'artifactId' | 'name' | 'description'>): void {
     const headed = `${artifactId} ${name}`;
     if (headed === this.#headed) return;
     this.#headed = headed;
@@ -162,25 +168,24 @@ export class StreamPrinter {
   }
 
   /** Starts the text of another agent on a new line. Readers of a pipe that need every byte use --json. */
-  #separate({ metadata }: ArtifactLabel): void {
-    const { sourceAgent, toolCallId } = metadata ?? {};
-    const writer = typeof sourceAgent === 'string' ? JSON.stringify([sourceAgent, toolCallId]) : undefined;
-    if (writer === undefined) return;
+  #separate({ agent, callId }: TextLabel): void {
+    if (agent === undefined) return;
+    const writer = JSON.stringify([agent, callId]);
     if (this.#writer !== undefined && writer !== this.#writer) this.#display.endLine?.();
     this.#writer = writer;
   }
 
-  #status(taskId: string, status: TaskStatus, metadata: Metadata | undefined): void {
+  #status(taskId: string, status: TaskStatus, metadata: Metadata | undefined, changes: readonly ViewChange[]): void {
     const { state, message } = status;
     const name = state.replace('TASK_STATE_', '').toLowerCase().replace('_', ' ');
     const text = message === undefined ? '' : textOf(message.parts);
-    if (isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED') this.end();
+    // A last message that is not the whole answer is about it.
+    const isRemark = changes.some(change => isTextOf(change, message?.messageId)) && this.#fold.view.answer !== text;
+    this.#show(isRemark ? changes.filter(change => !isTextOf(change, message?.messageId)) : changes);
     this.#headed = '';
     if (state === 'TASK_STATE_COMPLETED') {
-      // Some agents answer only in the message of their last status.
-      if (this.#answer.printed === '') this.#display.answer(text);
-      else if (text !== '' && !this.#answer.printed.endsWith(text)) this.#display.note(text.trim());
-      if (this.#answer.printed === '' && text === '' && this.#artifacts.count > 0)
+      if (isRemark) this.#display.note(text.trim());
+      if (!this.#hasAnswer && this.#hasFiles)
         this.#display.warn('(the answer has no text; --answer NAME prints an artifact of that name, --out DIR saves all)');
       if (!this.#inConversation) this.#display.note(`task ${taskId} completed`);
       return;
@@ -193,6 +198,14 @@ export class StreamPrinter {
       if (agents.length > 0 && this.#howToChoose) this.#display.warn(this.#howToChoose(agents.join('|')));
     } else if (!this.#inConversation || text !== '') this.#display.note(line);
   }
+}
+
+function isNewText(change: ViewChange): boolean {
+  return change.kind === 'text' || change.kind === 'text-restarted';
+}
+
+function isTextOf(change: ViewChange, id: string | undefined): boolean {
+  return 'text' in change && change.text.id === id;
 }
 
 /** The agents that a server names when none fits a message (docs/reference/wire.md). */

@@ -85,7 +85,7 @@ export function turnToResume(tasks: readonly Task[], nowMs: number): { task: Tas
   return { task, turn: { messageId: answerIdOf(userMessage?.messageId ?? task.id), statusAt: task.status.timestamp } };
 }
 
-/** A canceled turn is not among them, because the user has stopped it. */
+/** Whether the turn has ended so recently that its page may have missed the end. A canceled turn was stopped by its user, who knows. */
 function hasJustEnded({ status: { state, timestamp = '' } }: Task, nowMs: number): boolean {
   return state !== 'TASK_STATE_CANCELED' && nowMs - Date.parse(timestamp) <= ENDED_TURN_MS_MAX;
 }

@@ -1,7 +1,8 @@
 import type { TaskReport } from '@hopline/task-audit';
 import { duration } from '@hopline/task-audit/waterfall';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { Connection } from './connection.ts';
+import { Explanation } from './explanation.tsx';
 import { visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';
@@ -77,61 +78,11 @@ export function ChunkTable({ session, connection, current, onSeek }: Props) {
       {selected !== undefined && (
         <Explanation
           key={selected.generation}
-          session={session}
+          path={session.path}
           connection={connection}
           cursor={`${selected.generation}.${selected.seq}`}
         />
       )}
     </div>
-  );
-}
-
-/** The origin of one event, as `hopline why` reports it. */
-function Explanation({ session, connection, cursor }: { session: TaskSession; connection: Connection; cursor: string }) {
-  const [value, setValue] = useState<Record<string, unknown>>();
-  const [fault, setFault] = useState('');
-  useEffect(() => {
-    const stop = new AbortController();
-    // While a task plays, many events pass; only one that stays is explained.
-    const timer = setTimeout(() => {
-      connection
-        .json<Record<string, unknown>>(`${session.path}/audit/${cursor}`, { signal: stop.signal })
-        .then(setValue, error => {
-          if (!stop.signal.aborted) setFault(error.message);
-        });
-    }, 300);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [cursor]);
-  return (
-    <aside class="explanation" aria-label="Where this event comes from">
-      <h2>
-        Event <code>{cursor}</code>
-      </h2>
-      {fault !== '' && <p class="muted">{visibleText(fault)}</p>}
-      {value === undefined && fault === '' && <p class="muted">…</p>}
-      {value !== undefined && <Members value={value} />}
-    </aside>
-  );
-}
-
-function Members({ value }: { value: Record<string, unknown> }) {
-  return (
-    <dl class="members">
-      {Object.entries(value).map(([name, member]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            {typeof member === 'object' && member !== null && !Array.isArray(member) ? (
-              <Members value={member as Record<string, unknown>} />
-            ) : (
-              <code>{visibleText(Array.isArray(member) ? JSON.stringify(member) : String(member))}</code>
-            )}
-          </dd>
-        </div>
-      ))}
-    </dl>
   );
 }

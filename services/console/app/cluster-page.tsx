@@ -46,7 +46,7 @@ export function ClusterPage({ connection, info }: { connection: Connection; info
                 <Tile
                   name="slowest hop"
                   value={cluster.hops[0].hop.replaceAll('_', ' ')}
-                  detail={`${Math.round(cluster.hops[0].share * 100)} % of the time of turns`}
+                  detail={`${Math.round(cluster.hops[0].share * 100)} % of the critical paths`}
                 />
               )}
               <Tile name="open streams" value={String(cluster.openStreams)} />

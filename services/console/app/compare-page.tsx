@@ -7,14 +7,12 @@ import { Text } from './conversation-view.tsx';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import type { TaskFacts } from './read-task-facts.ts';
-import { comparePath, navigate, taskPath } from './routes.ts';
-import { rowOf, type TaskRow } from './task-rows.ts';
+import { comparePath, linkTo, navigate, taskPath } from './routes.ts';
+import { TaskChoice } from './task-choice.tsx';
 
 /** Wait before another try, and number of tries: ingress runs only a few exports at a time. */
 const RETRY_MS = 1_000;
 const RETRIES_MAX = 10;
-/** Tasks that the input fields suggest. */
-const OFFERED_TASKS = 50;
 
 /** Two tasks side by side: the comparison of `hopline diff`, with the texts. */
 export function ComparePage({ a, b, connection }: { a: string; b: string; connection: Connection }) {
@@ -22,50 +20,25 @@ export function ComparePage({ a, b, connection }: { a: string; b: string; connec
     <div class="compare">
       <div class="toolbar">
         <h1>Compare</h1>
-        <TaskChoice a={a} b={b} connection={connection} />
+        <TaskChoices a={a} b={b} connection={connection} />
       </div>
       {a !== '' && b !== '' && <Comparison a={a} b={b} connection={connection} />}
     </div>
   );
 }
 
-function TaskChoice({ a, b, connection }: { a: string; b: string; connection: Connection }) {
-  const [[first, second], set] = useState([a, b]);
-  const [rows, setRows] = useState<TaskRow[]>([]);
-  useEffect(() => {
-    connection.json<{ tasks: Parameters<typeof rowOf>[0][] }>(`/api/tasks?pageSize=${OFFERED_TASKS}&historyLength=1`).then(
-      ({ tasks }) => setRows(tasks.map(rowOf)),
-      // Without suggestions, ids can still be typed.
-      () => {},
-    );
-  }, []);
-  const field = (name: string, value: string, change: (value: string) => void) => (
-    <input
-      type="search"
-      list="newest-tasks"
-      placeholder={`Task ${name}`}
-      aria-label={`Task ${name}`}
-      value={value}
-      onInput={event => change(event.currentTarget.value.trim())}
-    />
-  );
+function TaskChoices({ a, b, connection }: { a: string; b: string; connection: Connection }) {
+  const [[first, second], set] = useState<readonly [string, string]>([a, b]);
   return (
     <form
       class="compare-form"
       onSubmit={event => {
         event.preventDefault();
-        navigate(comparePath(first!, second!));
+        navigate(comparePath(first, second));
       }}
     >
-      {field('A', first!, value => set([value, second!]))}
-      {field('B', second!, value => set([first!, value]))}
-      <datalist id="newest-tasks">
-        {rows.map(({ id, question }) => (
-          <option key={id} value={id}>
-            {question}
-          </option>
-        ))}
-      </datalist>
+      <TaskChoice name="A" id={a} connection={connection} onChoose={id => set([id, second])} />
+      <TaskChoice name="B" id={b} connection={connection} onChoose={id => set([first, id])} />
       <button type="submit" class="button" disabled={first === '' || second === ''}>
         Compare
       </button>
@@ -95,12 +68,14 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
         <table>
           <thead>
             <tr>
-              <th />
-              <th class="number">
-                <a href={taskPath(a)}>A</a>
+              <th>
+                <span class="visually-hidden">figure</span>
               </th>
               <th class="number">
-                <a href={taskPath(b)}>B</a>
+                <a href={linkTo(taskPath(a))}>A</a>
+              </th>
+              <th class="number">
+                <a href={linkTo(taskPath(b))}>B</a>
               </th>
               <th class="number">from A to B</th>
             </tr>

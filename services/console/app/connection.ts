@@ -9,7 +9,14 @@ export type ConsoleInfo = {
   links: { jaeger?: string; grafana?: string };
   /** With it the page may kill processes of the cluster of `npm start`. */
   killToken?: string;
+  /** The console can show the tasks below a task. */
+  showsBelow?: boolean;
+  /** The page shows this file, and has no server. */
+  fileName?: string;
 };
+
+/** Answers a request, as `fetch` does. */
+export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 
 /** An error response. `message`: the text that the server wrote for its caller. */
 export class RequestError extends Error {
@@ -37,6 +44,7 @@ const STORAGE_KEY = 'hopline.credentials';
 
 /** Requests to the console, which passes them to ingress with the credentials of the user. */
 export class Connection {
+  readonly #fetch: Fetch;
   #credentials = storedCredentials();
   /** Time of the server's last answer, by its own clock, in epoch milliseconds. */
   answeredAtMs = Date.now();
@@ -46,6 +54,10 @@ export class Connection {
   #outageTimer: ReturnType<typeof setTimeout> | undefined;
   /** Called when the server refuses the credentials, or asks for some. */
   onUnauthenticated: () => void = () => {};
+
+  constructor(fetchPath: Fetch = (path, init) => fetch(path, init)) {
+    this.#fetch = fetchPath;
+  }
 
   get isSignedIn(): boolean {
     return this.#credentials !== undefined;
@@ -63,7 +75,7 @@ export class Connection {
     if (!headers.has('a2a-version')) headers.set('a2a-version', '1.0');
     if (this.#credentials !== undefined) headers.set(this.#credentials.header, this.#credentials.value);
     const options = { ...init, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' } as const;
-    const response = await fetch(path, options).catch(error => {
+    const response = await this.#fetch(path, options).catch(error => {
       if (init.signal?.aborted) throw error;
       throw this.#unreachable('The console does not answer.');
     });

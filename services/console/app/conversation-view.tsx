@@ -97,7 +97,7 @@ function AgentText({ segments, isSource }: { segments: readonly string[]; isSour
 
 function ArtifactView({ block, showsSource }: BlockProps<ArtifactBlock>) {
   const name = visibleText(block.name);
-  if (/^tool_notification/.test(block.name)) {
+  if (block.role === 'call-start' || block.role === 'call-end') {
     return (
       <p class="block-tool">
         <Text segments={block.segments} />
@@ -112,7 +112,7 @@ function ArtifactView({ block, showsSource }: BlockProps<ArtifactBlock>) {
     </>
   );
   // A whole answer repeats the streamed text.
-  if (/^(final|partial)_result$/.test(block.name)) {
+  if (block.role === 'result') {
     return (
       <details class="block block-artifact">
         <summary class="block-head">
@@ -123,7 +123,7 @@ function ArtifactView({ block, showsSource }: BlockProps<ArtifactBlock>) {
       </details>
     );
   }
-  const isPlan = /^(?:agent_)?execution_plan/.test(block.name);
+  const isPlan = block.role === 'plan';
   return (
     <article class={`block block-artifact ${isPlan ? 'block-plan' : ''}`}>
       <header class="block-head">

@@ -92,6 +92,22 @@ test('a chunk that replaces an artifact replaces its text in the same place', ()
   assert.deepEqual(blocks.map(textOf), ['why?', 'two', 'x']);
 });
 
+test('the role of an artifact comes from the names of all profiles, or from the kind that a custom profile recorded', () => {
+  const conversation = new Conversation();
+  const roleOf = (name: string, metadata?: { artifactKind: string }) => {
+    const artifact = { artifactId: name, name, parts: [{ text: 'x' }], ...(metadata && { metadata }) };
+    conversation.add({ artifactUpdate: { ...ids, artifact, lastChunk: true } });
+    const block = conversation.at(conversation.length).blocks.at(-1)!;
+    return block.kind === 'artifact' ? block.role : block.kind;
+  };
+  const names = ['execution_plan_streaming', 'tool_notification_end', 'final_result', 'response', 'card.md'];
+  assert.deepEqual(
+    names.map(name => roleOf(name)),
+    ['plan', 'call-end', 'result', 'answer', undefined],
+  );
+  assert.equal(roleOf('acme_plan', { artifactKind: 'plan' }), 'plan');
+});
+
 test("the client's answer appears where the next turn begins", () => {
   const conversation = new Conversation();
   for (const event of [task, state('WORKING'), state('INPUT_REQUIRED', 'which?'), state('WORKING')]) conversation.add(event);

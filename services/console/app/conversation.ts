@@ -8,6 +8,7 @@ import {
   stateWord,
   type Task,
 } from '@hopline/a2a';
+import { kindOfArtifact } from '@hopline/profiles/kinds';
 
 /** A part of the conversation as a client sees it. Blocks are immutable: a newer one replaces an older one. */
 export type Block =
@@ -20,6 +21,8 @@ export type ArtifactBlock = {
   kind: 'artifact';
   key: string;
   name: string;
+  /** The meaning of the artifact for clients, as packages/task-view reads it. Undefined: part of the answer or a file. */
+  role: ReturnType<typeof kindOfArtifact>;
   agent: string | undefined;
   /** Text in segments that end where a line may end. The page renders only segments that changed. */
   segments: readonly string[];
@@ -155,6 +158,7 @@ class BlockFold {
     const [segments, characters] = isAppend && known !== undefined ? [known.segments, known.characters] : [[], 0];
     const block: ArtifactBlock = {
       ...{ kind: 'artifact', key: artifactId, name, agent, isClosed },
+      role: kindOfArtifact({ name, ...(metadata && { metadata }) }) ?? known?.role,
       ...{ segments: appended(segments, text), characters: characters + codePoints(text) },
     };
     if (place === undefined) this.#places.set(artifactId, this.#blocks.push(block) - 1);

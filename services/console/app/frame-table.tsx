@@ -6,7 +6,14 @@ import { excerpt, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';
 
-type Props = { session: TaskSession; connection: Connection; index: number; onSeek: (index: number) => void };
+type Props = {
+  session: TaskSession;
+  connection: Connection;
+  /** A server is there, which encodes the frames in other dialects. */
+  hasDialects: boolean;
+  index: number;
+  onSeek: (index: number) => void;
+};
 
 const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
@@ -19,7 +26,7 @@ const RECONNECT_MS = 2_000;
 type Frame = { cursor: string; kind: string; data: string };
 
 /** The frames of the stream. Frames of another dialect are requested once, as a client of that dialect receives them. */
-export function FrameTable({ session, connection, index, onSeek }: Props) {
+export function FrameTable({ session, connection, hasDialects, index, onSeek }: Props) {
   const [dialect, setDialect] = useState<'1.0' | '0.3'>('1.0');
   const { frames: legacy, fault } = useLegacyFrames(session, connection, dialect === '0.3');
   const { items } = session.recording;
@@ -35,15 +42,17 @@ export function FrameTable({ session, connection, index, onSeek }: Props) {
   const selected = focus >= 0 && focus < count ? frameAt(focus) : undefined;
   return (
     <div class="table-view">
-      <fieldset class="segments">
-        <legend class="visually-hidden">Dialect</legend>
-        {(['1.0', '0.3'] as const).map(one => (
-          <label key={one}>
-            <input type="radio" name="dialect" checked={dialect === one} onChange={() => setDialect(one)} />
-            <span>A2A {one}</span>
-          </label>
-        ))}
-      </fieldset>
+      {hasDialects && (
+        <fieldset class="segments">
+          <legend class="visually-hidden">Dialect</legend>
+          {(['1.0', '0.3'] as const).map(one => (
+            <label key={one}>
+              <input type="radio" name="dialect" checked={dialect === one} onChange={() => setDialect(one)} />
+              <span>A2A {one}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
       <VirtualRows
         label="Frames"
         count={count}
@@ -66,7 +75,11 @@ export function FrameTable({ session, connection, index, onSeek }: Props) {
           {visibleText(fault)}
         </p>
       )}
-      {selected !== undefined && <pre class="frame-json">{visibleText(indented(selected.data))}</pre>}
+      {selected !== undefined && (
+        <pre class="frame-json" role="group" tabIndex={0} aria-label="The selected frame">
+          {visibleText(indented(selected.data))}
+        </pre>
+      )}
     </div>
   );
 }

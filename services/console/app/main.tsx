@@ -1,17 +1,33 @@
 import { render } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
 import { Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
-import { onLinkClick, titleOf, useRoute } from './routes.ts';
+import { FileButton, FileNotices, NoFile } from './file/file-views.tsx';
+import { IS_STATIC, useFile } from './file/use-file.ts';
+import { visibleText } from './plain-text.ts';
+import {
+  isInFragment,
+  leaveFragment,
+  linkTo,
+  onLinkClick,
+  type Route,
+  route as routeAddress,
+  titleOf,
+  useRoute,
+} from './routes.ts';
 import { SignIn } from './sign-in.tsx';
 import { TaskListPage } from './task-list-page.tsx';
 import { TaskPage } from './task-page.tsx';
 
 const connection = new Connection();
+/** The page of a file may be a file itself, without an icon beside it. */
+const ICON = document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? '';
 
 function App() {
   const route = useRoute();
+  const isFile = IS_STATIC || isInFragment();
+  const file = useFile();
   const [info, setInfo] = useState<ConsoleInfo>();
   const [fault, setFault] = useState('');
   const [asksForCredentials, setAsks] = useState(false);
@@ -20,20 +36,24 @@ function App() {
   connection.onUnauthenticated = () => setAsks(true);
   connection.onOutageChange = () => setOutage(connection.outage);
   useEffect(() => {
-    if (info !== undefined || outage !== '') return;
+    if (isFile || info !== undefined || outage !== '') return;
     connection.json<ConsoleInfo>('/console.json').then(setInfo, error => {
       if (!(error instanceof UnreachableError)) setFault(String(error.message ?? error));
     });
-  }, [outage]);
+  }, [outage, isFile]);
   const main = useRef<HTMLElement>(null);
-  const shown = useRef(location.pathname);
+  const shown = useRef(routeAddress().pathname);
   useEffect(() => {
-    document.title = titleOf(route);
-    if (shown.current === location.pathname) return;
-    shown.current = location.pathname;
+    const { pathname } = routeAddress();
+    if (shown.current === pathname) return;
+    shown.current = pathname;
     // The clicked link may be gone, so the focus moves to the new page for keys and screen readers.
     main.current?.focus({ preventScroll: true });
   });
+  // A task replaces its title by its question.
+  useLayoutEffect(() => {
+    document.title = titleOf(route);
+  }, [routeAddress().pathname]);
   const signOut = () => {
     connection.signIn(undefined);
     setAsks(true);
@@ -47,55 +67,92 @@ function App() {
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: links keep their own behaviour.
     <div class={`shell shell-${route.page}`} onClick={onLinkClick}>
       <header class="bar">
-        <a class="brand" href="/">
-          <img src="/icon.svg" alt="" width="22" height="22" />
-          Hopline
+        <a class="brand" href={linkTo('/')}>
+          <img src={ICON} alt="" width="22" height="22" />
+          <span class="brand-name">Hopline</span>
         </a>
         <nav aria-label="Pages">
-          <a href="/" {...current('tasks')}>
+          <a href={linkTo('/')} {...current('tasks')}>
             Tasks
           </a>
-          <a href="/compare" {...current('compare')}>
+          <a href={linkTo('/compare')} {...current('compare')}>
             Compare
           </a>
-          <a href="/cluster" {...current('cluster')}>
-            Cluster
-          </a>
+          {!isFile && (
+            <a href={linkTo('/cluster')} {...current('cluster')}>
+              Cluster
+            </a>
+          )}
         </nav>
         <span class="bar-end">
-          {info !== undefined && (
+          {isFile && file.opened !== undefined && (
+            <span class="file-name small" title="This file is shown. It stays in this browser.">
+              <bdi>{visibleText(file.opened.name)}</bdi>
+            </span>
+          )}
+          <FileButton file={file} label={isFile ? 'Another file' : 'Open a file'} />
+          {isFile && !IS_STATIC && (
+            <button type="button" class="button button-quiet" onClick={() => leaveFragment('/')}>
+              Close
+            </button>
+          )}
+          {!isFile && info !== undefined && (
             <span class="muted small only-wide">
               {info.writes ? '' : 'read-only · '}v{info.version}
             </span>
           )}
-          {connection.isSignedIn && (
+          {!isFile && connection.isSignedIn && (
             <button type="button" class="button button-quiet" onClick={signOut}>
               Sign out
             </button>
           )}
         </span>
       </header>
-      {outage !== '' && (
+      <FileNotices file={file} />
+      {outage !== '' && !isFile && (
         <p class="notice notice-error outage" role="alert">
           {outage}
         </p>
       )}
-      {fault !== '' && <p class="notice notice-error outage">The console cannot start: {fault}</p>}
-      {info !== undefined && asksForCredentials && (
+      {fault !== '' && !isFile && <p class="notice notice-error outage">The console cannot start: {fault}</p>}
+      {!isFile && info !== undefined && asksForCredentials && (
         <SignIn connection={connection} apiKeyHeader={info.apiKeyHeader} onDone={signedIn} />
       )}
-      {info !== undefined && !asksForCredentials && (
+      {!isFile && info !== undefined && !asksForCredentials && (
         <main key={session} class="page" ref={main} tabIndex={-1}>
-          {route.page === 'tasks' && <TaskListPage connection={connection} info={info} />}
-          {route.page === 'task' && <TaskPage key={route.id} id={route.id} connection={connection} info={info} />}
-          {route.page === 'compare' && (
-            <ComparePage key={`${route.a} ${route.b}`} a={route.a} b={route.b} connection={connection} />
+          <Page route={route} connection={connection} info={info} />
+        </main>
+      )}
+      {isFile && (
+        <main class="page" ref={main} tabIndex={-1}>
+          {file.opened === undefined ? (
+            <NoFile file={file} />
+          ) : (
+            <Page
+              key={file.opened.path + file.opened.name}
+              route={route}
+              connection={file.opened.connection}
+              info={{ version: '', writes: false, apiKeyHeader: '', links: {}, fileName: file.opened.name }}
+            />
           )}
-          {route.page === 'cluster' && <ClusterPage connection={connection} info={info} />}
         </main>
       )}
     </div>
   );
+}
+
+function Page({ route, connection, info }: { route: Route; connection: Connection; info: ConsoleInfo }) {
+  switch (route.page) {
+    case 'task':
+      return <TaskPage key={route.id} id={route.id} connection={connection} info={info} />;
+    case 'compare':
+      return <ComparePage key={`${route.a} ${route.b}`} a={route.a} b={route.b} connection={connection} />;
+    case 'cluster':
+      if (info.fileName === undefined) return <ClusterPage connection={connection} info={info} />;
+      return <TaskListPage connection={connection} info={info} />;
+    default:
+      return <TaskListPage connection={connection} info={info} />;
+  }
 }
 
 render(<App />, document.getElementById('app')!);

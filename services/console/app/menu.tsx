@@ -31,7 +31,7 @@ export function Menu({ label, text = '', onOpen = () => {}, children }: Props) {
         if (currentTarget.open) onOpen();
       }}
     >
-      <summary class="button" aria-label={label} title={label}>
+      <summary class="button" {...(text === '' && { 'aria-label': label })} title={label}>
         {text}
         <span aria-hidden="true">▾</span>
       </summary>

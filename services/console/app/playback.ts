@@ -21,6 +21,7 @@ export type PlaybackAction =
   | { type: 'live' }
   | { type: 'by'; playMs: number }
   | { type: 'fraction'; of: number }
+  | { type: 'play'; playMs: number }
   | { type: 'step'; events: number }
   | { type: 'index'; index: number }
   | { type: 'marker'; direction: 1 | -1 }
@@ -88,6 +89,8 @@ export function applied(playback: Playback, action: PlaybackAction, recording: R
       return atTime(playMs + action.playMs);
     case 'fraction':
       return atTime(recording.endPlayMs * action.of);
+    case 'play':
+      return atTime(action.playMs);
     case 'step':
       return { ...at(index + action.events), isPlaying: false };
     case 'index':

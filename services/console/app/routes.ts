@@ -42,26 +42,54 @@ export const comparePath = (a: string, b: string) =>
 
 const CHANGED = 'hopline:navigate';
 
+/**
+ * Whether the route is in the fragment, as while a file is shown: no server has the paths of its tasks, and the static page of a file may only change
+ * its fragment.
+ */
+export const isInFragment = () => location.hash.startsWith('#/');
+
+/** The path and query of the page, wherever they are. */
+export const route = (): URL =>
+  new URL(isInFragment() ? location.hash.slice(1) : location.pathname + location.search, 'http://page');
+
+/** An `href` that leads to a path of this page. */
+export const linkTo = (path: string): string => (isInFragment() ? `#${path}` : path);
+
 export function navigate(path: string): void {
-  history.pushState(null, '', path);
+  history.pushState(null, '', linkTo(path));
   dispatchEvent(new Event(CHANGED));
   scrollTo(0, 0);
 }
 
+/** Moves the route into the fragment, or back. `keepsPath`: the page is the static one of a file. */
+export function enterFragment(path: string, keepsPath: boolean): void {
+  history.pushState(null, '', `${keepsPath ? '' : '/'}#${path}`);
+  dispatchEvent(new Event(CHANGED));
+}
+
+export function leaveFragment(path: string): void {
+  history.pushState(null, '', path);
+  dispatchEvent(new Event(CHANGED));
+}
+
+/** A member of the query; empty if it is absent. */
+export const queryMember = (name: string): string => route().searchParams.get(name) ?? '';
+
 /** Members of the query. Empty ones are omitted. Replaces the entry of the history. */
 export function setQuery(members: Readonly<Record<string, string>>): void {
-  const url = new URL(location.href);
+  const url = route();
+  const before = url.href;
   for (const [name, value] of Object.entries(members)) {
     if (value === '') url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  if (url.href !== location.href) history.replaceState(null, '', url);
+  if (url.href !== before) history.replaceState(null, '', linkTo(url.pathname + url.search));
 }
 
 export function useRoute(): Route {
-  const [path, setPath] = useState(location.pathname);
+  const [path, setPath] = useState(route().pathname);
   useEffect(() => {
-    const update = () => setPath(location.pathname);
+    const update = () => setPath(route().pathname);
     addEventListener('popstate', update);
     addEventListener(CHANGED, update);
     return () => {
@@ -77,6 +105,9 @@ export function onLinkClick(event: MouseEvent): void {
   const link = (event.target as Element).closest?.('a');
   if (link === null || link === undefined || link.origin !== location.origin || link.target !== '') return;
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const path = isInFragment() ? link.hash.slice(1) : link.pathname + link.search;
+  // Other links of the page of a file, such as those of the documentation, stay as they are.
+  if (!path.startsWith('/')) return;
   event.preventDefault();
-  navigate(link.pathname + link.search);
+  navigate(path);
 }

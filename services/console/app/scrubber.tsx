@@ -1,5 +1,6 @@
 import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Axis } from './axis.ts';
 import { drawnAgain } from './drawn-again.ts';
 import { positionText } from './plain-text.ts';
 import { type Playback, type PlaybackAction, SPEEDS } from './playback.ts';
@@ -12,6 +13,8 @@ type Props = {
   isEnded: boolean;
   isConnected: boolean;
   act: (action: PlaybackAction) => void;
+  axis: Axis;
+  zoom: { value: number; canGrow: boolean; by: (steps: number) => void };
   /** Grows with each change of the recording. */
   version: number;
 };
@@ -27,13 +30,14 @@ const KEYS = [
   ['[ ]', 'previous, next marker'],
   ['0 … 9', 'go to a tenth'],
   ['< >', 'slower, faster'],
+  ['+ -', 'zoom in, out, around the playhead'],
   ['l', 'follow live'],
   ['m', 'Markdown or source'],
   ['?', 'this help'],
 ] as const;
 
 /** The bar of the task. A click, a drag and the keys of asciinema move one playhead for all views. */
-export function Scrubber({ recording, markers, playback, isEnded, isConnected, act, version }: Props) {
+export function Scrubber({ recording, markers, playback, isEnded, isConnected, act, axis, zoom, version }: Props) {
   const { index, isPlaying, isLive, speed } = playback;
   const [showsHelp, setHelp] = useState(false);
   useEffect(() => {
@@ -63,9 +67,31 @@ export function Scrubber({ recording, markers, playback, isEnded, isConnected, a
       <span class="scrubber-time">
         {position} <span class="muted">/ {total}</span>
       </span>
-      <Bar recording={recording} markers={markers} playback={playback} act={act} version={version} />
+      <Bar recording={recording} markers={markers} playback={playback} act={act} axis={axis} version={version} />
       <span class="muted small scrubber-count" title={cursor === undefined ? '' : `cursor ${cursor}`}>
         {index + 1} / {recording.length}
+      </span>
+      <span class="zoom only-wide" role="group" aria-label="Zoom">
+        <button
+          type="button"
+          class="button button-quiet"
+          onClick={() => zoom.by(-1)}
+          disabled={zoom.value === 1}
+          aria-label="Zoom out"
+          title="-"
+        >
+          −
+        </button>
+        <button
+          type="button"
+          class="button button-quiet"
+          onClick={() => zoom.by(1)}
+          disabled={!zoom.canGrow}
+          aria-label="Zoom in"
+          title="+"
+        >
+          +
+        </button>
       </span>
       <select
         aria-label="Speed"
@@ -104,10 +130,12 @@ export function Scrubber({ recording, markers, playback, isEnded, isConnected, a
   );
 }
 
-function Bar({ recording, markers, playback: { index, playMs }, act, version }: Omit<Props, 'isEnded' | 'isConnected'>) {
-  const { bar, ...pointer } = useBar(act);
-  const end = Math.max(1, recording.endPlayMs);
-  const percent = (ms: number) => `${Math.min(100, (ms / end) * 100)}%`;
+type BarProps = Omit<Props, 'isEnded' | 'isConnected' | 'zoom'>;
+
+function Bar({ recording, markers, playback: { index, playMs }, act, axis, version }: BarProps) {
+  const { bar, ...pointer } = useBar(fraction => act({ type: 'play', playMs: axis.playMsAt(fraction) }));
+  const percent = (ms: number) => `${Math.min(1, Math.max(0, axis.ofPlayMs(ms))) * 100}%`;
+  const isShown = (fromMs: number, toMs = fromMs) => axis.ofPlayMs(toMs) >= 0 && axis.ofPlayMs(fromMs) <= 1;
   const idle = useMemo(() => recording.idleSpans(), [version]);
   const position = positionText(recording.atMs(Math.max(0, index)));
   const total = positionText(recording.atMs(recording.length - 1));
@@ -124,18 +152,20 @@ function Bar({ recording, markers, playback: { index, playMs }, act, version }: 
       aria-valuetext={`${position} of ${total}, event ${index + 1} of ${recording.length}`}
       {...pointer}
     >
-      <Density recording={recording} version={version} />
-      {idle.map(({ fromPlayMs, toPlayMs, ms }) => (
-        <span
-          key={fromPlayMs}
-          class="scrubber-idle"
-          title={`${duration(ms)} without events`}
-          style={{ left: percent(fromPlayMs), width: percent(toPlayMs - fromPlayMs) }}
-        />
-      ))}
+      <Density recording={recording} axis={axis} version={version} />
+      {idle
+        .filter(({ fromPlayMs, toPlayMs }) => isShown(fromPlayMs, toPlayMs))
+        .map(({ fromPlayMs, toPlayMs, ms }) => (
+          <span
+            key={fromPlayMs}
+            class="scrubber-idle"
+            title={`${duration(ms)} without events`}
+            style={{ left: percent(fromPlayMs), width: `calc(${percent(toPlayMs)} - ${percent(fromPlayMs)})` }}
+          />
+        ))}
       <span class="scrubber-done" style={{ width: percent(playMs) }} />
       {markers
-        .filter(({ kind }) => kind !== 'artifact')
+        .filter(({ kind, index: at }) => kind !== 'artifact' && isShown(recording.playMs(at)))
         .map(({ index: at, kind, label }) => (
           <span
             key={`${kind}-${at}-${label}`}
@@ -164,11 +194,11 @@ function KeysHelp() {
   );
 }
 
-function useBar(act: Props['act']) {
+function useBar(onSeek: (fraction: number) => void) {
   const bar = useRef<HTMLDivElement>(null);
   const seek = ({ clientX }: PointerEvent) => {
     const { left, width } = bar.current!.getBoundingClientRect();
-    act({ type: 'fraction', of: Math.max(0, Math.min(1, (clientX - left) / width)) });
+    onSeek(Math.max(0, Math.min(1, (clientX - left) / width)));
   };
   return {
     bar,
@@ -183,18 +213,20 @@ function useBar(act: Props['act']) {
 }
 
 /** Number of events per pixel, in buckets, so that 100,000 events cost as much as 100. */
-function Density({ recording, version }: { recording: Recording; version: number }) {
+function Density({ recording, axis, version }: Pick<Props, 'recording' | 'axis' | 'version'>) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const shown = useRef(axis);
+  shown.current = axis;
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      drawDensity(canvas.current!, recording);
+      drawDensity(canvas.current!, recording, shown.current);
     }, DENSITY_MS);
-  }, [version]);
+  }, [version, axis.key]);
   // Runs before the element is removed; an effect would run later.
   useLayoutEffect(() => {
-    const stop = drawnAgain(canvas.current!, () => drawDensity(canvas.current!, recording));
+    const stop = drawnAgain(canvas.current!, () => drawDensity(canvas.current!, recording, shown.current));
     return () => {
       stop();
       clearTimeout(timer.current);
@@ -203,16 +235,17 @@ function Density({ recording, version }: { recording: Recording; version: number
   return <canvas class="scrubber-density" ref={canvas} aria-hidden="true" />;
 }
 
-function drawDensity(element: HTMLCanvasElement, recording: Recording): void {
+function drawDensity(element: HTMLCanvasElement, recording: Recording, axis: Axis): void {
   const width = Math.max(1, Math.floor(element.clientWidth));
   const height = Math.max(1, element.clientHeight);
   const scale = devicePixelRatio;
   element.width = width * scale;
   element.height = height * scale;
   const counts = new Uint32Array(width);
-  const end = Math.max(1, recording.endPlayMs);
   for (let index = 0; index < recording.length; index += 1) {
-    const bucket = Math.min(width - 1, Math.floor((recording.playMs(index) / end) * width));
+    const place = axis.ofPlayMs(recording.playMs(index));
+    if (place < 0 || place > 1) continue;
+    const bucket = Math.min(width - 1, Math.floor(place * width));
     counts[bucket] = counts[bucket]! + 1;
   }
   const most = counts.reduce((max, count) => Math.max(max, count), 1);

@@ -1,13 +1,18 @@
 import type { Task } from '@hopline/a2a';
+import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useAgents } from './agents.ts';
+import { type Agent, useAgents } from './agents.ts';
 import { Composer } from './composer.tsx';
 import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { ageText, visibleText } from './plain-text.ts';
-import { navigate, setQuery, taskPath } from './routes.ts';
+import { linkTo, navigate, queryMember, setQuery, taskPath } from './routes.ts';
 import { send } from './send-message.ts';
 import { StatePill } from './state-pill.tsx';
 import {
+  FIRST_READ,
+  foundText,
+  furtherThan,
+  isBefore,
   isSearch,
   isShown,
   NEWS_MS_MIN,
@@ -15,8 +20,10 @@ import {
   newestAt,
   newsSince,
   nextNewsMs,
+  PAGE_TASKS,
   rowOf,
   searchedText,
+  searchOf,
   type TaskFilter,
   type TaskList,
   type TaskRow,
@@ -26,11 +33,6 @@ import {
 } from './task-rows.ts';
 import { VirtualRows } from './virtual-rows.tsx';
 
-const PAGE_TASKS = 100;
-/** How many of a task's newest messages a text search reads. */
-const SEARCHED_MESSAGES_MAX = 20;
-/** Tasks after which a search stops, like `hopline list`; a button continues it. */
-const SEARCHED_TASKS_MAX = 10_000;
 /** If there are more pages of news than this, as after a day in the background, the list is loaded again. */
 const NEWS_PAGES_MAX = 5;
 /** Interval at which the ages of visible tasks are rendered. */
@@ -45,37 +47,60 @@ const TIMES = [
   ['1d', '24 hours'],
   ['7d', '7 days'],
 ] as const;
+const DURATIONS = [
+  ['', 'Any duration'],
+  ['1s', 'over 1 second'],
+  ['10s', 'over 10 seconds'],
+  ['1m', 'over 1 minute'],
+  ['10m', 'over 10 minutes'],
+] as const;
+const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
+/** Rest time after which a typed text is searched. */
+const TYPING_MS = 250;
 const TIME_MS: Record<string, number> = { '15m': 900_000, '1h': 3_600_000, '1d': 86_400_000, '7d': 604_800_000 };
 
 type Page = { tasks: Task[]; nextPageToken?: string; totalSize?: number };
-type Query = { state: string; agent: string; time: string; text: string };
+type Query = { state: string; agent: string; time: string; longer: string; text: string };
 
 function initialQuery(): Query {
-  const of = (name: string) => new URLSearchParams(location.search).get(name) ?? '';
-  return { state: of('state'), agent: of('agent'), time: of('time'), text: of('q') };
+  return {
+    state: queryMember('state'),
+    agent: queryMember('agent'),
+    time: queryMember('time'),
+    longer: queryMember('longer'),
+    text: queryMember('q'),
+  };
 }
 
 export function TaskListPage({ connection, info }: { connection: Connection; info: ConsoleInfo }) {
   const [query, setFilters] = useState(initialQuery);
-  const { list, total, fault, isLoading, hasMore, loadMore, showWaiting } = useTasks(connection, query);
+  const search = searchOf(useRested(query.text, TYPING_MS));
+  const { list, total, fault, isLoading, hasMore, pages, loadMore, showWaiting } = useTasks(connection, query, search.server);
+  const searchField = useRef<HTMLInputElement>(null);
+  useListKeys(searchField);
   const nowMs = useNow();
   const agents = useAgents(connection);
   const set = (change: Partial<Query>) => setFilters({ ...query, ...change });
-  useEffect(() => setQuery({ state: query.state, agent: query.agent, time: query.time, q: query.text }), [query]);
-  const filter: TaskFilter = { state: query.state, agent: query.agent, sinceMs: TIME_MS[query.time] ?? 0, text: query.text };
-  const rows = useMemo(() => list.shown.filter(row => isShown(row, filter, nowMs)), [list.shown, query, nowMs]);
+  const { state, agent, time, longer, text } = query;
+  useEffect(() => setQuery({ state, agent, time, longer, q: text }), [query]);
+  const filter: TaskFilter = { state, agent, sinceMs: TIME_MS[time] ?? 0, longerMs: DURATION_MS[longer] ?? 0, text: search.page };
+  const rows = useMemo(() => list.shown.filter(row => isShown(row, filter, nowMs)), [list.shown, query, search.page, nowMs]);
   const waiting = list.waiting.filter(row => isShown(row, filter, nowMs)).length;
   const read = list.shown.length;
-  const searches = isSearch(query);
-  const [wanted, setWanted] = useState({ rows: PAGE_TASKS, read: SEARCHED_TASKS_MAX });
-  useEffect(() => setWanted({ rows: PAGE_TASKS, read: SEARCHED_TASKS_MAX }), [query]);
-  const wantMore = () => setWanted({ rows: rows.length + PAGE_TASKS, read: read + SEARCHED_TASKS_MAX });
-  const isReadingOn = hasMore && fault === '' && rows.length < wanted.rows && read < wanted.read;
+  const searches = isSearch({ ...filter, text });
+  const reached = { rows: rows.length, read, pages };
+  const [wanted, setWanted] = useState(FIRST_READ);
+  useEffect(() => setWanted(FIRST_READ), [query, search.server]);
+  const wantMore = () => setWanted(furtherThan(reached));
+  const isReadingOn = hasMore && fault === '' && isBefore(reached, wanted);
   useEffect(() => {
     if (isReadingOn && !isLoading) loadMore();
   }, [isReadingOn, isLoading, list]);
   const isReading = isLoading || isReadingOn;
-  const progress = { found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read };
+  const progress =
+    search.server === ''
+      ? searchedText({ found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read })
+      : foundText(rows.length, !hasMore, isReading);
   return (
     <>
       {info.writes && (
@@ -90,40 +115,7 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
           }}
         />
       )}
-      <div class="toolbar">
-        <h1>Tasks</h1>
-        <fieldset class="segments">
-          <legend class="visually-hidden">State</legend>
-          {STATES.map(state => (
-            <label key={state}>
-              <input type="radio" name="state" checked={query.state === state} onChange={() => set({ state })} />
-              <span>{state === '' ? 'all' : state}</span>
-            </label>
-          ))}
-        </fieldset>
-        <select aria-label="Agent" value={query.agent} onChange={event => set({ agent: event.currentTarget.value })}>
-          <option value="">Any agent</option>
-          {agents.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-        <select aria-label="Time" value={query.time} onChange={event => set({ time: event.currentTarget.value })}>
-          {TIMES.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-        <input
-          type="search"
-          placeholder="Search text or id"
-          aria-label="Search all tasks by text or id"
-          value={query.text}
-          onInput={event => set({ text: event.currentTarget.value })}
-        />
-      </div>
+      <Filters query={query} set={set} agents={agents} searchField={searchField} />
       {fault !== '' && (
         <p class="notice notice-error" role="alert">
           {fault}
@@ -136,7 +128,7 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
           </button>
         )}
         {rows.length === 0 && !isReading && fault === '' ? (
-          <NoRows query={query} {...progress} />
+          <NoRows query={query} searches={searches} progress={progress} />
         ) : (
           <VirtualRows
             label="Tasks"
@@ -152,7 +144,7 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
         {isLoading && read === 0
           ? 'loading …'
           : searches
-            ? searchedText(progress) + (isReading ? ' …' : '')
+            ? progress + (isReading ? ' …' : '')
             : `${rows.length} shown of ${Math.max(total, read)}`}
         {searches && hasMore && !isReading && fault === '' && (
           <button type="button" class="button button-quiet" onClick={wantMore}>
@@ -164,8 +156,62 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
   );
 }
 
-function NoRows({ query, ...progress }: { query: Query; found: number; read: number; total: number }) {
-  if (!isSearch(query) && query.state === '' && query.time === '')
+type FiltersProps = {
+  query: Query;
+  set: (change: Partial<Query>) => void;
+  agents: readonly Agent[];
+  searchField: { current: HTMLInputElement | null };
+};
+
+function Filters({ query, set, agents, searchField }: FiltersProps) {
+  return (
+    <div class="toolbar">
+      <h1>Tasks</h1>
+      <fieldset class="segments">
+        <legend class="visually-hidden">State</legend>
+        {STATES.map(state => (
+          <label key={state}>
+            <input type="radio" name="state" checked={query.state === state} onChange={() => set({ state })} />
+            <span>{state === '' ? 'all' : state}</span>
+          </label>
+        ))}
+      </fieldset>
+      <select aria-label="Agent" value={query.agent} onChange={event => set({ agent: event.currentTarget.value })}>
+        <option value="">Any agent</option>
+        {agents.map(({ name }) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <select aria-label="Time" value={query.time} onChange={event => set({ time: event.currentTarget.value })}>
+        {TIMES.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <select aria-label="Duration" value={query.longer} onChange={event => set({ longer: event.currentTarget.value })}>
+        {DURATIONS.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <input
+        ref={searchField}
+        type="search"
+        placeholder="Search text, reason or id  ( / )"
+        aria-label="Search all tasks by text, reason or id"
+        value={query.text}
+        onInput={event => set({ text: event.currentTarget.value })}
+      />
+    </div>
+  );
+}
+
+function NoRows({ query, searches, progress }: { query: Query; searches: boolean; progress: string }) {
+  if (!searches && query.state === '' && query.time === '')
     return (
       <div class="empty">
         <strong>No tasks yet</strong>
@@ -176,39 +222,82 @@ function NoRows({ query, ...progress }: { query: Query; found: number; read: num
     <div class="empty">
       <strong>No task fits these filters</strong>
       <p class="muted">
-        {isSearch(query) && `${searchedText(progress)}. `}
-        {query.text.trim() !== '' && 'A search covers ids, user messages and failure reasons. '}
-        Choose another state, agent or time.
+        {searches && `${progress}. `}
+        {query.text.trim() !== '' && 'A search covers questions, the beginnings of answers, reasons and ids. '}
+        Choose another state, agent, time or duration.
       </p>
     </div>
   );
 }
 
 function Row({ row, nowMs }: { row: TaskRow; nowMs: number }) {
+  const { id, state, question, agents, reason = '', durationMs, tokens, at } = row;
+  const hasFailed = state === 'failed' || state === 'rejected';
   return (
-    <a class="task-row" href={taskPath(row.id)}>
-      <StatePill state={row.state} />
+    <a class={`task-row ${hasFailed ? 'task-row-failed' : ''}`} href={linkTo(taskPath(id))}>
+      <StatePill state={state} />
       <span class="task-row-text">
-        <bdi class="task-row-question">{row.question === '' ? 'no text' : row.question}</bdi>
+        <bdi class="task-row-question">{question === '' ? 'no text' : question}</bdi>
         <span class="muted small">
-          <code>{visibleText(row.id)}</code>
-          {row.agents?.map(agent => (
-            <span key={agent} class="tag">
-              <bdi>{visibleText(agent)}</bdi>
-            </span>
-          ))}
+          {reason !== '' && <bdi class={hasFailed ? 'bad task-row-reason' : 'task-row-reason'}>{reason}</bdi>}
+          {reason === '' && <code>{visibleText(id)}</code>}
         </span>
       </span>
-      <time class="muted small" dateTime={row.at} title={row.at}>
-        {ageText(row.at, nowMs)}
+      <span class="task-row-agents small only-wide">
+        {agents?.map(agent => (
+          <span key={agent} class="tag">
+            <bdi>{visibleText(agent)}</bdi>
+          </span>
+        ))}
+      </span>
+      <span class="task-row-figure small only-wide" title="Time from the question to the end">
+        {durationMs === undefined ? '' : duration(durationMs)}
+      </span>
+      <span class="task-row-figure small only-wide" title="Tokens of the answer, if the agent reported them">
+        {tokens === undefined ? '' : `${tokens.toLocaleString('en')} tokens`}
+      </span>
+      <time class="muted small" dateTime={at} title={at}>
+        {ageText(at, nowMs)}
       </time>
     </a>
   );
 }
 
-function pagePath({ state, agent, time, text }: Query, more: Record<string, string>): string {
-  const historyLength = text.trim() === '' ? 1 : SEARCHED_MESSAGES_MAX;
-  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: String(historyLength), ...more });
+/** A value that has not changed for a while. */
+function useRested<T>(value: T, ms: number): T {
+  const [rested, setRested] = useState(value);
+  useEffect(() => {
+    if (value === rested) return;
+    const timer = setTimeout(() => setRested(() => value), ms);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return rested;
+}
+
+/** `/` leads to the search; `j` and `k` to the next and the previous task, which Enter opens. */
+function useListKeys(search: { readonly current: HTMLInputElement | null }): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const { key, ctrlKey, altKey, metaKey } = event;
+      const target = event.target as HTMLElement;
+      if (ctrlKey || altKey || metaKey || target.matches?.('input, textarea, select')) return;
+      if (key === '/') {
+        event.preventDefault();
+        search.current?.focus();
+      }
+      if (key !== 'j' && key !== 'k') return;
+      const rows = [...document.querySelectorAll<HTMLElement>('.task-row')];
+      const at = rows.indexOf(document.activeElement as HTMLElement);
+      rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + (key === 'j' ? 1 : -1)))]?.focus();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+}
+
+function pagePath({ state, agent, time }: Query, text: string, more: Record<string, string>): string {
+  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: '1', ...more });
+  if (text !== '') query.set('text', text);
   if (state !== '' && state !== 'open') query.set('status', `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`);
   // Only artifacts name the agents of a task.
   if (agent !== '') query.set('includeArtifacts', 'true');
@@ -231,9 +320,10 @@ async function readNews(connection: Connection, path: string): Promise<TaskRow[]
   return undefined;
 }
 
-function useTasks(connection: Connection, query: Query) {
+/** `text`: what the server searches. */
+function useTasks(connection: Connection, query: Query, text: string) {
   const [list, current, update] = useLatest<TaskList>(NO_TASKS);
-  const [total, setTotal] = useState(0);
+  const [{ total, pages }, setSeen] = useState({ total: 0, pages: 0 });
   const [fault, setFault] = useState('');
   const [isLoading, setLoading] = useState(true);
   const next = useRef<string | undefined>(undefined);
@@ -248,13 +338,13 @@ function useTasks(connection: Connection, query: Query) {
     setLoading(true);
     let isReached = true;
     try {
-      const page = await connection.json<Page>(pagePath(query, token === undefined ? {} : { pageToken: token }));
+      const page = await connection.json<Page>(pagePath(query, text, token === undefined ? {} : { pageToken: token }));
       if (!isAlive()) return;
       if (token === undefined) answeredAt.current = connection.answeredAtMs;
       next.current = page.nextPageToken || undefined;
       setMore(next.current !== undefined);
       update(withPage(current.current, page.tasks.map(rowOf)));
-      setTotal(page.totalSize ?? 0);
+      setSeen(before => ({ total: page.totalSize ?? 0, pages: token === undefined ? 1 : before.pages + 1 }));
       setFault('');
     } catch (error) {
       isReached = !(error instanceof UnreachableError);
@@ -283,7 +373,7 @@ function useTasks(connection: Connection, query: Query) {
       if (since === undefined) await load(() => isCurrent);
       else {
         // Open tasks can change to any state, so the news include every state.
-        const path = pagePath({ ...query, state: '' }, { statusTimestampAfter: newsSince(since, answeredAt.current) });
+        const path = pagePath({ ...query, state: '' }, text, { statusTimestampAfter: newsSince(since, answeredAt.current) });
         const rows = await readNews(connection, path);
         if (!isCurrent) return false;
         answeredAt.current = connection.answeredAtMs;
@@ -307,8 +397,7 @@ function useTasks(connection: Connection, query: Query) {
       isCurrent = false;
       stop();
     };
-    // A text search needs more messages of each task; the page itself compares the text.
-  }, [query.state, query.agent, query.time, query.text.trim() === '']);
+  }, [query.state, query.agent, query.time, text]);
   const loadMore = () => {
     if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
   };
@@ -318,6 +407,7 @@ function useTasks(connection: Connection, query: Query) {
     fault,
     isLoading,
     hasMore,
+    pages,
     loadMore,
     showWaiting: () => update(withWaitingShown(current.current)),
   };

@@ -1,22 +1,26 @@
-import type { Message, Task } from '@hopline/a2a';
-import { duration } from '@hopline/task-audit/waterfall';
+import { failureReason, type Message, type Task } from '@hopline/a2a';
+import { duration, endOf } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { type Agent, useAgents } from './agents.ts';
+import { Axis, ZOOMS } from './axis.ts';
 import { ChunkTable } from './chunk-table.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';
 import { textOfParts } from './conversation.ts';
 import { ConversationView } from './conversation-view.tsx';
 import { CopyButton } from './copy-button.tsx';
+import { Explanation } from './explanation.tsx';
 import { FrameTable } from './frame-table.tsx';
 import { KillMenu, KillNotes } from './kill-menu.tsx';
 import { excerpt, visibleText } from './plain-text.ts';
 import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
 import { type Processes, useProcesses } from './processes.ts';
-import { comparePath, setQuery } from './routes.ts';
+import { comparePath, linkTo, queryMember, setQuery } from './routes.ts';
 import { Scrubber } from './scrubber.tsx';
+import { ShareMenu } from './share-menu.tsx';
 import { StatePill } from './state-pill.tsx';
 import { RerunMenu, TaskComposer } from './task-composer.tsx';
 import { TaskSession } from './task-session.ts';
+import { TasksBelow } from './tasks-below.tsx';
 import { Thread } from './thread.tsx';
 import { TimelineView } from './timeline-view.tsx';
 import { WebhookList } from './webhook-list.tsx';
@@ -25,6 +29,8 @@ import { WebhookList } from './webhook-list.tsx';
 const ADDRESS_MS = 250;
 const TITLE_CHARS_MAX = 160;
 const VIEWS = ['timeline', 'chunks', 'frames', 'webhooks'] as const;
+/** A file has no deliveries. */
+const FILE_VIEWS = VIEWS.filter(one => one !== 'webhooks');
 type View = (typeof VIEWS)[number] | 'conversation';
 
 export function TaskPage({ id, connection, info }: { id: string; connection: Connection; info: ConsoleInfo }) {
@@ -34,13 +40,14 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
   const { recording, conversation, report } = session;
   const markers = useMemo(() => recording.markers(), [version]);
   const [playback, act] = usePlayback(session, version);
-  const [view, setView] = useState<View>(() => viewOf(new URLSearchParams(location.search).get('view')));
+  const [view, setView] = useState<View>(() => viewOf(queryMember('view')));
   useEffect(() => setQuery({ view: view === 'timeline' ? '' : view }), [view]);
   const [showsSource, toggleSource] = useToggle('m');
   const agents = useAgents(connection);
   const processes = useProcesses(connection, info);
+  const zoom = useZoom();
+  const axis = new Axis(recording, report === undefined ? 0 : endOf(report), zoom.value, playback.playMs);
   const shown = conversation.at(playback.index + 1);
-  const seek = (index: number) => act({ type: 'index', index });
   // Nothing was read, so nothing can be played, exported or compared.
   if (session.fault !== '' && recording.length === 0) return <NoTask id={id} session={session} />;
   const { state } = conversation;
@@ -56,7 +63,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
         </p>
       )}
       {processes !== undefined && <KillNotes kills={processes.kills} fault={processes.fault} outcome={outcomeOf(session)} />}
-      <Tabs view={view} onChange={setView} />
+      <Tabs view={view} views={info.fileName === undefined ? VIEWS : FILE_VIEWS} onChange={setView} />
       <section class="task-conversation" id="conversation" aria-label="Conversation">
         <div class="conversation-bar">
           {session.task !== undefined && <Thread connection={connection} task={session.task} state={state} />}
@@ -81,27 +88,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
           />
         )}
       </section>
-      <section class="task-detail" id="detail" role="tabpanel" aria-label={view === 'conversation' ? 'timeline' : view}>
-        {(view === 'timeline' || view === 'conversation') && (
-          <TimelineView
-            report={report}
-            fault={session.auditFault}
-            playheadMs={recording.atMs(playback.index)}
-            kills={processes?.kills}
-            onSeek={ms => seek(recording.indexAtMs(ms))}
-          />
-        )}
-        {view === 'chunks' && (
-          <ChunkTable
-            session={session}
-            connection={connection}
-            current={recording.items[playback.index]?.generation}
-            onSeek={seek}
-          />
-        )}
-        {view === 'frames' && <FrameTable session={session} connection={connection} index={playback.index} onSeek={seek} />}
-        {view === 'webhooks' && <WebhookList session={session} connection={connection} />}
-      </section>
+      <Detail {...{ session, connection, info, view, axis, playback, processes, act }} />
       <Scrubber
         recording={recording}
         markers={markers}
@@ -109,9 +96,67 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
         isEnded={session.isEnded || session.fault !== ''}
         isConnected={session.isConnected}
         act={act}
+        axis={axis}
+        zoom={zoom}
         version={version}
       />
     </div>
+  );
+}
+
+type DetailProps = {
+  session: TaskSession;
+  connection: Connection;
+  info: ConsoleInfo;
+  view: View;
+  axis: Axis;
+  playback: Playback;
+  processes: Processes | undefined;
+  act: (action: PlaybackAction) => void;
+};
+
+/** The chosen view of the task. */
+function Detail({ session, connection, info, view, axis, playback, processes, act }: DetailProps) {
+  const { recording, report } = session;
+  const seek = (index: number) => act({ type: 'index', index });
+  return (
+    <section class="task-detail" id="detail" role="tabpanel" aria-label={view === 'conversation' ? 'timeline' : view}>
+      {(view === 'timeline' || view === 'conversation') && (
+        <TimelineView
+          report={report}
+          fault={session.auditFault}
+          axis={axis}
+          idle={recording.idleSpans()}
+          playMs={playback.playMs}
+          kills={processes?.kills}
+          onSeek={playMs => act({ type: 'play', playMs })}
+          explain={atMs => {
+            const item = recording.items[Math.max(0, recording.indexAtMs(atMs))];
+            if (item === undefined || item.cursor === '') return null;
+            return <Explanation path={session.path} connection={connection} cursor={item.cursor} />;
+          }}
+          below={known => info.showsBelow === true && <TasksBelow taskId={session.id} connection={connection} known={known} />}
+        />
+      )}
+      {view === 'chunks' && (
+        <ChunkTable
+          session={session}
+          connection={connection}
+          current={recording.items[playback.index]?.generation}
+          onSeek={seek}
+        />
+      )}
+      {view === 'frames' && (
+        <FrameTable
+          session={session}
+          connection={connection}
+          hasDialects={info.fileName === undefined}
+          index={playback.index}
+          onSeek={seek}
+        />
+      )}
+      {view === 'webhooks' && <WebhookList session={session} connection={connection} />}
+    </section>
   );
 }
 
@@ -124,7 +169,7 @@ function NoTask({ id, session }: { id: string; session: TaskSession }) {
         <code>{visibleText(id)}</code>
       </p>
       <p>
-        <a class="button" href="/">
+        <a class="button" href={linkTo('/')}>
           All tasks
         </a>
       </p>
@@ -133,7 +178,9 @@ function NoTask({ id, session }: { id: string; session: TaskSession }) {
 }
 
 /** On a narrow screen the conversation is a tab; elsewhere the timeline is shown beside it. */
-function Tabs({ view, onChange }: { view: View; onChange: (view: View) => void }) {
+type TabsProps = { view: View; views: readonly View[]; onChange: (view: View) => void };
+
+function Tabs({ view, views, onChange }: TabsProps) {
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
@@ -147,7 +194,7 @@ function Tabs({ view, onChange }: { view: View; onChange: (view: View) => void }
   };
   return (
     <div class="tabs" role="tablist" aria-label="Views of the task" onKeyDown={onKeyDown}>
-      {(['conversation', ...VIEWS] as const).map(one => (
+      {(['conversation', ...views] as const).map(one => (
         <button
           key={one}
           type="button"
@@ -165,7 +212,7 @@ function Tabs({ view, onChange }: { view: View; onChange: (view: View) => void }
   );
 }
 
-function viewOf(text: string | null): View {
+function viewOf(text: string): View {
   return VIEWS.find(one => one === text) ?? 'timeline';
 }
 
@@ -196,10 +243,15 @@ function TaskHead({
   const question = excerpt(textOfParts(firstMessage(task)?.parts ?? []), TITLE_CHARS_MAX);
   const nowMs = () => Math.max(0, Date.now() - (session.recording.startedAtMs ?? Date.now()));
   const isOpen = state !== '' && !/^(completed|failed|canceled|rejected)$/.test(state);
+  useEffect(() => {
+    // Tabs and entries of the history are told apart by what was asked.
+    if (question !== '') document.title = `${question} · Hopline`;
+  }, [question]);
+  const reason = task === undefined || !/^(?:failed|rejected)$/.test(state) ? '' : failureReason(task.status, task.metadata);
   return (
     <header class="task-head">
       <div class="task-head-title">
-        <a class="muted" href="/">
+        <a class="muted" href={linkTo('/')}>
           Tasks
         </a>
         <span class="muted" aria-hidden="true">
@@ -209,6 +261,11 @@ function TaskHead({
           <bdi>{question === '' ? visibleText(id) : question}</bdi>
         </h1>
         <StatePill state={state === '' ? 'loading' : state} />
+        {reason !== '' && (
+          <span class="bad small task-reason" title={visibleText(reason)}>
+            <bdi>{excerpt(reason, TITLE_CHARS_MAX)}</bdi>
+          </span>
+        )}
         {stateAtPlayhead !== state && (
           <span class="muted small">
             at the playhead: <StatePill state={stateAtPlayhead} />
@@ -221,10 +278,13 @@ function TaskHead({
           {agents.length > 0 && <Fact name="agents" value={agents.map(visibleText).join(', ')} />}
           {report !== undefined && <Fact name="relays" value={String(new Set(report.relays.map(({ relay }) => relay)).size)} />}
           {report !== undefined && <Accounting report={report} />}
-          <span class="task-id">
-            <code class="muted small">{visibleText(id)}</code>
-            <CopyButton text={() => id} label="Copy the id of the task" />
-          </span>
+          <div class="task-id">
+            <dt class="visually-hidden">id</dt>
+            <dd>
+              <code class="muted small">{visibleText(id)}</code>
+              <CopyButton text={() => id} label="Copy the id of the task" />
+            </dd>
+          </div>
         </dl>
         <span class="facts-end">
           {jaeger !== undefined &&
@@ -239,10 +299,11 @@ function TaskHead({
                 Trace
               </a>
             ))}
-          <a class="button" href={comparePath(id, '')} title="This task beside another one">
+          <a class="button" href={linkTo(comparePath(id, ''))} title="This task beside another one">
             Compare
           </a>
-          <ExportButton path={`${session.path}/export`} id={id} connection={connection} />
+          {info.fileName === undefined && <ExportButton path={`${session.path}/export`} id={id} connection={connection} />}
+          {info.fileName === undefined && <ShareMenu id={id} path={session.path} isSignedIn={connection.isSignedIn} />}
           {info.writes && task !== undefined && firstMessage(task) !== undefined && (
             <RerunMenu connection={connection} id={id} message={firstMessage(task)!} agents={known} />
           )}
@@ -265,6 +326,22 @@ function outcomeOf({ conversation, report, isEnded }: TaskSession): string {
   const tokens = report.producers.reduce((sum, producer) => sum + producer.tokens, 0);
   if (conversation.state !== 'completed' || !isWhole) return '';
   return `Completed: all ${tokens.toLocaleString('en')} tokens of its agents are stored, and no character was lost.`;
+}
+
+/** The zoom of the axis, which keys and buttons change. */
+function useZoom() {
+  const [step, setStep] = useState(0);
+  const by = (steps: number) => setStep(before => Math.min(ZOOMS.length - 1, Math.max(0, before + steps)));
+  useEffect(() => {
+    const onKey = ({ key, target, ctrlKey, altKey, metaKey }: KeyboardEvent) => {
+      const steps = { '+': 1, '=': 1, '-': -1 }[key];
+      if (steps === undefined || ctrlKey || altKey || metaKey) return;
+      if (!(target as HTMLElement).matches?.('input, textarea, select')) by(steps);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return { value: ZOOMS[step]!, canGrow: step < ZOOMS.length - 1, by };
 }
 
 /** A choice that a key or a button changes. */
@@ -349,7 +426,7 @@ function usePlayback(session: TaskSession, version: number): [Playback, (action:
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const latest = useRef<Playback>(LIVE);
   const addressTimer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const linked = useRef(new URLSearchParams(location.search).get('seq'));
+  const linked = useRef<string | null>(queryMember('seq') || null);
   const set = (next: Playback) => {
     if (next === latest.current) return;
     latest.current = next;

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  FIRST_READ,
+  foundText,
+  furtherThan,
+  isBefore,
   isSearch,
   isShown,
   NEWS_MS_MAX,
@@ -9,9 +13,12 @@ import {
   newestAt,
   newsSince,
   nextNewsMs,
+  PAGE_TASKS,
   rowOf,
-  SEARCHED_CHARS_MAX,
+  SEARCHED_PAGES_MAX,
+  SEARCHED_TASKS_MAX,
   searchedText,
+  searchOf,
   type TaskRow,
   withNews,
   withPage,
@@ -19,7 +26,7 @@ import {
 } from './task-rows.ts';
 
 const row = (id: string, at = '2026-01-01T00:00:00Z', state = 'working'): TaskRow => {
-  return { id, at, state, contextId: 'c', question: `question ${id}`, searched: `question ${id}`, agents: undefined };
+  return { id, at, state, contextId: 'c', question: `question ${id}`, agents: undefined };
 };
 const idsOf = (rows: readonly TaskRow[]) => rows.map(({ id }) => id);
 
@@ -64,43 +71,76 @@ test('changes are requested since the newest one, but never since a time in the 
   assert.equal(newsSince('', answeredAtMs), '2026-01-01T00:00:08.000Z', 'a task without a time');
 });
 
+test(`a search stops after ${SEARCHED_PAGES_MAX} pages, ${SEARCHED_TASKS_MAX} tasks or ${PAGE_TASKS} rows, and a button continues it as far again`, () => {
+  const none = { rows: 0, read: 0, pages: 0 };
+  const limits = { pages: SEARCHED_PAGES_MAX, read: SEARCHED_TASKS_MAX, rows: PAGE_TASKS };
+  for (const [name, max] of Object.entries(limits)) {
+    const stopped = { ...none, [name]: max };
+    assert.equal(isBefore({ ...none, [name]: max - 1 }, FIRST_READ), true, name);
+    assert.equal(isBefore(stopped, FIRST_READ), false, name);
+    const further = furtherThan(stopped);
+    assert.equal(isBefore({ ...none, [name]: 2 * max - 1 }, further), true, name);
+    assert.equal(isBefore({ ...none, [name]: 2 * max }, further), false, name);
+  }
+});
+
 test('all filters apply together', () => {
   const now = Date.parse('2026-01-01T01:00:00Z');
-  const all = { state: '', agent: '', sinceMs: 0, text: '' };
-  const one = { ...row('a'), agents: ['guide'] };
-  assert.equal(isShown(one, { ...all, state: 'open', agent: 'guide', text: ' QUESTION A' }, now), true);
+  const all = { state: '', agent: '', sinceMs: 0, longerMs: 0, text: '' };
+  const one = { ...row('a'), agents: ['guide'], durationMs: 900 };
+  assert.equal(isShown(one, { ...all, state: 'open', agent: 'guide', text: ' A' }, now), true);
   assert.equal(isShown(one, { ...all, state: 'completed' }, now), false);
   assert.equal(isShown(one, { ...all, agent: 'files' }, now), false);
   assert.equal(isShown(one, { ...all, sinceMs: 3_600_000 }, now), true);
   assert.equal(isShown(one, { ...all, sinceMs: 3_599_999 }, now), false);
+  assert.equal(isShown(one, { ...all, longerMs: 900 }, now), true);
+  assert.equal(isShown(one, { ...all, longerMs: 901 }, now), false);
+  assert.equal(isShown(row('a'), { ...all, longerMs: 1 }, now), false);
+  assert.equal(isShown(one, { ...all, text: 'b' }, now), false);
 });
 
-test('a search reads every message of the user and the reason of a failure, up to a limit', () => {
-  const message = (text: string) => ({ messageId: text, role: 'ROLE_USER' as const, parts: [{ text }] });
-  const status = {
-    state: 'TASK_STATE_FAILED' as const,
-    message: { messageId: 'r', role: 'ROLE_AGENT' as const, parts: [{ text: 'Out of credit' }] },
-  };
-  const task = { id: 't', contextId: 'c', status, history: [message(`Deploy ${'x'.repeat(300)} to Prod`), message('Yes')] };
-  const all = { state: '', agent: '', sinceMs: 0 };
-  for (const text of ['deploy', 'to prod', 'yes', ' OUT of credit '])
-    assert.equal(isShown(rowOf(task), { ...all, text }, 0), true, text);
-  assert.equal(isShown(rowOf(task), { ...all, text: 'no' }, 0), false);
-  const { searched } = rowOf({ ...task, history: [message('y'.repeat(SEARCHED_CHARS_MAX))] });
-  assert.equal(searched.length, SEARCHED_CHARS_MAX);
+test('words are searched by the server, and a part of an id by the page', () => {
+  assert.deepEqual(searchOf(' roll back '), { server: 'roll back', page: '' });
+  assert.deepEqual(searchOf('01a22454-941a'), { server: '', page: '01a22454-941a' });
+  assert.deepEqual(searchOf('  '), { server: '', page: '' });
+  assert.equal(searchOf('x'.repeat(300)).server.length, 256);
+});
+
+test('a row has the reason of a failure, the time that the task took, and the tokens that the agent reported', () => {
+  const message = { messageId: 'r', role: 'ROLE_AGENT' as const, parts: [{ text: 'Out of credit' }] };
+  const at = Date.parse('2026-01-01T00:00:10.000Z');
+  const hex = (at - 1_500).toString(16).padStart(12, '0');
+  const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+  const status = { state: 'TASK_STATE_FAILED' as const, message, timestamp: new Date(at).toISOString() };
+  const task = { id, contextId: 'c', status, metadata: { usage: { outputTokens: 12 } } };
+  const { reason, durationMs, tokens } = rowOf(task);
+  assert.deepEqual([reason, durationMs, tokens], ['Out of credit', 1_500, 12]);
+  const open = rowOf({ ...task, id: 'chosen-by-a-client', status: { ...status, state: 'TASK_STATE_WORKING' }, metadata: {} });
+  assert.deepEqual([open.reason, open.durationMs, open.tokens], ['', undefined, undefined]);
+  assert.equal(rowOf({ ...task, id: 'chosen-by-a-client' }).durationMs, undefined);
+  const asked = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'why?' }], metadata: { agent: 'guide' } };
+  assert.deepEqual(rowOf({ ...task, history: [asked] }).agents, ['guide']);
 });
 
 test('filters that servers lack are searches, and show how far they have searched', () => {
-  const none = { state: '', agent: '', text: ' ' };
+  const none = { state: '', agent: '', longerMs: 0, text: ' ' };
   assert.deepEqual(
-    [none, { ...none, state: 'failed' }, { ...none, state: 'open' }, { ...none, agent: 'a' }, { ...none, text: 'b' }].map(
-      isSearch,
-    ),
-    [false, false, true, true, true],
+    [
+      none,
+      { ...none, state: 'failed' },
+      { ...none, state: 'open' },
+      { ...none, agent: 'a' },
+      { ...none, text: 'b' },
+      { ...none, longerMs: 1 },
+    ].map(isSearch),
+    [false, false, true, true, true, true],
   );
   assert.equal(searchedText({ found: 1, read: 100, total: 2_208 }), '1 found; searched the newest 100 of 2,208 tasks');
   assert.equal(searchedText({ found: 0, read: 2_208, total: 2_208 }), '0 found in 2,208 tasks');
   assert.equal(searchedText({ found: 1, read: 1, total: 1 }), '1 found in 1 task');
+  assert.equal(foundText(1, true, false), '1 found in all your tasks');
+  assert.equal(foundText(1_000, false, true), '1,000 found so far');
+  assert.equal(foundText(0, false, false), '0 found; the search stopped before your oldest tasks');
 });
 
 test('a row has the first question and the agents of the artifacts', () => {

@@ -1,4 +1,4 @@
-import { failureReason, stateWord, type Task, textOf } from '@hopline/a2a';
+import { failureReason, isObject, isTerminal, type Message, type Metadata, stateWord, type Task } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -9,19 +9,22 @@ export type TaskRow = {
   /** Time of the newest status, ISO 8601. */
   at: string;
   question: string;
-  /** Text that a search reads: the messages of the user, and why the task failed or waits. In lower case. */
-  searched: string;
-  /** Agents whose artifacts the task has. Known only if artifacts were requested. */
+  /** Agents whose artifacts the task has, otherwise the one that was asked. All are known only if artifacts were requested. */
   agents: readonly string[] | undefined;
+  /** Why the task failed or waits; empty for others. */
+  reason?: string;
+  /** Milliseconds from the question to the end; undefined for an open task, and for one whose id has no time. */
+  durationMs?: number | undefined;
+  /** Tokens of the answer, if the agent reported them. */
+  tokens?: number | undefined;
 };
 
 const QUESTION_CHARS_MAX = 160;
-/** Limits for one task, because the page keeps the texts of every task that was read. */
-export const SEARCHED_CHARS_MAX = 10_000;
+const REASON_CHARS_MAX = 200;
 
 export function rowOf({ id, contextId, status, metadata, history = [], artifacts }: Task): TaskRow {
   const messages = history.filter(({ role }) => role === 'ROLE_USER');
-  const texts = [failureReason(status, metadata), ...messages.map(({ parts }) => textOf(parts))];
+  const reason = failureReason(status, metadata);
   const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
   return {
     id,
@@ -29,9 +32,34 @@ export function rowOf({ id, contextId, status, metadata, history = [], artifacts
     state: stateWord(status.state),
     at: status.timestamp ?? '',
     question: excerpt(textOfParts(messages[0]?.parts ?? []), QUESTION_CHARS_MAX),
-    searched: texts.join('\n').slice(0, SEARCHED_CHARS_MAX).toLowerCase(),
-    agents: agents && [...new Set(agents)],
+    agents: agents ? [...new Set(agents)] : askedOf(messages),
+    reason: /^(?:failed|rejected|input-required|auth-required)$/.test(stateWord(status.state))
+      ? excerpt(reason, REASON_CHARS_MAX)
+      : '',
+    durationMs: isTerminal(status.state) ? durationOf(id, status.timestamp) : undefined,
+    tokens: tokensOf(metadata),
   };
+}
+
+function askedOf(messages: readonly Message[]): string[] | undefined {
+  const agent = messages[0]?.metadata?.agent;
+  return typeof agent === 'string' ? [agent] : undefined;
+}
+
+/** Ids of Hopline are UUIDs of version 7, which begin with the milliseconds of their making (RFC 9562). */
+const UUID_7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+function durationOf(id: string, endedAt = ''): number | undefined {
+  const [, high, low] = UUID_7.exec(id) ?? [];
+  const ms = Date.parse(endedAt) - Number.parseInt(`${high}${low}`, 16);
+  return Number.isNaN(ms) || ms < 0 ? undefined : ms;
+}
+
+function tokensOf(metadata: Metadata | undefined): number | undefined {
+  const usage = metadata?.usage;
+  if (!isObject(usage)) return undefined;
+  const tokens = usage.outputTokens ?? usage.output_tokens ?? usage.completion_tokens;
+  return typeof tokens === 'number' ? tokens : undefined;
 }
 
 /** The shown list, and the tasks that wait behind "N new", so that rows do not move under the pointer. */
@@ -101,13 +129,64 @@ export function newsSince(newest: string, answeredAtMs: number): string {
   return new Date(sinceMs - NEWS_OVERLAP_MS).toISOString();
 }
 
+/** Tasks of one request. */
+export const PAGE_TASKS = 100;
+/** Tasks after which a search stops, like `hopline list`; a button continues it. */
+export const SEARCHED_TASKS_MAX = 10_000;
+/** Pages after which it stops: a page without a match has no tasks, and the server looks at a limited number of the user's own for each. */
+export const SEARCHED_PAGES_MAX = 100;
+
+/** How far a list has been read: shown rows, tasks, requests. */
+type Reading = { rows: number; read: number; pages: number };
+
+/** How far a list is read before its user asks for more. */
+export const FIRST_READ: Reading = { rows: PAGE_TASKS, read: SEARCHED_TASKS_MAX, pages: SEARCHED_PAGES_MAX };
+
+/** How far it is read when its user asks for more. */
+export function furtherThan({ rows, read, pages }: Reading): Reading {
+  return { rows: rows + PAGE_TASKS, read: read + SEARCHED_TASKS_MAX, pages: pages + SEARCHED_PAGES_MAX };
+}
+
+/** Whether another page is requested: none of the three has been reached. */
+export function isBefore({ rows, read, pages }: Reading, wanted: Reading): boolean {
+  return rows < wanted.rows && read < wanted.read && pages < wanted.pages;
+}
+
 const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));
 
-export type TaskFilter = { state: string; agent: string; sinceMs: number; text: string };
+export type TaskFilter = {
+  state: string;
+  agent: string;
+  sinceMs: number;
+  /** Shortest duration; 0: any. */
+  longerMs: number;
+  /** Part of an id, which the page compares itself: the server cannot search ids. */
+  text: string;
+};
+
+/** Longest text that the server searches. */
+const SERVER_TEXT_CHARS_MAX = 256;
+
+/**
+ * Splits a searched text: the server looks for words in questions, in the beginnings of answers and in reasons. The page compares a part of
+ * an id.
+ */
+export function searchOf(text: string): { server: string; page: string } {
+  const wanted = text.trim();
+  const isId = /^[0-9a-f]{8}-?[0-9a-f-]*$/i.test(wanted);
+  return isId ? { server: '', page: wanted } : { server: wanted.slice(0, SERVER_TEXT_CHARS_MAX), page: '' };
+}
 
 /** Whether the page itself filters by something that A2A servers cannot filter by. It then reads until it has found enough tasks. */
-export function isSearch({ state, agent, text }: Omit<TaskFilter, 'sinceMs'>): boolean {
-  return state === 'open' || agent !== '' || text.trim() !== '';
+export function isSearch({ state, agent, longerMs, text }: Omit<TaskFilter, 'sinceMs'>): boolean {
+  return state === 'open' || agent !== '' || longerMs > 0 || text.trim() !== '';
+}
+
+/** Progress of a search by the server, which does not report how many tasks it has looked at. */
+export function foundText(found: number, isWhole: boolean, isReading: boolean): string {
+  const count = found.toLocaleString('en');
+  if (isWhole) return `${count} found in all your tasks`;
+  return isReading ? `${count} found so far` : `${count} found; the search stopped before your oldest tasks`;
 }
 
 /** Progress of a search, for people. `read`: tasks in this list. `total`: tasks that the server has. */
@@ -120,10 +199,12 @@ export function searchedText({ found, read, total }: { found: number; read: numb
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
 
 /** The tasks of the list that a filter shows. `state`: a state, `open`, or empty for all. */
-export function isShown({ state, at, agents, searched, id, contextId }: TaskRow, filter: TaskFilter, nowMs: number): boolean {
+export function isShown(row: TaskRow, filter: TaskFilter, nowMs: number): boolean {
+  const { state, at, agents, id, contextId, durationMs } = row;
   if (filter.state === 'open' ? !OPEN_STATES.includes(state) : filter.state !== '' && filter.state !== state) return false;
   if (filter.agent !== '' && agents?.includes(filter.agent) !== true) return false;
   if (filter.sinceMs > 0 && nowMs - Date.parse(at) > filter.sinceMs) return false;
+  if (filter.longerMs > 0 && !((durationMs ?? 0) >= filter.longerMs)) return false;
   const text = filter.text.trim().toLowerCase();
-  return text === '' || [searched, id.toLowerCase(), contextId.toLowerCase()].some(one => one.includes(text));
+  return text === '' || [id.toLowerCase(), contextId.toLowerCase()].some(one => one.includes(text));
 }

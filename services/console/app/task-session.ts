@@ -25,7 +25,7 @@ export class TaskSession {
   isMissing = false;
   isConnected = false;
   isEnded = false;
-  readonly #id: string;
+  readonly id: string;
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
@@ -37,7 +37,7 @@ export class TaskSession {
   #isChangePending = false;
 
   constructor(id: string, connection: Connection, onChange: () => void) {
-    this.#id = id;
+    this.id = id;
     this.#connection = connection;
     this.#onChange = onChange;
     void this.#follow();
@@ -51,7 +51,7 @@ export class TaskSession {
   }
 
   get path(): string {
-    return `/api/tasks/${encodeURIComponent(this.#id)}`;
+    return `/api/tasks/${encodeURIComponent(this.id)}`;
   }
 
   async refreshTask(): Promise<void> {
@@ -72,7 +72,7 @@ export class TaskSession {
         signal: abort,
       });
     try {
-      for await (const item of followTask({ taskId: this.#id, open, sleep, signal })) {
+      for await (const item of followTask({ taskId: this.id, open, sleep, signal })) {
         if ('connected' in item) this.isConnected = item.connected;
         else if ('gap' in item) this.#add(undefined, 'gap');
         else this.#add(item.cursor, item.event);

@@ -2,7 +2,7 @@ import type { Task } from '@hopline/a2a';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { visibleText } from './plain-text.ts';
-import { taskPath } from './routes.ts';
+import { linkTo, taskPath } from './routes.ts';
 import { rowOf, type TaskRow } from './task-rows.ts';
 
 /** Tasks of a conversation that are listed, the newest ones. */
@@ -31,7 +31,7 @@ export function Thread({ connection, task, state }: { connection: Connection; ta
       {rows.map(({ id, question }, index) => (
         <a
           key={id}
-          href={taskPath(id)}
+          href={linkTo(taskPath(id))}
           title={visibleText(question)}
           {...(id === task.id && { 'aria-current': 'page' as const })}
         >

@@ -1,7 +1,9 @@
 import type { ProducerActivity, TaskReport } from '@hopline/task-audit';
+import { stepName, stepText } from '@hopline/task-audit/traced-steps';
 import {
   chunksOf,
   costLabel,
+  costText,
   duration,
   endOf,
   GAP_CAUSES,
@@ -10,20 +12,40 @@ import {
   type WaterfallRow,
   waterfallOf,
 } from '@hopline/task-audit/waterfall';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Axis } from './axis.ts';
+import {
+  type BarDetails,
+  failureOf,
+  firstTokenOf,
+  hopDetails,
+  producerDetails,
+  rateOf,
+  rateText,
+  rowFailureOf,
+} from './bar-details.ts';
 import { drawnAgain } from './drawn-again.ts';
-import { memo } from './memo.ts';
+import { memo, memoBy } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import type { Kill } from './processes.ts';
+import type { IdleSpan } from './recording.ts';
 
 type Props = {
   report: TaskReport | undefined;
   fault: string;
-  /** The playhead, in milliseconds after the task's first input. */
-  playheadMs: number;
-  onSeek: (ms: number) => void;
+  axis: Axis;
+  /** Times without events, which the axis shortens. */
+  idle: readonly IdleSpan[];
+  /** The playhead, in milliseconds of the axis of playing. */
+  playMs: number;
+  onSeek: (playMs: number) => void;
   /** Processes that were killed from this page. */
   kills?: readonly Kill[] | undefined;
+  /** Explains the event at a time, for the details of a bar. */
+  explain: (atMs: number) => ComponentChildren;
+  /** The tasks below, for a task whose agents began so many at their own servers. */
+  below: (known: number) => ComponentChildren;
 };
 
 /** Maximum number of rendered rows; more would be unreadable. */
@@ -32,34 +54,162 @@ const TICKS = 5;
 const NO_KILLS: readonly Kill[] = [];
 
 /** Timeline of a task: lanes of producers and relays, the waterfall of hops, and what each hop cost, on one axis. */
-export function TimelineView({ report, fault, playheadMs, onSeek, kills = NO_KILLS }: Props) {
-  const endMs = useMemo(() => (report === undefined ? 1 : endOf(report)), [report]);
+export function TimelineView({ report, fault, axis, idle, playMs, onSeek, kills = NO_KILLS, explain, below }: Props) {
+  const [details, setDetails] = useState<BarDetails>();
   if (report === undefined)
     return <p class="muted pad">{fault === '' ? 'Reading the log of the task …' : `No timeline: ${visibleText(fault)}.`}</p>;
   const seek = (event: MouseEvent) => {
-    const axis = (event.currentTarget as HTMLElement).querySelector('.axis')!.getBoundingClientRect();
-    const fraction = (event.clientX - axis.left) / axis.width;
-    if (fraction >= 0 && fraction <= 1) onSeek(fraction * endMs);
+    if ((event.target as Element).closest('button') !== null) return;
+    const place = (event.currentTarget as HTMLElement).querySelector('.axis')!.getBoundingClientRect();
+    const fraction = (event.clientX - place.left) / place.width;
+    if (fraction >= 0 && fraction <= 1) onSeek(axis.playMsAt(fraction));
   };
+  const head = axis.ofPlayMs(playMs);
+  const remoteTasks = report.producers.filter(({ remoteTaskId }) => remoteTaskId !== undefined).length;
   return (
     <div class="timeline">
       {/* biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: the scrubber does the same with keys. */}
       <div class="timeline-plot" onClick={seek}>
-        <Plot report={report} kills={kills} />
+        <Plot report={report} kills={kills} axis={axis} axisKey={axis.key} idle={idle} open={details?.key} onOpen={setDetails} />
         <div class="playhead-axis" aria-hidden="true">
-          <span class="playhead" style={{ left: percentOf(playheadMs, endMs) }} />
+          {head >= 0 && head <= 1 && <span class="playhead" style={{ left: `${head * 100}%` }} />}
         </div>
       </div>
+      {details !== undefined && <Details details={details} explain={explain} onClose={() => setDetails(undefined)} />}
+      <Agents report={report} />
+      <Models report={report} />
+      {remoteTasks > 0 && below(remoteTasks)}
       <Costs report={report} />
     </div>
   );
 }
 
+type DetailsProps = { details: BarDetails; explain: Props['explain']; onClose: () => void };
+
+/** The sentences about one bar, and the explanation of the event that it leads to. */
+function Details({ details: { key, title, sentences, atMs }, explain, onClose }: DetailsProps) {
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => panel.current?.focus(), [key]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Escape') onClose();
+  };
+  return (
+    <section class="bar-details card" aria-label={`About ${title}`} tabIndex={-1} ref={panel} onKeyDown={onKeyDown}>
+      <header>
+        <h2>
+          <bdi>{title}</bdi>
+        </h2>
+        <button type="button" class="button button-quiet" onClick={onClose} title="Escape">
+          Close
+        </button>
+      </header>
+      <ul class="sentences">
+        {sentences.map(sentence => (
+          <li key={sentence}>
+            <bdi>{sentence}</bdi>
+          </li>
+        ))}
+      </ul>
+      {explain(atMs)}
+    </section>
+  );
+}
+
+/** The first token and the rate of each agent. */
+const Agents = memo(({ report: { producers } }: { report: TaskReport }) => (
+  <section class="totals">
+    <h2 class="lane-group">Agents</h2>
+    <table>
+      <thead>
+        <tr>
+          <th>agent</th>
+          <th class="number">first token</th>
+          <th class="number">tokens</th>
+          <th class="number">rate</th>
+          <th>outcome</th>
+        </tr>
+      </thead>
+      <tbody>
+        {producers.map(producer => {
+          const { agent, turn, id, attempt, tokens, state } = producer;
+          const [firstToken, rate, failure] = [firstTokenOf(producer), rateOf(producer), failureOf(producer, producers)];
+          return (
+            <tr key={`${turn}-${id}-${attempt}`}>
+              <td>
+                <bdi>{visibleText(agent)}</bdi> <span class="muted">{againText(producer)}</span>
+              </td>
+              <td class="number">{firstToken === undefined ? '–' : duration(firstToken)}</td>
+              <td class="number">{tokens.toLocaleString('en')}</td>
+              <td class="number">{rate === undefined ? '–' : rateText(rate)}</td>
+              <td class={failure === undefined ? '' : 'bad'}>
+                <bdi>{visibleText(failure ?? state ?? '–')}</bdi>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  </section>
+));
+
+/** Which turn and attempt this is, unless it is the first one. */
+function againText({ turn, attempt, cause }: ProducerActivity): string {
+  return [
+    ...(turn > 1 ? [`turn ${turn}`] : []),
+    ...(attempt > 1 ? [`attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}`] : []),
+  ].join(', ');
+}
+
+/** The style of a span on the axis; undefined if it is outside of the shown part. */
+function placeOf(axis: Axis, fromMs: number, toMs: number): { left: string; width: string } | undefined {
+  const [from, to] = [axis.ofMs(fromMs), axis.ofMs(Math.max(fromMs, toMs))];
+  if (to < 0 || from > 1) return undefined;
+  const left = Math.max(0, from);
+  return { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` };
+}
+
+type SpanProps = { axis: Axis; fromMs: number; toMs: number; kind: string; title?: string };
+
+function Span({ axis, fromMs, toMs, kind, title = '' }: SpanProps) {
+  const place = placeOf(axis, fromMs, toMs);
+  return place === undefined ? null : <span class={`span ${kind}`} title={title} style={place} />;
+}
+
+type BarProps = SpanProps & { details: BarDetails; isOpen: boolean; onOpen: (details: BarDetails) => void };
+
+/** A span that opens its details. */
+function BarButton({ axis, fromMs, toMs, kind, details, isOpen, onOpen }: BarProps) {
+  const place = placeOf(axis, fromMs, toMs);
+  if (place === undefined) return null;
+  return (
+    <button
+      type="button"
+      class={`span bar-button ${kind}`}
+      aria-label={`${details.title}: details`}
+      aria-expanded={isOpen}
+      title={details.sentences.join(' ')}
+      style={place}
+      onClick={() => onOpen(details)}
+    />
+  );
+}
+
 /** Everything on the axis except the playhead, which moves with each frame. */
-const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill[] }) => {
+type PlotProps = {
+  report: TaskReport;
+  kills: readonly Kill[];
+  axis: Axis;
+  /** Changes with what the axis shows. */
+  axisKey: string;
+  idle: readonly IdleSpan[];
+  /** Key of the bar whose details are shown. */
+  open: string | undefined;
+  onOpen: (details: BarDetails) => void;
+};
+
+const Plot = memoBy(['report', 'kills', 'axisKey', 'open'], ({ report, kills, axis, idle, open, onOpen }: PlotProps) => {
   const rows = useMemo(() => waterfallOf(report), [report]);
   const endMs = endOf(report);
-  const leftOf = (ms: number) => percentOf(ms, endMs);
   return (
     <>
       <div class="lane lane-axis">
@@ -67,10 +217,19 @@ const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill
         <span class="axis">
           {Array.from({ length: TICKS + 1 }, (_, tick) => (
             <span key={tick} class="tick" style={{ left: `${(tick / TICKS) * 100}%` }}>
-              {duration((endMs * tick) / TICKS)}
+              {duration(Math.max(0, axis.msAt(tick / TICKS)))}
             </span>
           ))}
         </span>
+      </div>
+      <div class="idle-axis" aria-hidden="true">
+        {idle.map(({ fromPlayMs, toPlayMs, ms }) => {
+          const [from, to] = [axis.ofPlayMs(fromPlayMs), axis.ofPlayMs(toPlayMs)];
+          if (to < 0 || from > 1) return null;
+          const left = Math.max(0, from);
+          const place = { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` };
+          return <span key={fromPlayMs} class="idle" title={`${duration(ms)} without events`} style={place} />;
+        })}
       </div>
       <h2 class="lane-group">Lanes</h2>
       {report.relays.map(({ relay = 'unknown', fromMs, records, takeover }, index) => {
@@ -83,9 +242,9 @@ const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill
             detail={shortRelay(relay)}
             title={`${relay}: ${records} records${cause ? `; took over: ${cause}` : ''}`}
           >
-            <span class="span span-relay" style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }} />
+            <Span axis={axis} kind="span-relay" fromMs={fromMs} toMs={toMs} />
             {takeover !== undefined && (
-              <span class="takeover" title={`takeover: ${cause}`} style={{ left: leftOf(takeover.atMs) }} />
+              <Span axis={axis} kind="takeover" fromMs={takeover.atMs} toMs={takeover.atMs} title={`takeover: ${cause}`} />
             )}
           </Lane>
         );
@@ -95,18 +254,21 @@ const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill
           key={`${producer.turn}-${producer.id}-${producer.attempt}`}
           producer={producer}
           report={report}
-          endMs={endMs}
-          leftOf={leftOf}
+          axis={axis}
+          open={open}
+          onOpen={onOpen}
         />
       ))}
       {kills.length > 0 && (
         <Lane name="killed" detail="from this page" title="Processes that were killed from this page">
           {kills.map(({ instance, pid, atMs, againMs = Math.max(atMs, endMs) }) => (
-            <span
+            <Span
               key={pid}
-              class="span span-kill"
+              axis={axis}
+              kind="span-kill"
               title={`${instance} was killed, and ran again after ${duration(againMs - atMs)}`}
-              style={{ left: leftOf(atMs), width: leftOf(Math.min(againMs, endMs) - Math.min(atMs, endMs)) }}
+              fromMs={Math.min(atMs, endMs)}
+              toMs={Math.min(againMs, endMs)}
             />
           ))}
         </Lane>
@@ -114,18 +276,20 @@ const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill
       {report.gaps.length > 0 && (
         <Lane name="gaps" detail="" title="times without events">
           {report.gaps.map(({ fromMs, toMs, cause }) => (
-            <span
+            <Span
               key={fromMs}
-              class="span span-gap"
+              axis={axis}
+              kind="span-gap"
               title={`${duration(toMs - fromMs)}: ${GAP_CAUSES[cause] ?? cause}`}
-              style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }}
+              fromMs={fromMs}
+              toMs={toMs}
             />
           ))}
         </Lane>
       )}
       <h2 class="lane-group">Hops</h2>
       {rows.slice(0, HOP_ROWS_MAX).map((row, index) => (
-        <HopRow key={index} row={row} endMs={endMs} leftOf={leftOf} />
+        <HopRow key={index} row={row} report={report} axis={axis} id={`hop-${index}`} open={open} onOpen={onOpen} />
       ))}
       {rows.length > HOP_ROWS_MAX && (
         <p class="muted small pad">and {rows.length - HOP_ROWS_MAX} more hops, which are not drawn</p>
@@ -133,8 +297,6 @@ const Plot = memo(({ report, kills }: { report: TaskReport; kills: readonly Kill
     </>
   );
 });
-
-const percentOf = (ms: number, endMs: number) => `${Math.max(0, Math.min(100, (ms / endMs) * 100))}%`;
 
 function shortRelay(relay: string): string {
   // Two runs of one instance differ in their suffix.
@@ -145,54 +307,92 @@ function Lane({
   name,
   detail,
   title,
+  isFailed = false,
   children,
 }: {
   name: string;
   detail: string;
   title: string;
+  isFailed?: boolean;
   children: preact.ComponentChildren;
 }) {
   return (
     <div class="lane" title={title}>
       <span class="lane-name">
-        <bdi>{name}</bdi> <span class="muted">{detail}</span>
+        <bdi class={isFailed ? 'bad' : ''}>{name}</bdi> <span class="muted">{detail}</span>
       </span>
       <span class="axis">{children}</span>
     </div>
   );
 }
 
-type LaneProps = { producer: ProducerActivity; report: TaskReport; endMs: number; leftOf: (ms: number) => string };
+type LaneProps = {
+  producer: ProducerActivity;
+  report: TaskReport;
+  axis: Axis;
+  open: string | undefined;
+  onOpen: (details: BarDetails) => void;
+};
 
-function ProducerLane({ producer, report, endMs, leftOf }: LaneProps) {
-  const { id, agent, turn, attempt, queuedMs, takenMs, firstMs, lastMs, endMs: producerEnd, tools, tokens, cause } = producer;
+function ProducerLane({ producer, report, axis, open, onOpen }: LaneProps) {
+  const {
+    id,
+    agent,
+    turn,
+    attempt,
+    queuedMs,
+    takenMs,
+    firstMs,
+    lastMs,
+    endMs: producerEnd,
+    tools,
+    tokens,
+    steps = [],
+  } = producer;
   const from = takenMs ?? firstMs;
   const to = producerEnd ?? lastMs;
-  const again = [
-    ...(turn > 1 ? [`turn ${turn}`] : []),
-    ...(attempt > 1 ? [`attempt ${attempt}${cause === undefined ? '' : ` (${cause})`}`] : []),
-  ].join(', ');
+  const again = againText(producer);
+  const failure = failureOf(producer, report.producers);
+  const details = producerDetails(producer, report.producers, `${turn}-${id}-${attempt}`);
+  const summary = `${visibleText(agent)}, ${visibleText(id)}: ${tokens} tokens, ${duration(to - from)}${again && `, ${again}`}`;
   return (
     <Lane
       name={visibleText(agent)}
       detail={again}
-      title={`${visibleText(agent)}, ${visibleText(id)}: ${tokens} tokens, ${duration(to - from)}${again && `, ${again}`}`}
+      title={failure === undefined ? summary : `${summary}. ${visibleText(failure)}`}
+      isFailed={failure !== undefined}
     >
       {queuedMs !== undefined && from > queuedMs && (
-        <span
-          class="span span-queue"
-          title={`queued ${duration(from - queuedMs)}`}
-          style={{ left: leftOf(queuedMs), width: leftOf(from - queuedMs) }}
-        />
+        <Span axis={axis} kind="span-queue" title={`queued ${duration(from - queuedMs)}`} fromMs={queuedMs} toMs={from} />
       )}
-      <span class="span span-work" style={{ left: leftOf(from), width: leftOf(to - from) }} />
-      <ChunkTicks report={report} producer={producer} endMs={endMs} />
+      <BarButton
+        axis={axis}
+        kind={failure === undefined ? 'span-work' : 'span-work span-failed'}
+        fromMs={from}
+        toMs={to}
+        details={details}
+        isOpen={open === details.key}
+        onOpen={onOpen}
+      />
+      <ChunkTicks report={report} producer={producer} axis={axis} />
       {tools.map(tool => (
-        <span
+        <Span
           key={`${tool.name}-${tool.fromMs}`}
-          class="span span-tool"
+          axis={axis}
+          kind="span-tool"
           title={`tool ${visibleText(tool.name)}, ${duration(tool.ms)}`}
-          style={{ left: leftOf(tool.fromMs), width: leftOf(tool.ms) }}
+          fromMs={tool.fromMs}
+          toMs={tool.fromMs + tool.ms}
+        />
+      ))}
+      {steps.map(step => (
+        <Span
+          key={`step-${step.name}-${step.n}`}
+          axis={axis}
+          kind={step.outcome === 'reused' ? 'span-step span-reused' : 'span-step'}
+          title={`step ${visibleText(stepName(step))}: ${stepText(step)}`}
+          fromMs={step.fromMs}
+          toMs={step.toMs}
         />
       ))}
     </Lane>
@@ -200,16 +400,16 @@ function ProducerLane({ producer, report, endMs, leftOf }: LaneProps) {
 }
 
 /** The chunks of a producer at the times when they were stored, higher for more text. */
-function ChunkTicks({ report, producer, endMs }: Pick<LaneProps, 'report' | 'producer' | 'endMs'>) {
+function ChunkTicks({ report, producer, axis }: Pick<LaneProps, 'report' | 'producer' | 'axis'>) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const element = canvas.current!;
-    return drawnAgain(element, () => drawTicks(element, report, producer, endMs));
-  }, [report]);
+    return drawnAgain(element, () => drawTicks(element, report, producer, axis));
+  }, [report, axis.key]);
   return <canvas class="ticks" ref={canvas} aria-hidden="true" />;
 }
 
-function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: ProducerActivity, endMs: number): void {
+function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: ProducerActivity, axis: Axis): void {
   const [width, height, scale] = [element.clientWidth, element.clientHeight, devicePixelRatio];
   element.width = width * scale;
   element.height = height * scale;
@@ -218,7 +418,9 @@ function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: Pro
   context.fillStyle = getComputedStyle(element).color;
   const sums = new Float64Array(Math.max(1, Math.ceil(width)));
   for (const { characters, atMs, storedMs = atMs } of chunksOf(report, producer)) {
-    const x = Math.min(sums.length - 1, Math.floor((storedMs / endMs) * width));
+    const place = axis.ofMs(storedMs);
+    if (place < 0 || place > 1) continue;
+    const x = Math.min(sums.length - 1, Math.floor(place * width));
     sums[x] = sums[x]! + characters;
   }
   const most = sums.reduce((max, sum) => Math.max(max, sum), 1);
@@ -229,30 +431,88 @@ function drawTicks(element: HTMLCanvasElement, report: TaskReport, producer: Pro
   }
 }
 
-type HopProps = { row: WaterfallRow; endMs: number; leftOf: (ms: number) => string };
+type HopProps = Pick<LaneProps, 'report' | 'axis' | 'open' | 'onOpen'> & { row: WaterfallRow; id: string };
 
-function HopRow({ row: { kind, label, fromMs, toMs, note }, endMs, leftOf }: HopProps) {
+function HopRow({ row, report, axis, id, open, onOpen }: HopProps) {
+  const { kind, label, fromMs, toMs, note } = row;
+  const [from, to] = [axis.ofMs(fromMs), axis.ofMs(toMs)];
   // The note is behind the bar, or inside a long bar that ends late.
-  const isLate = toMs > endMs * 0.7;
-  const isInside = isLate && fromMs < endMs * 0.3;
+  const isLate = to > 0.7;
+  const isInside = isLate && from < 0.3;
+  const isShown = to >= 0 && from <= 1;
   const shown = visibleText(label.replaceAll('_', ' '));
+  const details = hopDetails(row, report, id);
+  const failure = rowFailureOf(row, report);
   return (
     <div class="lane lane-hop" title={`${shown}: ${visibleText(note)}`}>
       <span class="lane-name">
         <bdi>{shown}</bdi>
       </span>
       <span class="axis">
-        <span class={`span hop hop-${kind}`} style={{ left: leftOf(fromMs), width: leftOf(toMs - fromMs) }} />
-        <span
-          class={`hop-note ${isInside ? 'hop-note-inside' : isLate ? 'hop-note-left' : ''}`}
-          style={{ left: leftOf(isLate ? fromMs : toMs) }}
-        >
-          {visibleText(note)}
-        </span>
+        <BarButton
+          axis={axis}
+          kind={`hop hop-${kind} ${failure === undefined ? '' : 'hop-failed'}`}
+          fromMs={fromMs}
+          toMs={toMs}
+          details={details}
+          isOpen={open === id}
+          onOpen={onOpen}
+        />
+        {isShown && (
+          <span
+            class={`hop-note ${isInside ? 'hop-note-inside' : isLate ? 'hop-note-left' : ''}`}
+            style={{ left: `${Math.max(0, Math.min(1, isLate ? from : to)) * 100}%` }}
+          >
+            {visibleText(failure === undefined ? note : `${note}. ${failure}`)}
+          </span>
+        )}
       </span>
     </div>
   );
 }
+
+/** Tokens and cost of models by agent. An ingress of an earlier version reports none. */
+const Models = memo(({ report: { models = [] } }: { report: TaskReport }) => {
+  if (models.length === 0) return null;
+  const shown = (count: number | undefined) => (count === undefined ? '–' : count.toLocaleString('en'));
+  return (
+    <section class="totals">
+      <h2 class="lane-group">Models</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>agent</th>
+            <th>model</th>
+            <th class="number">requests</th>
+            <th class="number">input</th>
+            <th class="number">cached</th>
+            <th class="number">output</th>
+            <th class="number">reasoning</th>
+            <th class="number">cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          {models.map(({ agent, model, requests, inputTokens, cachedTokens, outputTokens, reasoningTokens, cost }) => (
+            <tr key={`${agent} ${model}`}>
+              <td>
+                <bdi>{visibleText(agent)}</bdi>
+              </td>
+              <td>
+                <bdi>{visibleText(model)}</bdi>
+              </td>
+              <td class="number">{shown(requests)}</td>
+              <td class="number">{shown(inputTokens)}</td>
+              <td class="number">{shown(cachedTokens)}</td>
+              <td class="number">{shown(outputTokens)}</td>
+              <td class="number">{shown(reasoningTokens)}</td>
+              <td class="number">{cost === undefined ? '–' : costText(cost)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+});
 
 const Costs = memo(({ report: { costs, chunkHops, notRecorded } }: { report: TaskReport }) => {
   const hold = chunkHops.find(({ hop }) => hop === 'hold');
@@ -265,7 +525,9 @@ const Costs = memo(({ report: { costs, chunkHops, notRecorded } }: { report: Tas
             <th>hop</th>
             <th class="number">critical path</th>
             <th class="number">share</th>
-            <th class="wide" />
+            <th class="wide">
+              <span class="visually-hidden">share as a bar</span>
+            </th>
           </tr>
         </thead>
         <tbody>

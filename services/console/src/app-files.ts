@@ -10,6 +10,9 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
+/** The page of `hopline view`, which has its own policy. */
+const STATIC_PAGE = 'file-page.html';
+
 export type AppFile = { type: string; bytes: Buffer; gzipped: Buffer };
 /** The built page by path; `/` is the page itself. */
 export type AppFiles = ReadonlyMap<string, AppFile>;
@@ -27,7 +30,7 @@ export function readAppFiles(folders: readonly string[] = FOLDERS): AppFiles {
   const files = new Map<string, AppFile>();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const type = TYPES[extname(entry.name)];
-    if (!entry.isFile() || type === undefined) continue;
+    if (!entry.isFile() || type === undefined || entry.name === STATIC_PAGE) continue;
     const path = join(entry.parentPath, entry.name);
     const bytes = readFileSync(path);
     const name = path.slice(folder.length).replaceAll('\\', '/').replace(/^\/*/, '/');

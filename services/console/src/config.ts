@@ -30,6 +30,13 @@ const CONSOLE_SETTINGS = {
     max: 4_096,
     doc: 'Folder with the run.json of a cluster on this machine, as `npm start` sets it: the cluster page then shows its processes, rates and lag, which cover the tasks of all tenants.',
   },
+  HOPLINE_CONSOLE_AGENTS_FILE: {
+    type: 'string',
+    optional: true,
+    min: 1,
+    max: 4_096,
+    doc: 'Agents file of the cluster, as `npm start` sets it: a task then shows the tasks below it, those of agents that are clusters of Hopline. The console asks the addresses in this file and no others, without credentials.',
+  },
   HOPLINE_CONSOLE_JAEGER_URL: {
     ...link,
     doc: 'Address of Jaeger; a task then links to its trace. Not set: the Jaeger of `npm run observe`, if it runs beside `npm start`.',

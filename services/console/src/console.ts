@@ -5,7 +5,7 @@ import { A2A_JSON_TYPE, A2AError, httpJsonFailure, SSE_CONTENT_TYPE } from '@hop
 import { guardHosts, guardPages, RefusedRequest } from '@hopline/a2a-http/request-guard';
 import { type EndpointTls, isLoopback } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
-import { observedAt } from '@hopline/local-cluster';
+import { type agentTasks, observedAt } from '@hopline/local-cluster';
 import type { Logger } from '@hopline/telemetry';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { credentialsOf, kindOfRequest, requestHeaders, responseHeaders } from './api-requests.ts';
@@ -15,12 +15,15 @@ import { IngressConnection, IngressUnreachable } from './ingress-connection.ts';
 import { killToken, registerKills } from './kill-routes.ts';
 import type { LauncherLink } from './launcher-link.ts';
 import { OpenRequests } from './open-requests.ts';
+import { taskTree } from './task-tree.ts';
 
 export type ConsoleDeps = {
   ingressUrl: string;
   /** PEM file of the authorities of ingress. Absent: those that Node trusts. */
   ingressCaFile?: string | undefined;
   files: AppFiles;
+  /** Audits of tasks at remote agents. Absent: a task shows no tasks below it. */
+  auditBelow?: ReturnType<typeof agentTasks> | undefined;
   /** Users may send messages and cancel tasks. */
   writes: boolean;
   apiKeyHeader: string;
@@ -185,7 +188,20 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
     done(null, body),
   );
 
-  scope.get('/console.json', async () => ({ version, writes, apiKeyHeader, links: linksOf(deps), killToken: killToken(deps) }));
+  scope.get<{ Params: { taskId: string } }>('/below/:taskId', { exposeHeadRoute: false }, async (request, reply) => {
+    const { auditBelow } = deps;
+    if (auditBelow === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'the console has no agents file' });
+    await requireSafeAccess(ingress, deps);
+    const signal = acquire(request, reply);
+    const credentials = credentialsOf(request.headers, apiKeyHeader);
+    reply.header('cache-control', 'no-store');
+    return { tasks: await taskTree(request.params.taskId, { ingress, auditBelow, credentials, signal }) };
+  });
+
+  scope.get('/console.json', async () => ({
+    ...{ version, writes, apiKeyHeader, links: linksOf(deps), killToken: killToken(deps) },
+    showsBelow: deps.auditBelow !== undefined,
+  }));
 
   const requireCaller = async ({ headers }: FastifyRequest) => {
     if (await ingress.requiresCredentials()) await ingress.requireAccepted(credentialsOf(headers, apiKeyHeader));

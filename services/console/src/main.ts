@@ -1,5 +1,6 @@
 import { tlsFromSettings } from '@hopline/endpoint';
 import { fromSettings, runService } from '@hopline/lifecycle';
+import { agentTasks } from '@hopline/local-cluster';
 import { readAppFiles } from './app-files.ts';
 import { consoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
@@ -17,14 +18,18 @@ await runService({
   probes: 'mounted',
   publicAddresses: settings => [settings.HOPLINE_PUBLIC_URL],
   start: async ({ settings, version, log: logger, probes }) => {
-    const { files, tls } = await fromSettings(async () => ({
+    const { HOPLINE_CONSOLE_AGENTS_FILE: agentsFile } = settings;
+    const { files, tls, auditBelow } = await fromSettings(async () => ({
       files: readAppFiles(),
+      // Credentials of callers are for ingress only, and the console has none of its own.
+      auditBelow: agentsFile === undefined ? undefined : agentTasks(agentsFile, undefined),
       tls: await tlsFromSettings(settings, { logger }),
     }));
     const server = createConsole({
       ingressUrl: settings.HOPLINE_CONSOLE_INGRESS_URL,
       ingressCaFile: settings.HOPLINE_CONSOLE_INGRESS_CA_FILE,
       files,
+      auditBelow,
       writes: settings.HOPLINE_CONSOLE_WRITES,
       apiKeyHeader: settings.HOPLINE_AUTH_API_KEY_HEADER,
       host: settings.HOPLINE_HOST,

@@ -15,7 +15,7 @@ const INGRESS_SETTINGS = {
     default: 'caipe',
     min: 1,
     max: 32,
-    doc: 'How events of agents are presented to clients: `caipe`, `transparent`, `aion`, or the profile of HOPLINE_PROFILE_MODULE.',
+    doc: 'How events of agents are presented to clients: `caipe`, `transparent`, `aion`, `chat`, or the profile of HOPLINE_PROFILE_MODULE.',
   },
   ...PROFILE_SETTINGS,
   ...DEFAULT_AGENT_SETTINGS,

@@ -7,6 +7,7 @@ import {
   agentCard,
   type CardSecurity,
   cardOfMessage,
+  draftExtension,
   type ExtendedAgent,
   extendedAgentCard,
   mergedSkills,
@@ -56,12 +57,13 @@ export function ingressCard(
   const { streaming, push, skills, extended, signer, ...texts } = options;
   const { url, moreInterfaces, agents, security, tenants } = sources;
   const isExtended = extended && security !== undefined;
-  const extensions = streaming ? [resumeExtension] : [];
+  const extensions = streaming ? [resumeExtension, draftExtension] : [draftExtension];
   const capabilities = {
     streaming,
     pushNotifications: push,
+    stateTransitionHistory: true,
     extendedAgentCard: isExtended,
-    ...(extensions.length > 0 && { extensions }),
+    extensions,
   };
   const build = (): AgentCard => {
     const visible = skills === 'public' ? agents().filter(({ isLive }) => isLive) : [];

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
+import { DRAFT_EXTENSION_URI } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import type { AgentInput } from '@hopline/events';
@@ -122,11 +123,14 @@ test('tenants are on the card only without authentication, after the interfaces 
 test('with streaming off, the card does not declare it and a stream is refused [S3-2 S4-2]', async t => {
   const on = await openIngress(t);
   const card = await cardAt(on.url);
-  assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 1]);
+  assert.deepEqual([card.capabilities.streaming, card.capabilities.extensions?.length], [true, 2]);
   assert.equal((await ask(on.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32001);
   const off = await openIngress(t, { card: { ...CARD, streaming: false } });
   const without = await cardAt(off.url);
-  assert.deepEqual([without.capabilities.streaming, without.capabilities.extensions], [false, undefined]);
+  assert.deepEqual(
+    [without.capabilities.streaming, without.capabilities.extensions?.map(({ uri }) => uri)],
+    [false, [DRAFT_EXTENSION_URI]],
+  );
   assert.equal((await ask(off.url, 'SubscribeToTask', { id: 'x' })).error?.code, -32004);
 });
 
@@ -315,6 +319,19 @@ test('GET /agents is temporarily unavailable while the log is', async t => {
   log.check = async () => Promise.reject(new LogUnavailable());
   const { response, body } = await agentsAt(url);
   assert.deepEqual([response.status, response.headers.get('retry-after'), body.error?.status], [503, '1', 'UNAVAILABLE']);
+});
+
+test('the OpenAPI document has the read side of Durable Streams', async t => {
+  const { url } = await openIngress(t);
+  type Operation = { operationId: string; parameters: { name: string; in: string }[]; responses: Record<string, unknown> };
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, Record<string, Operation>> };
+  const { get, head } = paths['/tasks/{taskId}/stream']!;
+  assert.deepEqual([get?.operationId, head?.operationId], ['ReadTaskStream', 'ReadTaskStreamTail']);
+  assert.deepEqual(
+    get?.parameters.map(({ name, in: place }) => `${place} ${name}`),
+    ['path taskId', 'query offset', 'query live', 'query cursor'],
+  );
+  for (const status of ['200', '204', '304', '404', '410', '429']) assert.ok(status in get!.responses, status);
 });
 
 test('the OpenAPI document has the list of agents', async t => {

@@ -3,6 +3,7 @@ import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import { agUiFront } from '@hopline/ag-ui-http';
 import type { AgentInterface } from '@hopline/agent-card';
 import { aiSdkFront } from '@hopline/ai-sdk-http';
+import { durableStreamsFront } from '@hopline/durable-streams-http';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
@@ -80,7 +81,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     audits: taskAudits(log),
     exportTask: taskExport(log, deps.card.version),
     consoleUrl: deps.consoleUrl,
-    fronts: [aiSdkFront, agUiFront, openAIFront({ agents: () => listAgents(agents, deps.defaultAgent) })],
+    fronts: [aiSdkFront, agUiFront, durableStreamsFront, openAIFront({ agents: () => listAgents(agents, deps.defaultAgent) })],
   });
   registerProbes(http.app, deps.probes);
   const publicCard = async () => (await card.current()).card;

@@ -15,7 +15,7 @@ export function logStored(
 }
 
 function logLines(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
-  const log = taskLogger(logger, aggregate.taskId);
+  const log = taskLogger(logger, aggregate.taskId, aggregate.owner);
   const { contextId, turn, role, profile, generation } = aggregate;
   if (isTakeover) log.info({ turn, generation }, 'task taken over');
   for (const fact of facts) {

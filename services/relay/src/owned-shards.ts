@@ -43,6 +43,11 @@ export class OwnedShards {
     return [...this.#running.values()].map(shard => [shard.lag, { shard: shard.index }]);
   }
 
+  /** Records of each shard that were read since this relay took the shard. */
+  recordsRead(): [number, { shard: number }][] {
+    return [...this.#running.values()].map(({ recordsRead, index: shard }) => [recordsRead, { shard }]);
+  }
+
   /** Age of the oldest input of each shard that is not folded, in seconds. */
   oldestInputs(nowMs: number): [number, { shard: number }][] {
     return [...this.#running.values()].map(shard => {

@@ -1,8 +1,9 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { CallInput, Fact, Layouts, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CallInput, Fact, Layouts, MessageInput, Owner, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { InputKind, InputOutcome } from '@hopline/fold';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
+import type { Party } from '@hopline/telemetry';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was already folded. Side effects follow from it. */
@@ -17,6 +18,8 @@ export type StoredStep = {
   startStoredAt: number;
   /** Bytes that the task's records take in the log, including the newest. */
   storedBytes: number;
+  /** Labels of the task's owner; absent from a step that stored no record. */
+  party?: Party;
   /**
    * Set when the side effects may have been lost with the previous owner. `message` and `calls` are in the input that is read again;
    * `storedAt`: epoch milliseconds at which the log stored that input.
@@ -60,14 +63,19 @@ export type PipelineContext = {
    * longer holds the task, and leaves the remaining work to the next owner.
    */
   applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
+  /** Labels of a task's owner. Called once for a turn. */
+  partyOf: (owner: Owner | undefined) => Party;
   onRejected: (reason: RejectionReason, count: number) => void;
   /** Called when a record was skipped, or when it could not be applied, which fails its task. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
-  /** Called when a record is stored. `isTakeover`: it is the first record of a task that another relay began. */
-  onStored: (step: StoredStep, trace: TraceCarrier, isTakeover: boolean) => void;
-  /** Called when an append was acknowledged after this many milliseconds. */
-  onAppend: (ms: number, stored: RecordMark) => void;
+  /**
+   * Called when a record is stored. `unfoldedSince`: set for the first record of a task that another relay began; since then no relay folded
+   * it, epoch milliseconds.
+   */
+  onStored: (step: StoredStep, trace: TraceCarrier, unfoldedSince: number | undefined) => void;
+  /** Called when an append was acknowledged after this many milliseconds. `of`: the record and its task. */
+  onAppend: (ms: number, stored: RecordMark, of: { bytes: number; party: Party; trace: TraceCarrier }) => void;
   /** Called when the pipeline has stopped after a conflict or because the log is unavailable: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

@@ -6,20 +6,13 @@ export const NOTES_MAX = 1_024;
 /** When the inputs of a shard were stored, without a time for each: `storedAt` never falls with the sequence. */
 export class ReadTimes {
   #notes: { seq: number; storedAt: number }[] = [];
-  #lastAt: number | undefined;
 
   /** Called for each input in the order of the shard. */
   add(seq: number, storedAt: number): void {
-    this.#lastAt = storedAt;
     const last = this.#notes.at(-1);
     if (last !== undefined && storedAt - last.storedAt < NOTE_MS) return;
     if (this.#notes.length === NOTES_MAX) this.#notes = this.#notes.filter((_note, index) => index % 2 === 0);
     this.#notes.push({ seq, storedAt });
-  }
-
-  /** When the newest input was stored. */
-  get last(): number | undefined {
-    return this.#lastAt;
   }
 
   /** When the input was stored, or at most NOTE_MS earlier. Forgets what is before it. */

@@ -1,5 +1,5 @@
 import { Fold } from '@hopline/a2a';
-import { type AgentInput, type Fact, type FactRecord, isVisible, type Role } from '@hopline/events';
+import { type AgentInput, type Fact, type FactRecord, isVisible, type Owner, type Role } from '@hopline/events';
 import { createInputWriter, type InputWriter, readTask, type StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
@@ -35,16 +35,17 @@ export async function kill(own: MemoryLog, relay: Relay): Promise<void> {
   void relay.stop().catch(() => {});
 }
 
-type Sent = { messageId?: string; text?: string; role?: Role; creates?: true; id?: string };
+type Sent = { messageId?: string; text?: string; role?: Role; creates?: true; id?: string; owner?: Owner };
 
 /** Stores a message of the client. */
 export async function sendMessage(
   log: MemoryLog,
   taskId = TASK,
-  { messageId = 'm', text = 'hello', role = 'agent.echo', creates, id = `${taskId}:msg:${messageId}` }: Sent = {},
+  { messageId = 'm', text = 'hello', role = 'agent.echo', creates, id = `${taskId}:msg:${messageId}`, owner }: Sent = {},
 ): Promise<{ seq: number }> {
   const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text }] };
-  const begun = { contextId: 'c', role, profile: 'transparent', ...(creates && { creates }) } as const;
+  const optional = { ...(creates && { creates }), ...(owner && { owner }) };
+  const begun = { contextId: 'c', role, profile: 'transparent', ...optional } as const;
   const input = { kind: 'message', message, ...begun } as const;
   return log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id });
 }

@@ -10,6 +10,7 @@ import { ListMigration } from './list-migration.ts';
 import { logStored } from './log-stored.ts';
 import { measureFacts } from './measure-facts.ts';
 import { OwnedShards } from './owned-shards.ts';
+import { PathMeasurement } from './path-measurement.ts';
 import { RejectedRecords } from './rejected-records.ts';
 import { RetentionSweep } from './retention-sweep.ts';
 import type { ShardContext } from './shard.ts';
@@ -43,6 +44,8 @@ export type RelayDeps = {
   sweepMs?: number;
   /** Time between two moves of ended tasks into the lists of their owners, in milliseconds; default MOVE_MS. */
   moveMs?: number;
+  /** Least milliseconds between two turns whose critical path is measured; default PATH_PAUSE_MS. */
+  pathPauseMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;
 };
@@ -70,8 +73,9 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const shown = new ShownTasks(log);
   const owns = (shard: number) => owned.get(shard) !== undefined;
   const waits = new TurnWaits({ log, owns, metrics, logger });
+  const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, { index, shown }, waits),
+    context: shardContext(deps, identity, { index, shown }, { waits, paths }),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -85,6 +89,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const leases = shardLeases(deps, identity, { owned, tasks, migration, shown });
   metrics.shardLag.observe(() => owned.lags());
+  metrics.shardRecords.observe(() => owned.recordsRead());
   metrics.shardOldestInput.observe(() => owned.oldestInputs(Date.now()));
   await leases.start();
   owned.flushLines();
@@ -98,6 +103,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     stop: async () => {
       deadlines.stop();
       waits.stop();
+      paths.stop();
       sweep.stop();
       owned.close();
       ended.stop();
@@ -187,7 +193,7 @@ function shardContext(
   deps: RelayDeps,
   identity: string,
   effects: { index: IndexWrites; shown: ShownTasks },
-  waits: TurnWaits,
+  { waits, paths }: { waits: TurnWaits; paths: PathMeasurement },
 ): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics } = deps;
   const rejectedRecords = new RejectedRecords(metrics, deps.logger);
@@ -210,16 +216,25 @@ function shardContext(
     applySideEffects: (step, trace, isStopped) => {
       const queuedAt = Date.now();
       const applied = applySideEffects(log, effects, step, { trace, queuedAt, isStopped });
-      measureFacts(step, metrics, queuedAt);
+      measureFacts(step, metrics, { nowMs: queuedAt, trace });
       if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
       waits.stored(step);
+      paths.stored(step);
       return applied?.then(() => waits.queued(step));
     },
+    partyOf: owner => metrics.parties.of(owner),
     onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
     onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
-    onStored: (step, trace, isTakeover) => logStored(deps.logger, step, { trace, isTakeover }),
-    onAppend: ms => metrics.appendDuration.recordMs(ms),
+    onStored: (step, trace, unfoldedSince) => {
+      const isTakeover = unfoldedSince !== undefined;
+      if (isTakeover) metrics.hopDuration.recordMs(step.aggregate.at - unfoldedSince, { hop: 'takeover' }, trace);
+      logStored(deps.logger, step, { trace, isTakeover });
+    },
+    onAppend: (ms, _stored, { bytes, party, trace }) => {
+      metrics.appendDuration.recordMs(ms, {}, trace);
+      metrics.tenantStored.add(bytes, party);
+    },
     onRefold: shard => {
       metrics.logEvents.add(1, { kind: 'facts_lost' });
       deps.logger.error({ shard }, LINE.factsLost);

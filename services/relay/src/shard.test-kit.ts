@@ -20,6 +20,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     indexedSeq: async () => undefined,
     onRefold: () => {},
     applySideEffects: () => undefined,
+    partyOf: () => ({ tenant: 'none', caller: 'none' }),
     onRejected: () => {},
     onRejectedRecord: ({ fault }) => assert.fail(fault),
     onOutcome: () => {},

@@ -10,6 +10,7 @@ import {
   type StoredFacts,
   type StoredInput,
   taskOfFactsId,
+  type Unread,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { ReadTimes } from './read-times.ts';
@@ -106,9 +107,9 @@ export class Shard {
   /** The running check of the newest record, and the next one. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
-  /** Number of records, readable or not, that were stored after the newest read one by the time of its delivery. */
-  #unread = 0;
   readonly #readTimes = new ReadTimes();
+  /** Records read since this owner took the shard, for the load of the shard. */
+  #recordsRead = 0;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
@@ -121,9 +122,9 @@ export class Shard {
     this.index = index;
     this.#context = {
       ...context,
-      onAppend: (ms, stored) => {
+      onAppend: (ms, stored, of) => {
         this.#noteStored(stored);
-        context.onAppend(ms, stored);
+        context.onAppend(ms, stored, of);
       },
     };
     this.#checkpoint = checkpoint;
@@ -188,7 +189,7 @@ export class Shard {
 
   /** Number of the shard's records that are stored but not folded: those not yet read at the newest delivery, and those waiting here. */
   get lag(): number {
-    let lag = this.#unread;
+    let lag = this.#unread?.records ?? 0;
     for (const task of this.#tasks.values()) lag += unfoldedOf(task).length;
     return lag;
   }
@@ -204,13 +205,21 @@ export class Shard {
       if (seq !== undefined && (oldest === undefined || seq < oldest)) oldest = seq;
     }
     if (oldest !== undefined) return this.#readTimes.of(oldest);
-    return this.#unread > 0 ? this.#readTimes.last : undefined;
+    return this.#unread?.storedAt;
+  }
+
+  get #unread(): Unread | undefined {
+    return this.#context.inputs.unread(this.index, this.#lastReadSeq);
   }
 
   /** Whether inputs, appends or side effects of the task are in progress here. */
   isBusy(taskId: string): boolean {
     const task = this.#tasks.get(taskId);
     return task !== undefined && task.pipeline?.isBusy !== false;
+  }
+
+  get recordsRead(): number {
+    return this.#recordsRead;
   }
 
   get taskCount(): number {
@@ -280,15 +289,12 @@ export class Shard {
   async #readInputs(): Promise<void> {
     let [records, bytes] = [0, 0];
     const { inputs } = this.#context;
-    const onRejected = ({ pending = 0, ...rejected }: RejectedInput) => {
-      this.#unread = pending;
-      this.#context.onRejectedRecord(rejected);
-    };
+    const onRejected = (rejected: RejectedInput) => this.#context.onRejectedRecord(rejected);
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
       this.#readTimes.add(input.seq, input.storedAt);
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
-      this.#unread = input.pending ?? 0;
+      this.#recordsRead += 1;
       records += 1;
       bytes += input.bytes;
       if (records < RECORDS_PER_CHECK && bytes < BYTES_PER_CHECK) continue;

@@ -20,6 +20,7 @@ import {
 } from '@hopline/fold';
 import { LogConflict, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask, onlyContinuesText } from '@hopline/task';
+import type { Party } from '@hopline/telemetry';
 import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
@@ -39,7 +40,7 @@ export type TaskAppenderOptions = {
   ledger: InputLedger;
   context: Pick<
     PipelineContext,
-    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
+    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'partyOf' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
   >;
   /** Determines which inputs each append folds. */
   inputs: Pick<TaskInputs, 'folded'>;
@@ -60,6 +61,8 @@ export class TaskAppender {
   #takeover: Takeover | undefined;
   /** The log may have lost records of the task, so the next event gets a generation that no client knows. */
   #leap: 'none' | 'due' | 'done' = 'none';
+  /** Labels of the task's owner, looked up once for a turn. */
+  #party: Party | undefined;
   #isStopped = false;
   /** An append has begun and its outcome is not known. */
   #isUnanswered = false;
@@ -161,7 +164,8 @@ export class TaskAppender {
     this.#aggregate = folded;
     if (this.#leap === 'due' && facts !== decided.facts) this.#leap = 'done';
     this.#taskStart ??= { ...taskStart, startSeq: this.#newestSeq };
-    return { facts, aggregate: folded, seq: this.#newestSeq, ...this.#taskStart, storedBytes: this.#storedBytes };
+    const [seq, storedBytes, party] = [this.#newestSeq, this.#storedBytes, this.#party];
+    return { facts, aggregate: folded, seq, ...this.#taskStart, storedBytes, ...(party && { party }) };
   }
 
   /**
@@ -202,7 +206,8 @@ export class TaskAppender {
   async #appendRecord(record: FactRecord): Promise<number> {
     const { context, taskId, trace } = this.#options;
     const continuesText = onlyContinuesText(this.#aggregate, record.facts) && { continuesText: true };
-    const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: trace(), ...continuesText };
+    const carrier = trace();
+    const options = { expected: this.#newestSeq, id: context.appendId(taskId), trace: carrier, ...continuesText };
     const startedMs = context.now();
     const takeover = this.#takeover;
     this.#isUnanswered = true;
@@ -213,10 +218,17 @@ export class TaskAppender {
     });
     this.#isUnanswered = false;
     this.#takeover = undefined;
-    context.onAppend(context.now() - startedMs, { seq, id: options.id });
+    if (this.#party === undefined || record.facts.some(beginsTurn)) this.#party = context.partyOf(record.aggregate.owner);
+    const of = { bytes, party: this.#party, trace: carrier };
+    context.onAppend(context.now() - startedMs, { seq, id: options.id }, of);
     this.#newestSeq = seq;
     return bytes;
   }
+}
+
+/** Whether a message of the client began a turn with this fact. */
+export function beginsTurn({ kind }: Fact): boolean {
+  return kind === 'task.created' || kind === 'message.received';
 }
 
 /** Whether the facts are the failure from `#reject`, so that not even that can be stored. */

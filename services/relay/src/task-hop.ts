@@ -9,6 +9,7 @@ import {
   errorWord,
   type Hop,
   messagingAttributes,
+  ownerAttributes,
   SPAN,
   startHop,
 } from '@hopline/telemetry';
@@ -45,6 +46,8 @@ export class TaskHop {
   /** Why the next hop begins in the middle of a turn. */
   #cause: 'takeover' | 'reload' | 'continuation';
   #isTakeover: boolean;
+  #unfoldedSince: number;
+  #hasInput = false;
   /** Counts of the hop's current segment. */
   #sums = noSums();
 
@@ -53,6 +56,7 @@ export class TaskHop {
     this.#options = options;
     this.#previous = newest?.trace;
     this.#isTakeover = isTakeover;
+    this.#unfoldedSince = newest?.record.aggregate.at ?? 0;
     this.#cause = this.#isTakeover ? 'takeover' : 'reload';
   }
 
@@ -61,15 +65,20 @@ export class TaskHop {
     return this.#hop?.carrier() ?? this.#previous ?? {};
   }
 
-  /** True once, if this relay continues a task that another one began. */
-  takeTakeover(): boolean {
-    const isTakeover = this.#isTakeover;
+  /**
+   * Once, if this relay continues a task that another one began: since when no relay folded it, in epoch milliseconds. That is the last record of the
+   * other relay, or the first input that it left.
+   */
+  takeTakeover(): number | undefined {
+    if (!this.#isTakeover) return undefined;
     this.#isTakeover = false;
-    return isTakeover;
+    return this.#unfoldedSince;
   }
 
   /** Called for an input that was not folded before. */
   input(input: StoredInput, aggregate: TaskAggregate | undefined): void {
+    if (this.#isTakeover && !this.#hasInput) this.#unfoldedSince = Math.max(this.#unfoldedSince, input.storedAt);
+    this.#hasInput = true;
     const isMessage = beginsTurn(input, aggregate);
     if (isMessage && this.#hop !== undefined) this.#end('superseded');
     if (this.#hop === undefined) {
@@ -154,6 +163,7 @@ export class TaskHop {
         [ATTR.shard]: shard,
         [ATTR.correlation]: correlationOf(message?.metadata),
         [ATTR.cause]: cause,
+        ...ownerAttributes(aggregate?.owner ?? message?.owner),
       },
       receive: {
         name: SPAN.receiveInput,

@@ -1,5 +1,6 @@
 import { Type } from '@hopline/a2a/schema-type';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
+import { authHeader } from '@hopline/agent-a2a/credential-headers';
 import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import type { Static } from 'typebox';
 import { httpUrl, ms, oneOf, strings, text, variable } from './entry-fields.ts';
@@ -10,8 +11,6 @@ const DELTAS = ['incremental', 'cumulative', 'whole'] as const satisfies readonl
 const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusText[];
 const EVENT_BYTES_MAX = 64 * 1024 * 1024;
 const HEADERS_MAX = 64;
-/** Default header of an API key. */
-const API_KEY_HEADER = 'x-api-key';
 /** RFC 9110, 5.6.2. */
 const HEADER_NAME = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
 
@@ -76,8 +75,4 @@ export function checkA2A(label: string, { url, headers = {}, headersEnv = {}, au
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
     throw new Error(`${label}: tls.certFile and tls.keyFile require each other`);
   if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${label}: tls must name a file`);
-}
-
-export function authHeader(auth: NonNullable<A2AFields['auth']>): string {
-  return 'bearerEnv' in auth ? 'authorization' : (auth.header ?? API_KEY_HEADER).toLowerCase();
 }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { A2AOptions, AgentTls } from '@hopline/agent-a2a';
-import { authHeader } from './a2a-entry.ts';
+import { credentialHeaders } from '@hopline/agent-a2a/credential-headers';
 import type { A2AEntry } from './agent-entry.ts';
 
 type A2AContext = {
@@ -15,31 +15,27 @@ type A2AContext = {
   secret: (variable: string) => string | undefined;
 };
 
-/** Visible ASCII with inner blanks, which every HTTP client and server accepts (RFC 9110, 5.5). */
-const HEADER_VALUE = /^[!-~]([\t -~]*[!-~])?$/;
-
 /** The fields that configure the agent itself. */
 type AgentFields = Omit<A2AEntry, 'name' | 'skills' | 'retries' | 'forwardText'>;
 
 /** Resolves the credentials of an entry. Rejects with one sentence that names agent and field, but no value, file or variable. */
 export async function a2aOptions(entry: AgentFields, { name, folder, secret }: A2AContext): Promise<A2AOptions> {
-  const { adapter: _adapter, auth, headers, headersEnv = {}, tls, ...rest } = entry;
+  const { adapter: _adapter, auth, headers, headersEnv, tls, ...rest } = entry;
   const label = `agent "${name}"`;
-  const credential = (variable: string, field: string) => {
-    const value = secret(variable);
-    if (value === undefined || value === '') throw new Error(`${label}: the variable that ${field} names is not set`);
-    if (!HEADER_VALUE.test(value))
-      throw new Error(`${label}: the variable that ${field} names contains characters that a header cannot have`);
-    return value;
+  const named = { ...(auth && { auth }), ...(headers && { headers }), ...(headersEnv && { headersEnv }) };
+  return {
+    ...rest,
+    headers: labeled(label, () => credentialHeaders(named, secret)),
+    ...(tls && { tls: await readTls(tls, { folder, label }) }),
   };
-  const allHeaders: Record<string, string> = { ...headers };
-  for (const [header, variable] of Object.entries(headersEnv)) allHeaders[header] = credential(variable, `headersEnv.${header}`);
-  if (auth !== undefined) {
-    const isBearer = 'bearerEnv' in auth;
-    const value = isBearer ? credential(auth.bearerEnv, 'auth.bearerEnv') : credential(auth.apiKeyEnv, 'auth.apiKeyEnv');
-    allHeaders[authHeader(auth)] = isBearer ? `Bearer ${value}` : value;
+}
+
+function labeled<T>(label: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw new Error(`${label}: ${(error as Error).message}`);
   }
-  return { ...rest, headers: allHeaders, ...(tls && { tls: await readTls(tls, { folder, label }) }) };
 }
 
 type TlsFiles = NonNullable<A2AEntry['tls']>;

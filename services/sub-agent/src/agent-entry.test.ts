@@ -178,6 +178,15 @@ test('an A2A entry is checked for credentials and at its bounds', () => {
     { ...A2A, headersEnv: { 'x-org': 'A' }, headers: { 'X-Org': 'b' } },
     'agent "argo": headersEnv.x-org is also in headers',
   );
+  for (const entry of [
+    A2A,
+    MODEL,
+    { name: 'argo', adapter: 'langgraph', url: A2A.url, assistant: 'a' },
+    { name: 'argo', adapter: 'mcp', url: A2A.url },
+  ])
+    rejects({ ...entry, headers: { 'x-org': 'sk-“secret”' } }, /: headers\.x-org contains characters that a header cannot have$/);
+  const server = { url: A2A.url, headers: { 'x-org': 'é' } };
+  rejects({ ...MODEL, mcp: [server] }, /, mcp\.0: headers\.x-org contains characters that a header cannot have$/);
   rejects({ ...A2A, headersEnv: { 'x org': 'A' } }, 'agent "argo": headersEnv has an invalid header name');
   const variables = Array.from({ length: 65 }, (_, at) => [`x-${at}`, 'A']);
   assert.doesNotThrow(() => parse({ ...A2A, headersEnv: Object.fromEntries(variables.slice(1)) }));

@@ -1,5 +1,6 @@
 import { QUOTA_SETTINGS } from '@hopline/a2a-server';
-import { OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
+import { MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
+import { API_KEY_FORM } from '@hopline/chat-model/limits';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
@@ -78,11 +79,13 @@ const settings = defineServiceConfig({
   OPENAI_API_KEY: {
     type: 'string',
     optional: true,
+    form: API_KEY_FORM,
     min: 1,
     max: 4_096,
     secret: true,
     doc: 'API key for that URL. An entry with another URL names its own variable in `apiKeyEnv`.',
   },
+  ...MODEL_SETTINGS,
 });
 
 type SubAgentSettings = (typeof settings)['settings'];

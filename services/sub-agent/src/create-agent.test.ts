@@ -19,7 +19,7 @@ const make = (entry: object, folder = '/nowhere', code = sharedUser()) =>
     onSkipped: () => {},
     model: { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'default-key' },
     webhooks: () => ({ open: () => undefined }),
-    secret: variable => (variable === 'MODEL_KEY' ? 'own-key' : undefined),
+    secret: variable => ({ MODEL_KEY: 'own-key', BROKEN_KEY: 'own-“key”' })[variable],
     code,
   });
 
@@ -113,6 +113,9 @@ test("a model's key comes from the named variable; the default key is sent only 
   assert.deepEqual(seen, ['Bearer own-key', undefined]);
   const missing = { name: 'm', adapter: 'model', model: 'x', baseUrl, apiKeyEnv: 'NOT_SET' };
   await assert.rejects(make(missing), { message: 'the variable that apiKeyEnv names is not set' });
+  await assert.rejects(make({ ...missing, apiKeyEnv: 'BROKEN_KEY' }), {
+    message: 'the variable that apiKeyEnv names contains characters that a header cannot have',
+  });
 });
 
 test('an unset variable that the code of an agent needs is reported at start', async t => {

@@ -5,12 +5,14 @@ import { type Code, createCodeAgent, programOf } from '@hopline/agent-code';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
 import type { ModelAgentOptions } from '@hopline/agent-model';
+import { readPrices } from '@hopline/chat-model/model-prices';
+import { HEADER_VALUE } from '@hopline/outbound-http';
 import { a2aOptions } from './a2a-options.ts';
 import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import type { CodeProcesses } from './code-processes.ts';
 
 /** Address and key for `model` entries without their own. */
-type ModelDefaults = { baseUrl: string; apiKey: string | undefined };
+type ModelDefaults = { baseUrl: string; apiKey: string | undefined; pricesFile?: string | undefined };
 
 export type CreateAgentOptions = {
   /** Base of relative paths of the entry, and the working directory of MCP servers. */
@@ -72,12 +74,14 @@ type CodeEntry = { name: string | undefined; description?: string | undefined; e
 async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry, context: CreateAgentOptions): Promise<Agent> {
   if (!context.code.isElsewhere) requireVariables(env, context);
   const { folder, onSkipped } = context;
+  const { pricesFile } = context.model;
   const file = code.adapter === 'module' ? code.path : code.module;
   return await createCodeAgent({
     ...context.code.host({ name: name ?? file, file: resolve(folder, file), env }),
     code,
     folder,
     description,
+    priceOf: pricesFile === undefined ? undefined : readPrices(pricesFile),
     onSkipped: () => onSkipped('custom payload'),
   });
 }
@@ -148,7 +152,9 @@ function modelOptions(entry: AgentFields<ModelEntry>, name: string | undefined, 
     ...rest
   } = entry;
   const apiKey = apiKeyEnv === undefined ? defaultKey(entry, context.model) : context.secret(apiKeyEnv);
-  if (apiKeyEnv !== undefined && apiKey === undefined) throw new Error('the variable that apiKeyEnv names is not set');
+  if (apiKeyEnv !== undefined && !apiKey) throw new Error('the variable that apiKeyEnv names is not set');
+  if (apiKeyEnv !== undefined && !HEADER_VALUE.test(apiKey ?? ''))
+    throw new Error('the variable that apiKeyEnv names contains characters that a header cannot have');
   const limits = {
     ...(firstTokenMsMax !== undefined && { firstTokenMsMax }),
     ...(silenceMsMax !== undefined && { silenceMsMax }),
@@ -159,6 +165,7 @@ function modelOptions(entry: AgentFields<ModelEntry>, name: string | undefined, 
     baseUrl: entry.baseUrl ?? context.model.baseUrl,
     apiKey,
     limits,
+    pricesFile: context.model.pricesFile,
     mcp: mcp.map(server => mcpServer(server, name, context)),
     ...(toolResultCharsMax !== undefined && { toolResultUnitsMax: toolResultCharsMax }),
   };

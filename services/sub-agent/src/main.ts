@@ -30,7 +30,11 @@ await runService({
     const { agent, name, auth, tls } = await fromSettings(async () => {
       const agent = await createAgent(entry, {
         folder: resolve(settings.HOPLINE_AGENTS_DIR),
-        model: { baseUrl: settings.OPENAI_BASE_URL, apiKey: settings.OPENAI_API_KEY },
+        model: {
+          baseUrl: settings.OPENAI_BASE_URL,
+          apiKey: settings.OPENAI_API_KEY,
+          pricesFile: settings.HOPLINE_MODEL_PRICES_FILE,
+        },
         secret: variable => process.env[variable],
         webhooks: url => webhooks.forAgent(url),
         code: new CodeProcesses({

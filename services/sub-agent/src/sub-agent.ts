@@ -1,7 +1,7 @@
 import { type A2AHttpServer, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, type Limits } from '@hopline/a2a-server';
 import { type Agent, type AgentSkill, type ServeAgentOptions, serveAgent } from '@hopline/agent';
-import { agentCard, resumeExtension } from '@hopline/agent-card';
+import { agentCard, draftExtension, resumeExtension } from '@hopline/agent-card';
 import { PublishedCard } from '@hopline/agent-card/signing';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
@@ -101,8 +101,13 @@ export function createSubAgent(deps: SubAgentDeps): SubAgent {
  */
 function openEndpoint(deps: SubAgentDeps, skills: () => AgentSkill[]): A2AHttpServer {
   const { log, name, agent, logger, metrics, version, auth } = deps;
-  const extensions = [resumeExtension];
-  const fixed = { name, version, capabilities: { streaming: true, extensions }, security: auth?.card };
+  const extensions = [resumeExtension, draftExtension];
+  const fixed = {
+    name,
+    version,
+    capabilities: { streaming: true, stateTransitionHistory: true, extensions },
+    security: auth?.card,
+  };
   // A remote agent has no description until its card is read.
   const card = new PublishedCard(() =>
     agentCard({ ...fixed, description: agent.description || name, url: http.url, skills: skills() }),

@@ -1,11 +1,11 @@
 import type { Message } from '@hopline/a2a';
-import type { CallEnded, NoticeTemplates } from '@hopline/events';
-import { agentPresentation, answerArtifact, callNotice } from '@hopline/profiles';
+import type { CallEnded, NoticePhase } from '@hopline/events';
+import { agentPresentation, answerArtifact, callNotice, noticeStatus } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { ConductingContext } from './turn-runner.ts';
 
 /** Notice of a call, by the state in which it ended. Other states have the notice of a failed call. */
-const OUTCOMES: Partial<Record<CallEnded['state'], keyof NoticeTemplates>> = {
+const OUTCOMES: Partial<Record<CallEnded['state'], NoticePhase>> = {
   TASK_STATE_COMPLETED: 'end',
   TASK_STATE_REJECTED: 'rejected',
 };
@@ -38,7 +38,7 @@ export class AgentCalls {
     const presentation = agentPresentation(profile, answerArtifact(profile, displayName, agent, call));
     delegate({ call, agent, presentation, ...(resume !== undefined && { resume }), ...(message && { message }) });
     const lane = this.#lane(call, 'start');
-    if (!view.isShown(lane)) writer.add(this.#notice('start', lane, call, agent));
+    if (!view.isShown(lane)) this.#add('start', lane, call, agent);
     await writer.flush();
   }
 
@@ -47,11 +47,15 @@ export class AgentCalls {
     if (this.#context.view.isShown(lane) || this.#noticed.has(lane)) return;
     this.#noticed.add(lane);
     const phase = OUTCOMES[state] ?? 'failed';
-    this.#context.writer.add(this.#notice(phase, lane, call, agent));
+    this.#add(phase, lane, call, agent);
   }
 
-  #notice(phase: keyof NoticeTemplates, lane: string, callId: string, tool: string) {
-    return callNotice(this.#context.profile.calls, phase, { lane, agent: SUPERVISOR, tool, callId });
+  #add(phase: NoticePhase, lane: string, callId: string, tool: string): void {
+    const { profile, writer, view, work } = this.#context;
+    const notice = callNotice(profile.calls, phase, { lane, agent: SUPERVISOR, tool, callId });
+    if (profile.calls.as !== 'status') writer.add(notice);
+    // A status must not hide that another agent waits for credentials.
+    else if (!view.calls.some(call => view.needsCredentials(call))) writer.add(noticeStatus(notice, work.taskId));
   }
 
   #lane(call: string, phase: 'start' | 'end'): string {

@@ -1,4 +1,4 @@
-import { MODEL_LIMITS, MODEL_MS_MAX, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
+import { API_KEY_FORM, MODEL_LIMITS, MODEL_MS_MAX, MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -37,7 +37,16 @@ const declared = defineServiceConfig({
     schemes: ['http', 'https'],
     doc: 'OpenAI-compatible address of the planning model.',
   },
-  OPENAI_API_KEY: { type: 'string', optional: true, min: 1, max: 4_096, secret: true, doc: 'API key for OPENAI_BASE_URL.' },
+  OPENAI_API_KEY: {
+    type: 'string',
+    optional: true,
+    form: API_KEY_FORM,
+    min: 1,
+    max: 4_096,
+    secret: true,
+    doc: 'API key for OPENAI_BASE_URL.',
+  },
+  ...MODEL_SETTINGS,
   HOPLINE_MODEL_STEPS_MAX: { type: 'integer', default: 16, min: 1, max: 64, doc: 'Requests to the model for one message.' },
   HOPLINE_MODEL_SUMMARY: {
     type: 'boolean',

@@ -20,7 +20,7 @@ await runService({
     const supervisor = await createSupervisor({
       log,
       planner: new SkillPlanner(settings.HOPLINE_DEFAULT_AGENT),
-      model: await planningModel(settings),
+      model: await fromSettings(() => planningModel(settings)),
       profiles,
       displayName: settings.HOPLINE_SUPERVISOR_NAME,
       agentGoneMs: settings.HOPLINE_AGENT_GONE_MS,

@@ -1,5 +1,6 @@
 import { isDeeperThan } from '@hopline/a2a';
 import type { Step } from '@hopline/chat-model';
+import type { TokenUsage } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
@@ -43,6 +44,8 @@ export type ModelStep = {
   plan?: string;
   calls: ChosenCall[];
   read: Read[];
+  /** Tokens of the request, where the provider reports them. */
+  usage?: TokenUsage;
 };
 
 /** A recorded payload as a step of a model; undefined for other records. */

@@ -3,7 +3,7 @@ import type { ChatModel, Step, StepEvent } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { type CallEnded, type StatusInput, titleCase, type Work } from '@hopline/events';
 import { Superseded } from '@hopline/log';
-import { laneArtifact } from '@hopline/profiles';
+import { answerArtifact, laneArtifact } from '@hopline/profiles';
 import { CALLS_MAX, SUPERVISOR } from '@hopline/task';
 import { AgentCalls, type CallOptions } from './agent-calls.ts';
 import { agentTools, finishTool } from './agent-tools.ts';
@@ -12,7 +12,7 @@ import { supervisorPrompt } from './model-prompt.ts';
 import { type ChosenCall, chooseCalls, type ModelStep, modelStepOf } from './model-step.ts';
 import { planOfCalls } from './plan.ts';
 import { StepLanes } from './step-lanes.ts';
-import { addResult, completedWithout, failure, outcomeOf } from './turn-outcome.ts';
+import { addResult, completedWithout, failure, outcomeOf, withUsage } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 import { ViewWaits } from './view-waits.ts';
@@ -67,7 +67,7 @@ export class ModelTurn implements TurnRunner {
       if (await this.#converse()) await this.#finish();
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
-      writer.add(failure(this.#failureId(), error.message, { retryable: error.retryable }));
+      writer.add(this.#withUsage(failure(this.#failureId(), error.message, { retryable: error.retryable })));
     }
     await writer.flush();
   }
@@ -90,7 +90,7 @@ export class ModelTurn implements TurnRunner {
       await Promise.all(step.calls.map(chosen => 'call' in chosen && this.#call(chosen)));
       if (step.calls.length === 0 || step.calls.some(chosen => 'finish' in chosen)) return !this.#passQuestion();
     }
-    writer.add(failure(this.#failureId(), `the model did not finish within ${stepsMax} steps`));
+    writer.add(this.#withUsage(failure(this.#failureId(), `the model did not finish within ${stepsMax} steps`)));
     return false;
   }
 
@@ -121,7 +121,14 @@ export class ModelTurn implements TurnRunner {
     const plan =
       hasCalled || lanes.hasPlan ? undefined : planOfCalls(chosen.flatMap(call => ('call' in call ? [call.agent] : [])));
     const read = readOf(steps.at(-1), view);
-    const step: ModelStep = { turn: work.turn, text: reply.text, ...(plan !== undefined && { plan }), calls: chosen, read };
+    const step: ModelStep = {
+      turn: work.turn,
+      text: reply.text,
+      ...(plan !== undefined && { plan }),
+      calls: chosen,
+      read,
+      ...(reply.usage && { usage: reply.usage }),
+    };
     // Records the step before its lanes close, because a supervisor that requested the step again could not replace a closed lane.
     await this.#record(String(number), step);
     lanes.complete(step);
@@ -181,7 +188,7 @@ export class ModelTurn implements TurnRunner {
     const { state, agent, message } = ended;
     const parts = [{ text: `${titleCase(agent)} needs input.` }];
     const question = message ?? { messageId: `${work.turn}/asks-${work.taskId}`, role: 'ROLE_AGENT' as const, parts };
-    writer.add({ kind: 'status', state, message: question });
+    writer.add(this.#withUsage({ kind: 'status', state, message: question }));
     return true;
   }
 
@@ -191,10 +198,14 @@ export class ModelTurn implements TurnRunner {
     await this.#record(`own-text-${work.turn}-${this.#context.attempt}`, null);
     const lane = `${work.turn}/result`;
     // Withheld text is only for the model, but if the model adds nothing, it is the answer.
-    const text = view.answerText() || view.withheldText();
-    const artifact = laneArtifact(profile, profile.result, displayName);
-    await addResult(this.#context, lane, artifact, text);
-    writer.add(this.#outcome());
+    const streamed = view.answerText();
+    const { result } = profile;
+    if (result !== undefined)
+      await addResult(this.#context, lane, laneArtifact(profile, result, displayName), streamed || view.withheldText());
+    // Without a result, only the text that clients have not received is due.
+    else if (streamed === '' || view.isShown(lane))
+      await addResult(this.#context, lane, answerArtifact(profile, displayName, SUPERVISOR), view.withheldText());
+    writer.add(this.#withUsage(this.#outcome()));
   }
 
   /** A failed call does not fail the task if the model itself has answered. */
@@ -222,6 +233,17 @@ export class ModelTurn implements TurnRunner {
       if ((view.aggregate?.producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
       return condition();
     });
+  }
+
+  /** The tokens of this turn: those of the model's steps, and those of the agents that it called. */
+  #withUsage(status: StatusInput): StatusInput {
+    const { view, work } = this.#context;
+    const steps = [...view.steps.values()].map(modelStepOf).filter(step => step?.turn === work.turn);
+    return withUsage(
+      status,
+      view.ends,
+      steps.map(step => step?.usage),
+    );
   }
 
   #failureId(): string {

@@ -16,6 +16,11 @@ export async function* marked(tokens: AsyncIterable<string> | Iterable<string>):
   yield END;
 }
 
+/** A plan without its markers, for clients that do not look for it. */
+export function unmarked(plan: string): string {
+  return plan.replace(BEGIN, '').replace(END, '');
+}
+
 /** The plan for a model that calls agents without writing one (S0-11). */
 export function planOfCalls(agents: readonly string[]): string | undefined {
   if (agents.length === 0) return undefined;

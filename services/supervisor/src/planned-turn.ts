@@ -1,9 +1,10 @@
 import { isInterrupted } from '@hopline/a2a';
-import { laneArtifact } from '@hopline/profiles';
+import { answerArtifact, laneArtifact, progressStatus } from '@hopline/profiles';
+import { SUPERVISOR } from '@hopline/task';
 import { AgentCalls } from './agent-calls.ts';
 import { completePlan, marked } from './plan.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
-import { addResult, choiceOf, failure, outcomeOf } from './turn-outcome.ts';
+import { addResult, choiceOf, failure, outcomeOf, withUsage } from './turn-outcome.ts';
 import type { ConductingContext, TurnRunner } from './turn-runner.ts';
 import { continuingCallId } from './turn-view.ts';
 
@@ -76,9 +77,14 @@ export class PlannedTurn implements TurnRunner {
   }
 
   async #stream({ text: tokens }: Plan): Promise<void> {
-    const { profile, displayName, writer } = this.#context;
+    const { profile, displayName, writer, work } = this.#context;
     const lane = this.#lane('plan');
     let text = '';
+    if (profile.plan === 'status') {
+      for await (const token of tokens) text += token;
+      writer.add(progressStatus({ lane, taskId: work.taskId, parts: [{ text }] }));
+      return;
+    }
     writer.add({ kind: 'open', lane, artifact: laneArtifact(profile, profile.plan.streaming, displayName) });
     for await (const token of marked(tokens)) {
       text += token;
@@ -94,13 +100,17 @@ export class PlannedTurn implements TurnRunner {
     const { writer, view, profile, displayName } = this.#context;
     const question = view.ends.find(({ state }) => isInterrupted(state));
     if (question?.message !== undefined) {
-      writer.add({ kind: 'status', state: question.state, message: question.message });
+      writer.add(withUsage({ kind: 'status', state: question.state, message: question.message }, view.ends));
       return;
     }
     const lane = this.#lane('result');
-    const artifact = laneArtifact(profile, profile.result, displayName);
-    await addResult(this.#context, lane, artifact, view.answerText() + view.withheldText());
-    writer.add(outcomeOf(view.ends, this.#failureId()));
+    const { result } = profile;
+    // Without a result, only the text that clients have not received is due.
+    if (result === undefined)
+      await addResult(this.#context, lane, answerArtifact(profile, displayName, SUPERVISOR), view.withheldText());
+    else
+      await addResult(this.#context, lane, laneArtifact(profile, result, displayName), view.answerText() + view.withheldText());
+    writer.add(withUsage(outcomeOf(view.ends, this.#failureId()), view.ends));
   }
 
   #failureId(): string {

@@ -10,7 +10,7 @@ export async function planningModel(settings: Settings): Promise<ModelSettings |
   const { createChatModel } = await import('@hopline/chat-model');
   const limits = { firstTokenMsMax: settings.HOPLINE_MODEL_FIRST_TOKEN_MS, silenceMsMax: settings.HOPLINE_MODEL_SILENCE_MS };
   return {
-    model: createChatModel({ model, baseUrl, apiKey, limits }),
+    model: createChatModel({ model, baseUrl, apiKey, limits, pricesFile: settings.HOPLINE_MODEL_PRICES_FILE }),
     stepsMax: settings.HOPLINE_MODEL_STEPS_MAX,
     sumsUp: settings.HOPLINE_MODEL_SUMMARY,
   };

@@ -1,8 +1,8 @@
 import type { LaneArtifact } from '@hopline/events';
-import { answerArtifact, laneArtifact } from '@hopline/profiles';
+import { answerArtifact, laneArtifact, progressStatus } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { ModelStep } from './model-step.ts';
-import { completePlan, PlanParser, splitPlan, type TextRun } from './plan.ts';
+import { completePlan, PlanParser, splitPlan, type TextRun, unmarked } from './plan.ts';
 import type { ConductingContext } from './turn-runner.ts';
 
 /** One step of the model as the client sees it: an artifact for the plan between its markers, and one for the supervisor's own words (C-24). */
@@ -42,10 +42,14 @@ export class StepLanes {
    * supervisor has not written itself is written again, so that the client's view equals the record byte for byte.
    */
   complete(step: Pick<ModelStep, 'text' | 'plan'>): void {
-    const { writer, profile, displayName } = this.#context;
+    const { writer, profile, displayName, work, view } = this.#context;
     const { plan: planText, prose } = splitPlan(step.text);
     const plan = step.plan ?? planText;
-    if (this.#needsClose('plan', plan))
+    if (profile.plan === 'status') {
+      const parts = [{ text: unmarked(plan) }];
+      if (plan !== '' && !view.isShown(this.#lanes.plan))
+        writer.add(progressStatus({ lane: this.#lanes.plan, taskId: work.taskId, parts }));
+    } else if (this.#needsClose('plan', plan))
       writer.add(completePlan(this.#lanes.plan, laneArtifact(profile, profile.plan.complete, displayName), plan));
     if (this.#needsClose('prose', prose)) writer.add({ kind: 'close', lane: this.#lanes.prose });
     this.#open.clear();
@@ -62,6 +66,7 @@ export class StepLanes {
   }
 
   #write({ kind, text }: TextRun): void {
+    if (kind === 'plan' && this.#context.profile.plan === 'status') return;
     if (!this.#open.has(kind)) this.#openLane(kind);
     this.#context.writer.token(this.#lanes[kind], text);
   }
@@ -73,7 +78,7 @@ export class StepLanes {
 
   #artifact(kind: TextRun['kind']): LaneArtifact {
     const { profile, displayName } = this.#context;
-    if (kind === 'plan') return laneArtifact(profile, profile.plan.streaming, displayName);
+    if (kind === 'plan' && profile.plan !== 'status') return laneArtifact(profile, profile.plan.streaming, displayName);
     return answerArtifact(profile, displayName, SUPERVISOR);
   }
 }

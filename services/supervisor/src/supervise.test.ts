@@ -271,3 +271,28 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     assert.equal(checks, 3, 'the time begins again when the log is back');
   });
 }
+
+test('in profile `chat` a supervisor that takes over repeats no status, and withheld text is the one answer', async () => {
+  using relayed = new Relayed();
+  const { task } = relayed;
+  await task.message('version?', 'm', 'supervisor', 'chat').store();
+  const progress = (lane: string) => ({ messageId: `${lane}-t`, role: 'ROLE_AGENT' as const, parts: [{ text: lane }] });
+  for (const message of [undefined, progress('1/plan')])
+    await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING', ...(message && { message }) }).store();
+  const entry = { name: 'argocd', url: 'http://x/', description: 'Argo CD', skills: [], heartbeat: 1 };
+  await relayed.log.agents.create('argocd', entry);
+  relayed.relay();
+  const supervised = relayed.supervise(2, undefined, { profile: 'chat' });
+  const messages = () =>
+    task.facts.flatMap(fact => (fact.kind === 'status.changed' ? (fact.event.statusUpdate.status.message?.messageId ?? []) : []));
+  await relayed.until(() => messages().includes('1/call-1-1/start-t'));
+  const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED', withheldText: 'v2.9' } as const;
+  await task.input(agent('call-1-1'), ended).store();
+  await supervised;
+  assert.deepEqual(messages(), ['1/plan-t', '1/call-1-1/start-t', '1/call-1-1/end-t']);
+  const shown = task.facts.flatMap(fact => (fact.kind === 'artifact.updated' ? [fact.event.artifactUpdate.artifact] : []));
+  assert.deepEqual(
+    shown.map(({ name, parts }) => [name, parts]),
+    [['response', [{ text: 'v2.9' }]]],
+  );
+});

@@ -25,16 +25,20 @@ import {
   errorWord,
   type Hop,
   type HopMetrics,
+  inWork,
   type Logger,
+  ownerAttributes,
   redeliveryCause,
   SPAN,
   startWorkHop,
   takenWork,
+  withModelCalls,
 } from '@hopline/telemetry';
 import { delegatedRequest, namedAgentOf, namesAgent } from './agent-path.ts';
 import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { CallItems } from './call-items.ts';
 import { CallWaits } from './call-waits.ts';
+import { ComposeHop } from './compose-hop.ts';
 import { ForwardingTurn } from './forwarding-turn.ts';
 import { abandonGoneAgents } from './gone-agents.ts';
 import { LOST_INPUTS_CHECK_MS, showLostInputs } from './lost-inputs.ts';
@@ -92,7 +96,9 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
     stop.abort();
   };
   try {
-    await followTurn(deps, job, { hop, takenAt, signal, fail });
+    const { taskId, contextId, owner } = job.work;
+    const work = { agent: SUPERVISOR, taskId, contextId, owner, tenant: metrics.parties.of(owner).tenant };
+    await inWork(work, () => followTurn(deps, job, { hop, takenAt, signal, fail }));
   } catch (thrown) {
     // An interruption by the shutdown is not a fault of the task and does not count as an attempt.
     if (deps.signal.aborted && failed === undefined) {
@@ -112,7 +118,7 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   } finally {
     stop.abort(NO_LONGER_NEEDED);
     metrics.activeTasks.add(-1, { agent: SUPERVISOR });
-    metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: SUPERVISOR });
+    metrics.turnDuration.recordMs(performance.now() - startedMs, { agent: SUPERVISOR }, job.trace);
     hop.end();
   }
 }
@@ -121,14 +127,25 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void };
 
 /** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects if it is interrupted before that. */
-async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail }: RunningTurn): Promise<void> {
+async function followTurn(deps: SuperviseDeps, job: Job, turn: RunningTurn): Promise<void> {
+  const writer = inputWriter(deps, job, turn);
+  await withModelCalls(
+    call => writer.modelEnded(call),
+    () => followWith(deps, job, { ...turn, writer }),
+  );
+}
+
+async function followWith(
+  deps: SuperviseDeps,
+  job: Job,
+  { hop, takenAt, signal, fail, writer }: RunningTurn & { writer: InputWriter },
+): Promise<void> {
   const { log } = deps;
   const { work } = job;
   const newest = await newestOfTurn(log.facts, job, signal);
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-  const writer = inputWriter(deps, job, { hop, takenAt });
   const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
   const { isTakenOver } = job;
@@ -144,18 +161,24 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
   const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile });
   const items = new CallItems({ ...deps, job, view, writer, waits, hop, takenAt });
   signal.addEventListener('abort', () => waits.stop(), { once: true });
+  const composing = new ComposeHop(deps.metrics, job.trace);
   let turn: TurnRunner | undefined;
   for await (const record of records) {
     view.apply(record);
     if (waits.open.size > 0) waits.settle();
     hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
-    if (isOver(view, job)) return;
+    const continues = continuesArtifacts(record.record.facts);
+    if (!continues) composing.apply(record.record.facts);
+    if (isOver(view, job)) {
+      composing.end(record.record.aggregate);
+      return;
+    }
     if (record.seq < newest.seq) continue;
     requireNewest(record.record.aggregate, job);
     if (turn === undefined && hasWritten(record.record.aggregate, job)) throw new Superseded();
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
-    else if (turn === undefined || !continuesArtifacts(record.record.facts)) {
+    else if (turn === undefined || !continues) {
       const around = { profile, view, writer, items, newest, hop, signal };
       turn ??= startTurn(deps, job, { ...around, fail: failTurn });
       await items.queueUnheld();
@@ -175,6 +198,7 @@ function startHopOf({ work, item, attempt, requeues, trace }: Job, takenAt: numb
     [ATTR.turn]: turn,
     [ATTR.genAiConversation]: contextId,
     [ATTR.correlation]: correlationOf(work.metadata),
+    ...ownerAttributes(work.owner),
   });
 }
 
@@ -183,7 +207,8 @@ function measureTaken(metrics: HopMetrics, job: Job, takenAt: number): void {
   const reason = redeliveryCause(job);
   metrics.activeTasks.add(1, { agent: SUPERVISOR });
   if (reason !== undefined) metrics.redeliveries.add(1, { agent: SUPERVISOR, reason });
-  else if (queuedAt !== undefined) metrics.hopDuration.recordMs(takenAt - queuedAt, { hop: 'work_queue', agent: SUPERVISOR });
+  else if (queuedAt !== undefined)
+    metrics.hopDuration.recordMs(takenAt - queuedAt, { hop: 'work_queue', agent: SUPERVISOR }, job.trace);
   if (job.exhausted) metrics.deadLetters.add(1, { agent: SUPERVISOR, reason: 'attempts_exhausted' });
 }
 

@@ -39,7 +39,7 @@ export async function createSupervisor(deps: SupervisorDeps): Promise<Supervisor
     now: () => performance.now(),
   });
   const taking = log.work.take('supervisor', { slots, signal: stop.signal }, async job => {
-    const taskLog = taskLogger(logger, job.work.taskId);
+    const taskLog = taskLogger(logger, job.work.taskId, job.work.owner);
     const fields = { turn: job.work.turn, attempt: job.attempt };
     const log = (write: () => void) => inTrace(job.trace, write);
     log(() => taskLog.info({ ...fields, cause: redeliveryCause(job) }, LINE.turnTaken));

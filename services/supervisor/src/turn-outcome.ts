@@ -1,6 +1,13 @@
-import type { Message, Metadata } from '@hopline/a2a';
+import { isObject, type Message, type Metadata } from '@hopline/a2a';
 import { pieceEnd } from '@hopline/coalesce';
-import type { ArtifactInput, CallEnded, LaneArtifact, StatusInput } from '@hopline/events';
+import {
+  type ArtifactInput,
+  addTokens,
+  type CallEnded,
+  type LaneArtifact,
+  type StatusInput,
+  type TokenUsage,
+} from '@hopline/events';
 import type { NoAgentFits } from './planner.ts';
 import type { TurnContext } from './turn-runner.ts';
 
@@ -50,6 +57,17 @@ export function outcomeOf(ends: readonly CallEnded[], messageId: string): Status
   const reason = `${first.agent}: ${first.reason ?? 'the agent ended without a result'}`;
   const state = first.state === 'TASK_STATE_REJECTED' ? 'TASK_STATE_REJECTED' : 'TASK_STATE_FAILED';
   return failure(messageId, reason, { retryable: first.retryable === true, message: first.message, state });
+}
+
+/** The status with the tokens of these calls, and of the supervisor's own model, as `metadata.usage`. */
+export function withUsage(
+  status: StatusInput,
+  ends: readonly CallEnded[],
+  own: readonly (TokenUsage | undefined)[] = [],
+): StatusInput {
+  const reported = [...own, ...ends.map(({ metadata }) => metadata?.usage)];
+  const sum = reported.filter(isObject).reduce<TokenUsage>(addTokens, {});
+  return Object.keys(sum).length === 0 ? status : { ...status, metadata: { usage: sum, ...status.metadata } };
 }
 
 /** The task is completed although these calls failed. */

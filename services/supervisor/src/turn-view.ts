@@ -9,6 +9,7 @@ import type {
   TaskAggregate,
 } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
+import { progressId } from '@hopline/profiles';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
 /** A call of the previous turn that waits for the client's answer. */
@@ -26,6 +27,8 @@ class TurnRecord {
   readonly calls = new Map<string, CallStarted>();
   /** Lanes with an event that clients see. */
   readonly lanes = new Set<string>();
+  /** Ids of the messages of statuses. */
+  readonly messages = new Set<string>();
   /** Producers of the artifacts of answer text by id, in order of opening. */
   readonly answers = new Map<string, string>();
   /** Calls whose agents wait for credentials. */
@@ -155,9 +158,10 @@ export class TurnView {
 
   // ---- Text and artifacts
 
-  /** True when the log has an event of this lane in this turn. */
+  /** True when the log has an event of this lane in this turn, or its text as the message of a status. */
   isShown(lane: string): boolean {
-    return this.#turn.lanes.has(lane);
+    const { lanes, messages } = this.#turn;
+    return lanes.has(lane) || messages.has(progressId(lane, this.aggregate?.taskId ?? ''));
   }
 
   /** True while more events of this lane are to follow. */
@@ -204,6 +208,7 @@ export class TurnView {
         this.#beginTurn(fact);
         break;
       case 'status.changed':
+        this.#foldMessage(fact.event.statusUpdate.status.message);
         if (fact.call !== undefined) this.#foldCallStatus(fact.call, fact);
         break;
       case 'call.started':
@@ -235,6 +240,10 @@ export class TurnView {
     if (ended === undefined) return this.#turn.authorizing.get(call);
     const { agent, resume, message: question } = ended;
     return isInterrupted(ended.state) ? { call, agent, resume, question } : undefined;
+  }
+
+  #foldMessage(message: Message | undefined): void {
+    if (message !== undefined) this.#turn.messages.add(message.messageId);
   }
 
   #foldCallStatus(call: string, { event, resume }: StatusChanged): void {

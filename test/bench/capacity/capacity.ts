@@ -28,7 +28,13 @@ export const CAPACITY_QUESTIONS: Question[] = [
 async function pacedModel({ streams, heldOut, seconds }: CapacityPlan): Promise<Finding> {
   // The load by which the lines are judged comes between the others, so that a machine that slows down does not favor either.
   const counts = [...streams, heldOut].sort((one, other) => one - other);
-  const { ours: found } = await pacedRuns({ replicas: 1, through: counts, directly: [], seconds });
+  const { ours: found } = await pacedRuns({
+    replicas: 1,
+    warmUp: { streams: heldOut, seconds: 2 * seconds },
+    through: counts,
+    directly: [],
+    seconds,
+  });
   const judged = found.find(run => run.streams === heldOut)!;
   const fitted = found.filter(run => run !== judged);
   const names = Object.keys(judged.cpu ?? {}).filter(name => !NOT_OURS.includes(name));

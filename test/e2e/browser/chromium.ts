@@ -180,9 +180,9 @@ export class Page {
     await this.#call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
   }
 
-  /** A PNG of what the window shows. */
-  async screenshot(): Promise<Buffer> {
-    const { data } = await this.#call('Page.captureScreenshot', { format: 'png' });
+  /** A picture of what the window shows. */
+  async screenshot(format: 'png' | 'webp' = 'png'): Promise<Buffer> {
+    const { data } = await this.#call('Page.captureScreenshot', { format, ...(format === 'webp' && { quality: 82 }) });
     return Buffer.from(data, 'base64');
   }
 

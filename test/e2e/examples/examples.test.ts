@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Fold } from '@hopline/a2a';
+import { type ClientView, ViewFold } from '@hopline/task-view';
 import { ModelServer } from '../../support/agents/model-server.ts';
 import { pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
 import { collect, type Frame, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
@@ -32,6 +33,12 @@ function foldOf(list: readonly Frame[]): Fold {
   for (const { event } of list) fold.add(event);
   assert.deepEqual(fold.violations, []);
   return fold;
+}
+
+function viewOf(list: readonly Frame[]): ClientView {
+  const fold = new ViewFold();
+  for (const { event } of list) fold.add({ event });
+  return fold.view;
 }
 
 test('hand-written: asks a question, streams, and returns a file', { timeout: 60_000 }, async () => {
@@ -80,6 +87,28 @@ test('model: answers with the tools of its MCP server', { timeout: 60_000 }, asy
   assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
   assert.equal(textOf(list, 'streaming_result'), 'It is 42.');
   assert.ok(model.requests[0]!.tools.some(tool => tool.function.name === 'get-sum'));
+});
+
+test('own-model: an agent calls a model with a tool, and counts its tokens', { timeout: 60_000 }, async () => {
+  const reply = (request: { messages: { role: string; content?: string | null }[] }) => {
+    const result = request.messages.findLast(({ role }) => role === 'tool');
+    if (result === undefined) return [{ call: 'distance', args: { city: 'Prague' } }];
+    return [{ tokens: ['Take ', 'the ', `train: ${/\d+/.exec(result.content ?? '')?.[0]} km.`] }];
+  };
+  await using model = await ModelServer.start(reply);
+  const env = { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: 'key-of-the-example' };
+  await using cluster = await startExample('own-model', entry => ({ ...entry, env: Object.keys(env) }), env);
+  const list = await collect(cluster.url, { text: 'to Prague' });
+  assert.equal(stateOf(list), 'TASK_STATE_COMPLETED');
+  assert.equal(textOf(list, 'streaming_result'), 'Take the train: 350 km.\n\n(8 tokens)\n');
+  assert.equal(model.requests[0]!.headers.authorization, 'Bearer key-of-the-example');
+  const { tools, usage } = viewOf(list);
+  assert.deepEqual(
+    // The call of the agent is one of the supervisor.
+    tools.filter(({ tool }) => tool !== 'trip').map(({ tool, arguments: args, result }) => [tool, args, result]),
+    [['distance', { city: 'Prague' }, { km: 350 }]],
+  );
+  assert.deepEqual(usage, { inputTokens: 22, outputTokens: 8, cachedTokens: 8, reasoningTokens: 0 });
 });
 
 const python = pythonWith('1');

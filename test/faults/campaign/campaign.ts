@@ -27,6 +27,8 @@ export type CampaignOptions = {
   concurrency: number;
   /** Replaces the minimum number of faults of each class. */
   faultsMin?: number;
+  /** Replaces the time between two faults of each class. */
+  quietMs?: { min: number; max: number };
   /** Tasks that begin after the last fault. All of them must succeed, whatever happened before. Default 24. */
   probes?: number;
   print: (line: string) => void;
@@ -59,6 +61,7 @@ const QUIET_MS = { min: 2_000, max: 5_000 };
 /** Fewer than a page of a list has. */
 const TASKS_OF_CALLER = 40;
 const STATUS_EVERY_MS = 30_000;
+const TEXT_POLL_MS = 20;
 const STILLNESS_CHECK_MS = 500;
 /** Shorter delays may come from a busy machine. */
 const STILL_SECONDS_MIN = 5;
@@ -245,13 +248,14 @@ class ClassRun {
   async #strike(tasksMin: number): Promise<void> {
     const random = new Random(this.#options.seed, `${this.#class.name} faults`);
     const faultsMin = this.#options.faultsMin ?? this.#class.faultsMin;
-    const { min, max } = this.#class.quietMs ?? QUIET_MS;
+    const { min, max } = this.#options.quietMs ?? this.#class.quietMs ?? QUIET_MS;
     try {
       while (
         this.#faults.length < faultsMin ||
         (this.#clients.length < tasksMin && this.#faults.length < faultsMin * FAULTS_FACTOR_MAX)
       ) {
         await sleep(random.between(min, max));
+        await this.#textFlows();
         const fault = { startedAt: performance.now(), endedAt: Number.POSITIVE_INFINITY };
         this.#faults.push(fault);
         await this.#class.strike({ cluster: this.#cluster, random, print: this.#options.print });
@@ -259,9 +263,19 @@ class ClassRun {
       }
     } catch (error) {
       this.#failure = error;
-      this.#faults.at(-1)!.endedAt = performance.now();
+      const last = this.#faults.at(-1);
+      if (last?.endedAt === Number.POSITIVE_INFINITY) last.endedAt = performance.now();
     } finally {
       this.#isStriking = false;
+    }
+  }
+
+  /** Resolves while a task is in mid-text, so that every fault meets one. Rejects if no text flows for as long as everything may take to end. */
+  async #textFlows(): Promise<void> {
+    const untilMs = performance.now() + LIVENESS_MS_MAX;
+    while (!this.#allClients.some(({ viewers }) => viewers.some(viewer => viewer.isInText))) {
+      if (performance.now() > untilMs) throw new Error('no task is in mid-text');
+      await sleep(TEXT_POLL_MS);
     }
   }
 

@@ -32,6 +32,10 @@ export class TimedViewer extends ViewerLog {
     this.isSteady = isSteady;
   }
 
+  get isInText(): boolean {
+    return this.progressAt.length > 0 && this.state === 'TASK_STATE_WORKING';
+  }
+
   override add(frame: Frame): void {
     super.add(frame);
     if (this.isDone || (frame.kind === 'event' && frame.json.startsWith('{"artifactUpdate"')))

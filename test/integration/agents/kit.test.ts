@@ -5,12 +5,12 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
+import { compileCache } from '../../kit/compile-cache.ts';
 import { collect, type Frame, messageParams, shapeOf, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
-import { compileCache } from '../../support/cluster/compile-cache.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CLI = join(ROOT, 'packages/cli/src/main.ts');
@@ -64,6 +64,18 @@ function foldOf(frames: readonly Frame[]): Fold {
   return fold;
 }
 
+const recorded = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
+
+/** The cluster of the tests that run agents of their own alongside it. */
+let beside: Promise<Cluster> | undefined;
+
+function clusterBeside(): Promise<Cluster> {
+  beside ??= Cluster.shared({ agents: [recorded] });
+  return beside;
+}
+
+after(async () => (await beside)?.[Symbol.asyncDispose]());
+
 const curlIsMissing = spawnSync('curl', ['--version']).error !== undefined && 'curl is not installed here';
 
 test('the example of the README, copied into an empty folder, answers a curl request', { skip: curlIsMissing }, async t => {
@@ -71,8 +83,7 @@ test('the example of the README, copied into an empty folder, answers a curl req
   const [commands] = await readmeBlocks('sh');
   const [start, curl] = commands!.trim().split('\n');
   assert.ok(source!.split('\n').length + 2 <= 20, 'the example has at most twenty lines');
-  const recording = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
-  await using cluster = await Cluster.start({ agents: [recording] });
+  const cluster = await clusterBeside();
   const folder = await emptyFolder(t);
   const PATH = await pathWithHopline(await emptyFolder(t));
   await writeFile(join(folder, 'my-agent.ts'), source!);
@@ -129,24 +140,22 @@ async function startAgent(t: TestContext, cluster: Cluster, source: string, opti
   return { folder, child, shown, prints };
 }
 
-const agentSource = (body: string) =>
-  `import { defineAgent } from '@hopline/agent';\nexport default defineAgent({ name: 'mine', description: 'Mine', async *run(turn) { ${body} } });\n`;
+const agentSource = (name: string, body: string) =>
+  `import { defineAgent } from '@hopline/agent';\nexport default defineAgent({ name: '${name}', description: 'Mine', async *run(turn) { ${body} } });\n`;
 
-const recorded = { name: 'other', adapter: 'recording', path: join(ROOT, 'infra/local/demo/guide.jsonl'), pace: 'burst' };
-
-const askMine = (cluster: Cluster, text: string) =>
-  collect(cluster.url, { params: messageParams(text, { metadata: { agent: 'mine' } }) });
+const ask = (cluster: Cluster, agent: string, text: string) =>
+  collect(cluster.url, { params: messageParams(text, { metadata: { agent } }) });
 
 test('an error that an agent throws is shown with message and stack on its author’s terminal, and nowhere else', {
   timeout: 60_000,
 }, async t => {
-  await using cluster = await Cluster.start({ agents: [recorded] });
-  const source = agentSource(`yield 'so far'; throw new Error('the password is ' + turn.text);`);
+  const cluster = await clusterBeside();
+  const source = agentSource('failing', `yield 'so far'; throw new Error('the password is ' + turn.text);`);
   const { prints } = await startAgent(t, cluster, source);
-  await prints(/mine is running/);
-  const frames = await askMine(cluster, 'PLANTED');
+  await prints(/failing is running/);
+  const frames = await ask(cluster, 'failing', 'PLANTED');
   assert.equal(shapeOf(frames.at(-1)!), 'status:failed');
-  await prints(/agent mine threw Error: the password is PLANTED\n\s+at .*my-agent\.ts:2/);
+  await prints(/agent failing threw Error: the password is PLANTED\n\s+at .*my-agent\.ts:2/);
   assert.doesNotMatch(JSON.stringify(frames.slice(1)), /the password/);
   for (const service of cluster.services) assert.doesNotMatch(service.output, /the password/);
 });
@@ -154,18 +163,18 @@ test('an error that an agent throws is shown with message and stack on its autho
 test('a watched agent restarts on the same port when its source changes, and waits while it cannot run', {
   timeout: 120_000,
 }, async t => {
-  await using cluster = await Cluster.start({ agents: [recorded] });
-  const { folder, child, shown, prints } = await startAgent(t, cluster, agentSource(`yield 'first';`), '--watch');
-  await prints(/mine is running \(http\S+\)/);
+  const cluster = await clusterBeside();
+  const { folder, child, shown, prints } = await startAgent(t, cluster, agentSource('watched', `yield 'first';`), '--watch');
+  await prints(/watched is running \(http\S+\)/);
   const url = /http\S+(?=\))/.exec(shown.out)![0];
-  assert.equal(textOf(await askMine(cluster, 'x'), 'streaming_result'), 'first');
+  assert.equal(textOf(await ask(cluster, 'watched', 'x'), 'streaming_result'), 'first');
   const change = (source: string) => writeFile(join(folder, 'my-agent.ts'), source);
   await change('export default {');
   await prints(/cannot be loaded[\s\S]*waiting for a change/);
-  await change(agentSource(`yield 'second';`));
-  await prints(/mine is running[\s\S]*mine is running/);
+  await change(agentSource('watched', `yield 'second';`));
+  await prints(/watched is running[\s\S]*watched is running/);
   assert.ok(shown.out.lastIndexOf(url) > shown.out.indexOf(url), 'the same port');
-  assert.equal(textOf(await askMine(cluster, 'x'), 'streaming_result'), 'second');
+  assert.equal(textOf(await ask(cluster, 'watched', 'x'), 'streaming_result'), 'second');
   child.kill('SIGINT');
   assert.equal((await once(child, 'exit'))[0], 130);
 });
@@ -175,8 +184,8 @@ test('a module of the agents file asks, continues with the answer, and has the n
   const [source] = await readmeBlocks('ts');
   await writeFile(join(folder, 'my-agent.ts'), source!);
   const agents = [{ name: 'ada', adapter: 'module', path: './my-agent.ts', export: 'default' }];
-  await using cluster = await Cluster.start({ agents, agentsFolder: folder });
-  const question = foldOf(await collect(cluster.url, { text: '' }));
+  await using cluster = await Cluster.shared({ agents, agentsFolder: folder });
+  const question = foldOf(await ask(cluster, 'ada', ''));
   assert.equal(question.task?.status.state, 'TASK_STATE_INPUT_REQUIRED');
   assert.equal(question.task.status.message?.parts[0]?.text, 'Who should I greet?');
   const { id: taskId, contextId } = question.task;

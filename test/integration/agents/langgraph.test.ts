@@ -75,6 +75,22 @@ test('ReAct: each model call is a separate text, the last AI message is the answ
   ]);
 });
 
+test('a graph shows arguments and results of its tools, and each model reports its tokens once', async () => {
+  for (const graph of [graphs.react, graphs.routed]) {
+    const events = await eventsOf(await agentOf(graph), 'react');
+    const ofA = events.flatMap(event => (event.type === 'tool' && event.callId === 'call-a' ? [event] : []));
+    assert.deepEqual(
+      ofA.map(({ phase, arguments: args, result }) => ({ phase, args, result })),
+      [
+        { phase: 'start', args: { key: 'a' }, result: undefined },
+        { phase: 'end', args: undefined, result: 'value of a' },
+      ],
+    );
+    const usage = events.flatMap(event => (event.type === 'usage' ? [event.usage] : []));
+    assert.deepEqual(usage, [{ inputTokens: 5, outputTokens: 2, cachedTokens: 3 }]);
+  }
+});
+
 test('the id of the AI message is the id of the A2A message [S1-18]', async () => {
   const { message: reply } = lastOf(await eventsOf(await agentOf(graphs.outbox.builder.compile()), 'hi'), 'done');
   assert.equal(reply?.messageId, 'out-1');

@@ -53,7 +53,9 @@ test('recorded provider streams come out byte for byte, with reasoning apart fro
 test('each delta is one event, sent at once; reasoning is off by default', async t => {
   const { agent, server } = await standIn(t, [[{ reasoning: 'hm' }, { tokens: ['a', ' ', '\n', '✅', ' b'] }]]);
   const events = await eventsOf(agent, 'go');
-  assert.deepEqual(events, [...['a', ' ', '\n', '✅', ' b'].map(text => ({ type: 'text', text })), { type: 'done' }]);
+  const usage = { inputTokens: 11, outputTokens: 6, cachedTokens: 4, reasoningTokens: 1 };
+  const texts = ['a', ' ', '\n', '✅', ' b'].map(text => ({ type: 'text', text }));
+  assert.deepEqual(events, [...texts, { type: 'usage', usage }, { type: 'done' }]);
   assert.deepEqual(server.requests[0]?.messages, [{ role: 'user', content: 'go' }]);
 });
 
@@ -293,6 +295,7 @@ test('cancelling a turn closes its request at once and cancels its tool', { time
     const stop = new AbortController();
     const types: string[] = [];
     for await (const event of agent.run(turnOf('go', { signal: stop.signal }))) {
+      if (event.type === 'usage') continue;
       types.push(event.type);
       stop.abort();
     }

@@ -22,8 +22,9 @@ const QUESTIONS = {
 
 for (const framework of FRAMEWORKS) {
   const { name, variable } = framework;
-  const python = pythonWithFramework(framework);
-  const skip = python === undefined && `no Python with ${name}: install it with uvicorn, or name one in ${variable}`;
+  const found = await pythonWithFramework(framework);
+  const python = 'python' in found ? found.python : '';
+  const skip = 'skip' in found && `${found.skip}; or name one in ${variable}`;
 
   test(`an agent of ${name} shows its answer once, byte for byte, in each profile [S2-2]`, {
     skip,
@@ -33,13 +34,15 @@ for (const framework of FRAMEWORKS) {
     const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
     const agents: { name: string; args: string[]; url: string }[] = [];
     for (const [index, args] of ways.entries()) {
-      const agent = await startFrameworkAgent(python!, framework, ...args);
+      const agent = await startFrameworkAgent(python, framework, ...args);
       t.after(agent.stop);
-      agents.push({ name: `way-${index}`, args, url: agent.url });
+      agents.push({ name: `${name}-${index}`, args, url: agent.url });
     }
-    for (const profile of ['caipe', 'transparent'] as const) {
-      const entries = agents.map(({ name, url }) => ({ name, adapter: 'a2a', url }));
-      await using cluster = await Cluster.start({ agents: entries, profile });
+    const entries = agents.map(({ name, url }) => ({ name, adapter: 'a2a', url }));
+    await using caipe = await Cluster.shared({ agents: entries });
+    // The agents above serve this profile, too.
+    await using transparent = await Cluster.shared({ profile: 'transparent', agents: [] });
+    for (const [profile, cluster] of Object.entries({ caipe, transparent })) {
       for (const { name: agent, args } of agents) {
         for (const { text, answer } of QUESTIONS[name]) {
           const whole = args.includes('compliant') ? answer.trimEnd() : answer;

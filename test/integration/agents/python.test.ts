@@ -28,7 +28,9 @@ for (const sdk of ['1', '0.3'] as PythonSdk[]) {
   }, async t => {
     const agent = await startPythonAgent(python!, sdk);
     t.after(agent.stop);
-    await using cluster = await Cluster.start({ agents: [{ name: 'python', adapter: 'a2a', url: agent.url }] });
+    await using cluster = await Cluster.shared({
+      agents: [{ name: `python-${sdk.replace('.', '-')}`, adapter: 'a2a', url: agent.url }],
+    });
 
     const answered = await collect(cluster.url, { text: 'hi' });
     assert.equal(foldOf(answered).task?.status.state, 'TASK_STATE_COMPLETED');

@@ -41,8 +41,9 @@ before(async () => {
       }),
     );
   const agents = AGENTS.map((name, index) => ({ name, adapter: 'a2a', url: remotes[index]!.url }));
-  for (const profile of ['caipe', 'transparent'])
-    clusters.set(profile, await Cluster.start({ profile, relays: 2, ingresses: 2, agents }));
+  clusters.set('caipe', await Cluster.shared({ agents }));
+  // The agents above serve this profile, too.
+  clusters.set('transparent', await Cluster.shared({ profile: 'transparent', agents: [] }));
 });
 
 after(async () => {

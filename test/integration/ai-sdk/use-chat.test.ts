@@ -35,7 +35,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.shared({ agents: [{ name: 'chatter', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {

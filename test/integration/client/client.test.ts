@@ -24,7 +24,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.shared({ agents: [{ name: 'numbers', adapter: 'a2a', url: remote.url }] });
   client = createClient({ url: cluster.url });
 });
 

@@ -24,9 +24,9 @@ before(async () => {
       yield { complete: true };
     },
   });
-  const start = (profile: string) =>
-    Cluster.start({ profile, relays: 2, agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }] });
-  for (const profile of ['caipe', 'transparent']) clusters.set(profile, await start(profile));
+  clusters.set('caipe', await Cluster.shared({ agents: [{ name: 'watched', adapter: 'a2a', url: remote.url }] }));
+  // The agent above serves this profile, too.
+  clusters.set('transparent', await Cluster.shared({ profile: 'transparent', agents: [] }));
 });
 
 after(async () => {

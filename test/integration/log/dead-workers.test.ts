@@ -16,6 +16,8 @@ const ROLE: Role = 'agent.mine';
 const NEVER_MS = 10 * 60_000;
 const SILENT_MS = 1_500;
 const ITEMS = 20;
+/** Longer than an item keeps its slot for the confirmation of its ack (DONE_TIMEOUT_MS of work-item.ts). */
+const ACK_IN_SLOT_MS = 10_500;
 
 type Worker = { log: Log; jobs: Job[]; stop(): Promise<void>; end(taskId: string, error?: Error): void };
 
@@ -264,4 +266,23 @@ test('a worker keeps its items over a restart of nats-server', { timeout: 60_000
   assert.deepEqual(new Set(attempts(workers)), new Set([1]));
   assert.equal(attempts(workers).length, ITEMS);
   await Promise.all(workers.map(({ stop }) => stop()));
+});
+
+test('the ack of a claimed item reaches the server though the worker was cut off for longer than it keeps the slot', {
+  timeout: 120_000,
+}, async t => {
+  const { nats, jsm, openWorker, claimed, request } = await open(t);
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  const worker = await openWorker({ servers: proxy.url });
+  await request(worker.log, 1);
+  await claimed(1);
+  proxy.cut();
+  worker.end('t-0');
+  await pause(ACK_IN_SLOT_MS);
+  proxy.mend();
+  const isEmpty = async () => (await jsm.streams.info(WORK_STREAM)).state.messages === 0;
+  await until(isEmpty, 'the item is acknowledged');
+  assert.deepEqual(attempts([worker]), [1]);
+  await worker.stop();
 });

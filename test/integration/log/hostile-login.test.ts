@@ -79,7 +79,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     attacker = await connect({ servers: server.url, ...login(AGENT), inboxPrefix: `_INBOX.hopline.${AGENT}` });
     hostileIngress = await connect({ servers: server.url, ...login('ingress'), inboxPrefix: '_INBOX.hopline.ingress' });
     adminConnection = await connect({ servers: server.url, ...login('admin') });
-    admin = await jetstreamManager(adminConnection);
+    admin = await jetstreamManager(adminConnection, { timeout: WAIT_MS_MAX });
     relay = await open('relay');
     ingress = await open('ingress');
   });
@@ -139,7 +139,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
   test('NATS answers that are stored as work do not block new messages', async () => {
     // With one stored input, a service that may read inputs can make NATS send that input to any subject.
     const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
-    await hostileIngress.request('a2a.raw.00.own.client', JSON.stringify(input));
+    await hostileIngress.request('a2a.raw.00.own.client', JSON.stringify(input), { timeout: WAIT_MS_MAX });
     const read = JSON.stringify({ last_by_subj: 'a2a.raw.00.own.client' });
     const answerTo = (reply: string) => hostileIngress.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
     for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
@@ -168,7 +168,8 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
     for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
     // More than an eighth of the queue's bytes are used, so it is searched.
-    for (const place of ['absent.t', 'guide.0.0']) await adminConnection.request(`a2a.work.agent.${place}`, 'x');
+    for (const place of ['absent.t', 'guide.0.0'])
+      await adminConnection.request(`a2a.work.agent.${place}`, 'x', { timeout: WAIT_MS_MAX });
     const stored = async () => {
       const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
       return Object.keys(state.subjects ?? {});
@@ -180,7 +181,9 @@ describe('a malicious service', { timeout: 300_000 }, () => {
 
   test('a queue has at most 128 items of one task and role', async () => {
     const store = async () =>
-      (await adminConnection.request('a2a.work.supervisor.same', 'x')).json<{ error?: { description: string } }>();
+      (await adminConnection.request('a2a.work.supervisor.same', 'x', { timeout: WAIT_MS_MAX })).json<{
+        error?: { description: string };
+      }>();
     const answers = await Promise.all(Array.from({ length: 129 }, store));
     const refused = answers.filter(({ error }) => error !== undefined);
     assert.deepEqual(

@@ -73,7 +73,7 @@ test('the queue of an agent for work without an owner has a consumer from its fi
   const taken = work(await openLog());
   await until(() => looks > 0);
   assert.deepEqual(await consumers(), []);
-  // Two requests within a second, the first of which may come before the worker listens.
+  // The second request comes within a second of the first, which may arrive before the worker listens.
   await Promise.all([request(log, 'first'), request(log, 'second')]);
   await until(() => taken.length === 2);
   assert.deepEqual(await consumers(), ['agent-mine']);

@@ -8,6 +8,7 @@ import { createLogger, type HopMetrics } from '@hopline/telemetry';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { createRelay, type Relay } from '../../../services/relay/src/relay.ts';
+import { NO_PARTIES } from '../../kit/no-metrics.ts';
 import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -30,7 +31,7 @@ async function openLog(t: TestContext) {
     const observe = (name: string) => (callback: typeof observed) => {
       if (name === 'shardLag') observed = callback;
     };
-    const instrument = (name: string) => ({ add() {}, recordMs() {}, observe: observe(name) });
+    const instrument = (name: string) => ({ add() {}, recordMs() {}, observe: observe(name), of: () => NO_PARTIES });
     const metrics = new Proxy({}, { get: (_target, name) => instrument(String(name)) }) as HopMetrics;
     const logger = createLogger({ service: 'relay', instance: 'test', level: 'silent' });
     relays.push(await createRelay({ log: on, instance: 'relay', coalesce: DEFAULT_SETTINGS, metrics, logger }));

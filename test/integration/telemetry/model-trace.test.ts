@@ -67,6 +67,10 @@ test('a model request is one span with its token counts, below the hop that sent
       ['chat', chat.name.slice('chat '.length), 11],
     );
     assert.ok(Number(chat.attributes['gen_ai.usage.output_tokens']) > 0);
+    const agent = chat.service === 'hopline-supervisor' ? 'supervisor' : 'llm';
+    const { 'gen_ai.agent.name': name, 'a2a.task.id': task, 'server.address': server } = chat.attributes;
+    assert.deepEqual([name, server], [agent, '127.0.0.1']);
+    assert.equal(task, ofTask().find(span => span.name === 'invoke_agent llm')?.attributes['a2a.task.id']);
   }
 });
 

@@ -8,7 +8,7 @@ import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { freePort } from '@hopline/local-cluster';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
-import { createAuthority } from './certificates.ts';
+import { createAuthority, DAY_MS } from './certificates.ts';
 import { httpsGet } from './https-get.ts';
 
 const UNAVAILABLE = 14;
@@ -44,7 +44,7 @@ async function startIngress(t: TestContext) {
   await ingress.start();
   const { body } = await httpsGet(`${ingress.url}/.well-known/agent-card.json`, { ca: authority.cert });
   const { supportedInterfaces } = JSON.parse(body) as { supportedInterfaces: { url: string; protocolBinding: string }[] };
-  return { address: supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url, write };
+  return { ingress, address: supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url, write };
 }
 
 /** `ok`, or the gRPC code. Each call has its own connection, and so its own handshake. */
@@ -62,7 +62,11 @@ async function list(address: string, ca?: string): Promise<number | 'ok'> {
 }
 
 test('with TLS settings gRPC serves TLS only, and loads a renewed certificate [S4-42]', async t => {
-  const { address, write } = await startIngress(t);
+  const { ingress, address, write } = await startIngress(t);
+  const { body } = await httpsGet(`${ingress.url}/metrics`, { ca: authority.cert });
+  const [, expiry] = /^hopline_certificate_expiry_timestamp_seconds\{.*kind="server".*\} (\d+)$/m.exec(body) ?? assert.fail(body);
+  const secondsLeft = Number(expiry) - Date.now() / 1_000;
+  assert.ok(secondsLeft > 0 && secondsLeft < DAY_MS / 1_000, `${secondsLeft}`);
   assert.equal(await list(address, authority.cert), 'ok');
   assert.equal(await list(address, next.cert), UNAVAILABLE, 'a client that does not trust the certificate');
   assert.equal(await list(address), UNAVAILABLE, 'a client without TLS');

@@ -229,6 +229,12 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     withServer: [DEAD_WORKERS, 'test/integration/log/frozen-node.test.ts'],
   },
   {
+    name: 'the ack of a claimed item is not repeated after it has left its slot',
+    edits: [{ file: ITEM, from: 'if (isConfirmed || !running.isClaimed(seq)) running', to: 'if (isConfirmed || true) running' }],
+    tests: [],
+    withServer: [DEAD_WORKERS],
+  },
+  {
     name: 'claims are not renewed',
     edits: [
       { file: 'packages/log-jetstream/src/running-items.ts', from: 'this.#extend(item);\n      left -= 1;', to: 'left -= 1;' },

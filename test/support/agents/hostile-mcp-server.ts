@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 
 /** An MCP server over stdio with one tool per protocol fault. It writes raw JSON, because an MCP library would prevent these faults. */
-const TOOLS = ['ok', 'die', 'hang', 'ping', 'flood', 'huge', 'noise', 'environment', 'garbled', 'refuse', 'error'];
+const TOOLS = ['ok', 'die', 'hang', 'ping', 'flood', 'huge', 'long', 'noise', 'environment', 'garbled', 'refuse', 'error'];
 
 type Request = { id?: number; method: string; params?: { name?: string; _meta?: { progressToken?: number } } };
 
@@ -31,6 +31,9 @@ function call(id: number, { params }: Request): void {
       break;
     case 'huge':
       text(id, 'x'.repeat(11 * 1024 * 1024));
+      break;
+    case 'long':
+      text(id, '😀'.repeat(25_000));
       break;
     case 'noise':
       process.stdout.write('not json\n{"jsonrpc":"1.0"}\n\n');

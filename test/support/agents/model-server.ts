@@ -116,6 +116,7 @@ class Chat {
   readonly #gone: AbortSignal;
   #calls = 0;
   #tokens = 0;
+  #reasoned = 0;
 
   constructor(response: ServerResponse, gone: AbortSignal) {
     this.#response = response;
@@ -126,7 +127,7 @@ class Chat {
   async run(step: ResponseStep): Promise<boolean> {
     if ('text' in step) this.#delta({ content: step.text });
     else if ('tokens' in step) await this.#stream(step.tokens, step.everyMs);
-    else if ('reasoning' in step) this.#delta({ reasoning_content: step.reasoning });
+    else if ('reasoning' in step) this.#reason(step.reasoning);
     else if ('refusal' in step) this.#delta({ refusal: step.refusal });
     else if ('call' in step) this.#call(step.call, JSON.stringify(step.args), step.piece ?? 5, step.id);
     else if ('halfCall' in step) this.#call(step.halfCall, step.args, 5);
@@ -141,9 +142,20 @@ class Chat {
 
   finish(reason = this.#calls > 0 ? 'tool_calls' : 'stop'): void {
     this.#write({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
-    const usage = { prompt_tokens: 11, completion_tokens: this.#tokens, total_tokens: 11 + this.#tokens };
+    const usage = {
+      prompt_tokens: 11,
+      completion_tokens: this.#tokens,
+      total_tokens: 11 + this.#tokens,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: this.#reasoned },
+    };
     this.#write({ choices: [], usage });
     this.#response.end('data: [DONE]\n\n');
+  }
+
+  #reason(text: string): void {
+    this.#reasoned += 1;
+    this.#delta({ reasoning_content: text });
   }
 
   #end(step: ResponseStep): false {

@@ -1,7 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@hopline/local-cluster';
+import { type FoundPython, newestPythonWith } from '../python/python-with-httpx.ts';
+
+/** The server of agents in Python. */
+export const UVICORN = 'uvicorn==0.54.0';
 
 /** Agents written with the Python SDK, by SDK version: one echoes, the other plays the script in its message (`PythonStep`). */
 const AGENTS = {
@@ -23,22 +27,40 @@ export function pythonWith(sdk: PythonSdk, modules: readonly string[] = ['starle
   return versionOf(python, 'a2a-sdk', modules)?.startsWith(`${sdk}.`) ? python : undefined;
 }
 
-/** A framework whose agents serve A2A: its package, the agent of the tests, and the variable that names a Python with both. */
+/**
+ * A framework whose agents serve A2A: its package, the agent of the tests, a variable that names a Python with both, and the newest version, which is
+ * installed where the variable is not set.
+ */
 export const FRAMEWORKS = [
-  { name: 'google-adk', script: 'python/adk_agent.py', variable: 'A2A_PYTHON_ADK' },
-  { name: 'strands-agents', script: 'python/strands_agent.py', variable: 'A2A_PYTHON_STRANDS' },
-  { name: 'fasta2a', script: 'python/fasta2a_agent.py', variable: 'A2A_PYTHON_FASTA2A' },
+  { name: 'google-adk', script: 'python/adk_agent.py', variable: 'A2A_PYTHON_ADK', requirement: 'google-adk[a2a]==2.13.0' },
+  {
+    name: 'strands-agents',
+    script: 'python/strands_agent.py',
+    variable: 'A2A_PYTHON_STRANDS',
+    requirement: 'strands-agents[a2a]==1.62.0',
+  },
+  {
+    name: 'fasta2a',
+    script: 'python/fasta2a_agent.py',
+    variable: 'A2A_PYTHON_FASTA2A',
+    requirement: 'fasta2a[pydantic-ai]==2.1.1',
+  },
 ] as const;
 export type Framework = (typeof FRAMEWORKS)[number];
 
 /** A Python interpreter with the framework and uvicorn. */
-export function pythonWithFramework({ name, variable }: Framework): string | undefined {
-  const python = process.env[variable] ?? 'python3';
-  return versionOf(python, name, ['uvicorn']) === undefined ? undefined : python;
+export async function pythonWithFramework({ name, variable, requirement }: Framework): Promise<FoundPython> {
+  const { [variable]: named } = process.env;
+  if (named !== undefined) {
+    if (versionOf(named, name, ['uvicorn']) === undefined)
+      throw new Error(`${variable} is not a Python with ${name} and uvicorn: ${named}`);
+    return { python: named };
+  }
+  return newestPythonWith([requirement, UVICORN]);
 }
 
 export async function startFrameworkAgent(python: string, { script }: Framework, ...args: string[]): Promise<PythonAgent> {
-  return await startPythonServer(python, fileURLToPath(new URL(script, import.meta.url)), ...args);
+  return await startPythonScript(python, fileURLToPath(new URL(script, import.meta.url)), { args });
 }
 
 /** Version of an installed package; undefined when it or one of `modules` is absent. */
@@ -58,13 +80,34 @@ export type PythonAgent = { url: string; stop(): Promise<void> };
 
 /** Starts the agent and waits until it serves its card. */
 export async function startPythonAgent(python: string, sdk: PythonSdk, kind: keyof typeof AGENTS = 'echo'): Promise<PythonAgent> {
-  return await startPythonServer(python, fileURLToPath(new URL(AGENTS[kind][sdk], import.meta.url)));
+  return await startPythonScript(python, fileURLToPath(new URL(AGENTS[kind][sdk], import.meta.url)));
+}
+
+/** Serves a module of packages/python, which has the sources of `hopline` and its agents for tests. */
+export async function startPythonModule(
+  python: string,
+  module: string,
+  options: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<PythonAgent> {
+  return await startServer(module, port =>
+    spawn(python, ['-m', module, port], { ...options, stdio: ['ignore', 'ignore', 'inherit'] }),
+  );
 }
 
 /** Runs a script that serves a card at the port of its first argument. */
-async function startPythonServer(python: string, script: string, ...args: string[]): Promise<PythonAgent> {
+export async function startPythonScript(
+  python: string,
+  script: string,
+  { args = [], env = process.env }: { args?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<PythonAgent> {
+  return await startServer(script, port =>
+    spawn(python, [script, port, ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }),
+  );
+}
+
+async function startServer(name: string, start: (port: string) => ChildProcess): Promise<PythonAgent> {
   const port = await freePort();
-  const child = spawn(python, [script, String(port), ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = start(String(port));
   const url = `http://127.0.0.1:${port}/`;
   const exited = once(child, 'exit');
   for (let tries = 0; tries < STARTS_MAX && child.exitCode === null; tries += 1) {
@@ -79,5 +122,5 @@ async function startPythonServer(python: string, script: string, ...args: string
     await new Promise(resolve => setTimeout(resolve, 100));
   }
   child.kill('SIGKILL');
-  throw new Error(`${script} served no card in time`);
+  throw new Error(`${name} served no card in time`);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needsInput } from '@hopline/agent';
+import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needsInput, step } from '@hopline/agent';
 
 export const REMOTE_KINDS = ['keeps its text', 'keeps no text', 'repeats itself'] as const;
 export type RemoteKind = (typeof REMOTE_KINDS)[number];
@@ -10,6 +10,8 @@ export type AgentScript = {
   everyMs: number;
   /** How long it writes nothing before it begins. */
   silentMs?: number;
+  /** Steps before the text, each with an effect that counts, in the middle of `everyMs`. */
+  steps?: number;
   /** Splits emoji, so that each half is a token. */
   splitsPairs?: boolean;
   /** Artifacts in addition to the answer, which stay open, and the size of each one's description. */
@@ -34,11 +36,19 @@ export type AgentRun = {
   attempt: number;
   process: string;
   tokens: string[];
+  /** Keys of the steps whose effect this run had, and of those that it passed, with the run that had the effect of the result. */
+  effects?: string[];
+  passed?: { key: string; effectOf: number }[];
   fullText: string;
   startedAt: number;
+  /** When the server delivered its item, first and last, in the process of the run. Only the simulator over the wire knows it. */
+  deliveredAt?: Deliveries;
   /** Undefined while it runs. */
   endedAt: number | undefined;
 };
+
+/** Times of the first and the last delivery of an item with one number. */
+export type Deliveries = { first: number; last: number };
 
 /** Records what each run of an agent emits. */
 export type RunRecorder = {
@@ -71,6 +81,15 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
         for (let index = 0; index < count; index++) {
           await sleep(script.everyMs, undefined, { signal: turn.signal });
           yield artifact({ name: `${OPEN_ARTIFACT}${index}`, description: 'd'.repeat(descriptionChars), text: 'x', last: false });
+        }
+        for (let index = 0; index < (script.steps ?? 0); index++) {
+          const { key, effectOf } = yield* step('effect', async context => {
+            await sleep(script.everyMs / 2, undefined, { signal: turn.signal });
+            run.effects = [...(run.effects ?? []), context.key];
+            await sleep(script.everyMs / 2, undefined, { signal: turn.signal });
+            return { key: context.key, effectOf: run.id };
+          });
+          run.passed = [...(run.passed ?? []), { key, effectOf }];
         }
         for (const token of tokensOf(run.id, script)) {
           await sleep(script.everyMs, undefined, { signal: turn.signal });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DIALECTS, type DialectName, decodeSse, type StreamResponse } from '@hopline/a2a';
+import { DIALECTS, type DialectName, decodeSse, foldEvents, type StreamResponse } from '@hopline/a2a';
 
 /** One received frame of a stream. */
 export type Frame = { id: string; rpcId: unknown; event: StreamResponse; result: Record<string, unknown>; atMs: number };
@@ -59,16 +59,10 @@ export async function collect(url: string, request: StreamRequest): Promise<Fram
   return all;
 }
 
-/** Text of the artifacts of one name, folded as a client does, in order of their first chunks. */
+/** Text that the frames add to the artifacts of one name, in order of their first chunks. Text of a task at the head of the stream is not new. */
 export function textOf(list: readonly Frame[], name: string): string {
-  const byId = new Map<string, string>();
-  for (const { event } of list) {
-    if (!('artifactUpdate' in event) || event.artifactUpdate.artifact.name !== name) continue;
-    const { artifact, append } = event.artifactUpdate;
-    const text = artifact.parts.map(part => part.text ?? '').join('');
-    byId.set(artifact.artifactId, append ? (byId.get(artifact.artifactId) ?? '') + text : text);
-  }
-  return [...byId.values()].join('');
+  const updates = list.map(({ event }) => event).filter(event => 'artifactUpdate' in event);
+  return foldEvents(updates).textOf(name);
 }
 
 /** `task`, `status:working`, `artifact:streaming_result+`, …: the kind of a frame. */

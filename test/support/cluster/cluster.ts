@@ -1,5 +1,5 @@
 import { freePort } from '@hopline/local-cluster';
-import { authorization, type LogUser, serverUsers, userName } from '@hopline/log-jetstream';
+import { authorization, type LogUser, openJetStreamLog, serverUsers, userName } from '@hopline/log-jetstream';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -50,10 +50,15 @@ export function loginOf(user: LogUser, env: Record<string, string> = {}): { NATS
   return { NATS_USER: userName(user, env.HOPLINE_PREFIX), NATS_PASSWORD: user };
 }
 
+/** Options of a cluster that files share. */
+export type SharedClusterOptions = Pick<ClusterOptions, 'agents' | 'agentsFolder' | 'balanced' | 'env' | 'profile'>;
+
 /** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
   readonly nats: NatsServer;
   readonly #ownsNats: boolean;
+  /** The agents of one file, if it shares the other services. */
+  #own: Cluster | undefined;
   readonly ingresses: ServiceProcess[] = [];
   readonly relays: ServiceProcess[] = [];
   readonly supervisors: ServiceProcess[] = [];
@@ -80,6 +85,34 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
+  /**
+   * The cluster that the files of this process with the same `env` share, with agents of the caller: two relays, a supervisor and two ingresses for
+   * each profile, which serve gRPC as well. A file may restart its services, but changes neither the streams nor their limits. Other files have left tasks in the log.
+   */
+  static async shared({
+    agents,
+    agentsFolder = '.',
+    balanced = false,
+    env = {},
+    profile = 'caipe',
+  }: SharedClusterOptions): Promise<Cluster> {
+    const { nats, base, names, ingresses } = await sharedServices(profile, env);
+    for (const { name } of agents) {
+      // A turn that another file left behind would reach this file's agent.
+      if (names.has(name)) throw new Error(`another file has an agent named ${name}: choose a name of its own`);
+      names.add(name);
+    }
+    const own = await Cluster.start({ nats, relays: 0, supervisors: 0, ingresses: 0, agents, agentsFolder, env });
+    const cluster = new Cluster(nats, false);
+    cluster.#own = own;
+    cluster.relays.push(...base.relays);
+    cluster.supervisors.push(...base.supervisors);
+    cluster.ingresses.push(...ingresses.ingresses);
+    cluster.agents.push(...own.agents);
+    if (balanced) cluster.balancer = ingresses.balancer;
+    return cluster;
+  }
+
   get url(): string {
     return this.balancer?.url ?? this.ingresses[0]!.url;
   }
@@ -88,11 +121,37 @@ export class Cluster implements AsyncDisposable {
     return [...this.ingresses, ...this.supervisors, ...this.agents, ...this.relays, ...this.notifiers];
   }
 
+  /** Starts another ingress, whose settings differ from those of the first one in `env`. */
+  async addIngress(instance: string, env: Record<string, string>): Promise<ServiceProcess> {
+    const settings = { ...this.ingresses[0]!.spec.env, ...env };
+    const ingress = new ServiceProcess({ service: 'ingress', instance, env: settings }, await freePort());
+    this.ingresses.push(ingress);
+    await ingress.start();
+    return ingress;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#own !== undefined) return await this.#leave(this.#own);
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
     await this.natsProxy?.close();
     if (this.#ownsNats) await this.nats.stop();
+  }
+
+  /** Ends the agents so that they leave the card, and leaves the shared services whole to the next file. */
+  async #leave(own: Cluster): Promise<void> {
+    await Promise.all(own.agents.map(agent => agent.kill('SIGTERM')));
+    await own[Symbol.asyncDispose]();
+    // An agent that the file has killed is still registered, and the supervisor would offer questions of the next file to it.
+    const log = await openJetStreamLog({ servers: this.nats.url, name: 'shared-cluster' });
+    for (const { spec } of own.agents) {
+      const { name } = JSON.parse(spec.env.HOPLINE_AGENT!) as { name: string };
+      for (const { key } of await log.agents.under(name)) await log.agents.delete(key);
+    }
+    await log.close();
+    const ended = [...this.relays, ...this.supervisors, ...this.ingresses].filter(service => service.hasEnded);
+    await Promise.all(ended.map(service => service.start()));
+    if (ended.length > 0) throw new Error(`not started again: ${ended.map(({ spec }) => spec.instance).join(', ')}`);
   }
 
   async #startServices({
@@ -149,4 +208,49 @@ export class Cluster implements AsyncDisposable {
       list.push(new ServiceProcess({ service, instance: `${service}-${index}`, env }, await freePort()));
     }
   }
+}
+
+/** Services that files share, by their settings. */
+const shared = new Map<string, Promise<SharedServices>>();
+
+type SharedServices = {
+  nats: NatsServer;
+  /** Relays and the supervisor. */
+  base: Cluster;
+  /** Names of all agents so far. */
+  names: Set<unknown>;
+  /** By profile. */
+  ingresses: Map<string, Promise<Cluster>>;
+};
+
+async function sharedServices(profile: string, env: Record<string, string>) {
+  const key = JSON.stringify(env);
+  const started = shared.get(key) ?? startShared(env);
+  shared.set(key, started);
+  const { nats, base, names, ingresses } = await started;
+  const options = { nats, relays: 0, supervisors: 0, balanced: true, grpc: true, profile, agents: [], env };
+  const replicas = ingresses.get(profile) ?? Cluster.start(options);
+  ingresses.set(profile, replicas);
+  return { nats, base, names, ingresses: await replicas };
+}
+
+async function startShared(env: Record<string, string>): Promise<SharedServices> {
+  const nats = await startNats();
+  const base = await Cluster.start({ nats, shards: SHARDS, relays: 2, ingresses: 0, agents: [], env });
+  return { nats, base, names: new Set(), ingresses: new Map() };
+}
+
+/**
+ * Ends the services that the files of this process have shared. The program that `npm test` writes for a process of several files calls it after the last of them.
+ *
+ * @public
+ */
+export async function stopSharedClusters(): Promise<void> {
+  for (const started of shared.values()) {
+    const { nats, base, ingresses } = await started;
+    const clusters = [base, ...(await Promise.all(ingresses.values()))];
+    await Promise.all(clusters.map(cluster => cluster[Symbol.asyncDispose]()));
+    await nats.stop();
+  }
+  shared.clear();
 }

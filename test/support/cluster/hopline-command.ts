@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { compileCache } from './compile-cache.ts';
+import { compileCache } from '../../kit/compile-cache.ts';
 import { commandProgram } from './service-process.ts';
 
 export type Finished = { code: number | null; out: string; err: string };

@@ -17,17 +17,19 @@ export type Issuer = {
 const AUDIENCE = 'hopline';
 const TOKEN_S = 600;
 
-export async function startIssuer(): Promise<Issuer> {
+/** `name`: its name in tokens, by default the address of its keys. */
+export async function startIssuer(name?: string): Promise<Issuer> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }] });
   const server = createServer((_request, response) => response.setHeader('content-type', 'application/json').end(keys));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const iss = name ?? url;
   return {
-    env: { HOPLINE_AUTH_ISSUER: url, HOPLINE_AUTH_AUDIENCE: AUDIENCE, HOPLINE_AUTH_JWKS_URL: `${url}/jwks` },
+    env: { HOPLINE_AUTH_ISSUER: iss, HOPLINE_AUTH_AUDIENCE: AUDIENCE, HOPLINE_AUTH_JWKS_URL: `${url}/jwks` },
     token: (claims = {}) =>
-      new SignJWT({ iss: url, aud: AUDIENCE, sub: 'ann', exp: Math.floor(Date.now() / 1000) + TOKEN_S, ...claims })
+      new SignJWT({ iss, aud: AUDIENCE, sub: 'ann', exp: Math.floor(Date.now() / 1000) + TOKEN_S, ...claims })
         .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
         .sign(privateKey),
     close: () => {

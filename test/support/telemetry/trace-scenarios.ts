@@ -374,6 +374,11 @@ const failingTool: Scenario = async world => {
   assert.deepEqual([tool.isError, tool.attributes['error.type']], [true, 'tool_failed']);
 };
 
+/** Each receipt of a relay but those of `lost` dead ones has the span of its work, which is exported when the relay hands the task over. */
+function hasWorkOfAllButLost(lost: number): (spans: readonly ExportedSpan[]) => boolean {
+  return spans => named(spans, `process ${RAW}`).length === named(spans, `receive ${RAW}`).length - lost;
+}
+
 /**
  * Every relay after the first takes the task over, and its spans are below the previous relay's receipt. `lost` names relays that were
  * killed, so their work has no span.
@@ -423,7 +428,7 @@ const killedRelay: Scenario = async world => {
     services: world.cluster.relays,
     signal: 'SIGKILL',
   });
-  const spans = await traceOf(world, taskId, isViewerEnd);
+  const spans = await traceOf(world, taskId, isViewerEnd, hasWorkOfAllButLost(1));
   assertHonest(spans);
   assertTakeovers(spans, 1);
   const inLog = (await reportOf(world, taskId)).relays;
@@ -439,7 +444,7 @@ const stoppedRelay: Scenario = async world => {
     signal: 'SIGTERM',
   });
   await restarted;
-  const spans = await traceOf(world, taskId, isViewerEnd);
+  const spans = await traceOf(world, taskId, isViewerEnd, hasWorkOfAllButLost(0));
   assertHonest(spans);
   assertTakeovers(spans, 0);
   const inLog = (await reportOf(world, taskId)).relays;

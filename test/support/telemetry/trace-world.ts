@@ -114,13 +114,20 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
   return { cluster, remote, model, traces, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
-/** Waits until the trace of a task has a span that ends late, and returns the hops of its traces. */
+/**
+ * Waits until the trace of a task has a span that ends late and, with `isWhole`, all spans of a scenario that ends several processes; returns the
+ * hops of its traces.
+ */
 export async function traceOf(
   { traces }: Pick<TraceWorld, 'traces'>,
   taskId: string,
   isLast: (span: ExportedSpan) => boolean,
+  isWhole: (spans: ExportedSpan[]) => boolean = () => true,
 ): Promise<Hop[]> {
-  await traces.until(`the trace of ${taskId}`, () => traces.ofTask(taskId).find(isLast));
+  await traces.until(`the trace of ${taskId}`, () => {
+    const spans = traces.ofTask(taskId);
+    return spans.some(isLast) && isWhole(spans);
+  });
   let before = -1;
   while (traces.ofTask(taskId).length !== before) {
     before = traces.ofTask(taskId).length;

@@ -7,6 +7,17 @@
 {{- include "hopline.trimmed" (default .Chart.Name .Values.nameOverride) -}}
 {{- end -}}
 
+{{/* Address of the runbook for alerts and dashboards: that of the version in the repository that the release names. */}}
+{{- define "hopline.runbook" -}}
+{{- if .Values.runbookUrl -}}
+{{ .Values.runbookUrl }}
+{{- else if .Chart.Home -}}
+{{ printf "%s/blob/v%s/infra/RUNBOOK.md" (trimSuffix "/" .Chart.Home) .Chart.AppVersion }}
+{{- else -}}
+infra/RUNBOOK.md
+{{- end -}}
+{{- end }}
+
 {{- define "hopline.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- include "hopline.trimmed" .Values.fullnameOverride -}}

@@ -13,6 +13,7 @@ import {
   type TaskState,
   type TaskStatus,
   type TaskStatusUpdateEvent,
+  type TimelineEntry,
 } from '@hopline/a2a';
 import { TASK_ID_CHARS_MAX } from '@hopline/events';
 
@@ -37,6 +38,7 @@ type Canonical = {
   Message: Message;
   Artifact: Artifact;
   TaskStatus: TaskStatus;
+  TimelineEntry: TimelineEntry;
   Task: Task;
   TaskStatusUpdateEvent: TaskStatusUpdateEvent;
   TaskArtifactUpdateEvent: TaskArtifactUpdateEvent;
@@ -50,6 +52,7 @@ const number: SchemaOf<number> = { type: 'number' };
 const flag: SchemaOf<boolean> = { type: 'boolean' };
 const listOf = <T>(items: SchemaOf<T>, more: JsonObject = {}): SchemaOf<T[]> => ({ type: 'array', items, ...more });
 const metadata: SchemaOf<Metadata> = { type: 'object' };
+const int64: SchemaOf<string> = { type: 'string', pattern: '^[1-9][0-9]*$' };
 const time: SchemaOf<string> = { type: 'string', format: 'date-time' };
 
 function object(required: Record<string, JsonObject>, optional: Record<string, JsonObject> = {}): JsonObject {
@@ -78,6 +81,11 @@ const partContent: OptionalSchemas<PartContent> = {
 };
 const partMore: OptionalSchemas<Omit<Part, keyof PartContent>> = { metadata, filename: text, mediaType: text };
 
+const timelineContent: OptionalSchemas<Omit<TimelineEntry, 'generation'>> = {
+  message: ref('Message'),
+  status: ref('TaskStatus'),
+};
+
 type MemberName<U> = U extends U ? keyof U : never;
 type MemberOf<U, K extends PropertyKey> = U extends Record<K, infer T> ? T : never;
 const streamed: { [K in MemberName<StreamResponse>]: SchemaOf<MemberOf<StreamResponse, K>> } = {
@@ -95,17 +103,21 @@ const CANONICAL: { [N in keyof Canonical]: JsonObject } = {
   ),
   Artifact: canonical<Artifact>(
     { artifactId: text, parts: listOf(ref('Part')) },
-    { name: text, description: text, metadata, extensions: listOf(text) },
+    { name: text, description: text, metadata, extensions: listOf(text), startGeneration: int64, endGeneration: int64 },
   ),
   TaskStatus: canonical<TaskStatus>({ state }, { message: ref('Message'), timestamp: time }),
+  TimelineEntry: oneOf(timelineContent, { generation: int64 }),
   Task: canonical<Task>(
     { id: text, contextId: text, status: ref('TaskStatus') },
-    { artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
+    {
+      ...{ artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
+      ...{ generation: int64, timeline: listOf(ref('TimelineEntry')) },
+    },
   ),
-  TaskStatusUpdateEvent: canonical<TaskStatusUpdateEvent>({ ...ids, status: ref('TaskStatus') }, { metadata }),
+  TaskStatusUpdateEvent: canonical<TaskStatusUpdateEvent>({ ...ids, status: ref('TaskStatus') }, { metadata, generation: int64 }),
   TaskArtifactUpdateEvent: canonical<TaskArtifactUpdateEvent>(
     { ...ids, artifact: ref('Artifact') },
-    { append: flag, lastChunk: flag, metadata },
+    { append: flag, lastChunk: flag, metadata, generation: int64 },
   ),
 };
 
@@ -204,7 +216,7 @@ function plain(schema: unknown): unknown {
     delete converted.format;
     converted.pattern = WEBHOOK;
   }
-  return nullable === true ? { ...converted, type: [converted.type, 'null'] } : converted;
+  return nullable === true ? { ...converted, type: [converted.type, 'null'].flat() } : converted;
 }
 
 /** The schemas as plain JSON, without the symbols that their library adds. */

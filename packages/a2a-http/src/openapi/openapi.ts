@@ -3,6 +3,7 @@ import type { AgentCard } from '@hopline/agent-card';
 import type { PublishedCard } from '@hopline/agent-card/signing';
 import type { FastifyInstance } from 'fastify';
 import { AGENTS_PATH } from '../agents-route.ts';
+import type { Front } from '../front.ts';
 import { REST_ROUTES } from '../rest/routes.ts';
 import { EVENT_AUDIT_PATH, TASK_AUDIT_PATH } from '../task-audit-route.ts';
 import { TASK_DELIVERIES_PATH } from '../task-deliveries-route.ts';
@@ -124,19 +125,18 @@ function errorResponses(): JsonObject {
   return Object.fromEntries(errors);
 }
 
+function inPathOf(path: string): JsonObject[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+  return names.map(name => ({ name, in: 'path', required: true, schema: inPathSchema(path, name) }));
+}
+
 function operationAt(path: string, method: string, name: string): JsonObject {
   const { summary, responses = {}, body, parameters = [], bodyRequired = false } = OPERATIONS[name]!;
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => ({
-    name: parameter,
-    in: 'path',
-    required: true,
-    schema: inPathSchema(path, parameter!),
-  }));
   return {
     // An operation id must be unique, so an operation with two methods needs two ids.
     operationId: name === 'SubscribeToTask' && method === 'POST' ? `${name}ByPost` : name,
     summary,
-    parameters: [{ $ref: '#/components/parameters/Version' }, ...inPath, ...parameters],
+    parameters: [{ $ref: '#/components/parameters/Version' }, ...inPathOf(path), ...parameters],
     ...(body !== undefined && { requestBody: { required: bodyRequired, content: json(ref(body)) } }),
     responses: { ...responses, ...errorResponses() },
   };
@@ -203,6 +203,22 @@ function explainEvent(): JsonObject {
   return { operationId: 'ExplainEvent', summary, parameters, responses: { '200': explanation, ...errorResponses() } };
 }
 
+/** The operations of other protocols on the server. */
+function operationsOf(fronts: readonly Front[]): JsonObject {
+  const paths = fronts.flatMap(({ openApi = {} }) => Object.entries(openApi));
+  const whole = (path: string, { parameters, responses, ...operation }: JsonObject): JsonObject => ({
+    ...operation,
+    parameters: [...inPathOf(path), ...((parameters as JsonObject[] | undefined) ?? [])],
+    responses: { ...errorResponses(), ...(responses as JsonObject) },
+  });
+  return Object.fromEntries(
+    paths.map(([path, methods]) => [
+      path,
+      Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, whole(path, operation)])),
+    ]),
+  );
+}
+
 /** The security schemes of the card in OpenAPI, without the members of A2A 1.0. */
 function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined {
   if (securitySchemes === undefined) return undefined;
@@ -215,14 +231,20 @@ function openApiSchemes({ securitySchemes }: AgentCard): JsonObject | undefined 
  * Whether the server has GET `/agents`, GET `/tasks/{taskId}/audit` (with the audits of events), and GET `/tasks/{taskId}/export` and
  * `/deliveries`.
  */
-type OpenApiOptions = { listsAgents: boolean; auditsTasks: boolean; exportsTasks: boolean; listsDeliveries: boolean };
+type OpenApiOptions = {
+  listsAgents: boolean;
+  auditsTasks: boolean;
+  exportsTasks: boolean;
+  listsDeliveries: boolean;
+  fronts: readonly Front[];
+};
 
 /**
  * The HTTP+JSON binding in OpenAPI 3.1, generated from the table of routes and the schemas that validate requests, so that it
  * cannot diverge.
  */
-function openApiDocument(card: AgentCard, options: OpenApiOptions): JsonObject {
-  const { listsAgents, auditsTasks, exportsTasks, listsDeliveries } = options;
+export function openApiDocument(card: AgentCard, options: OpenApiOptions): JsonObject {
+  const { listsAgents, auditsTasks, exportsTasks, listsDeliveries, fronts } = options;
   const paths = Object.entries(REST_ROUTES).map(([path, route]) => {
     const methods = Object.entries(route).map(([method, name]) => [method.toLowerCase(), operationAt(path, method, name)]);
     return [path, Object.fromEntries(methods)];
@@ -240,6 +262,7 @@ function openApiDocument(card: AgentCard, options: OpenApiOptions): JsonObject {
       ...(auditsTasks && { [TASK_AUDIT_PATH]: { get: auditTask() }, [EVENT_AUDIT_PATH]: { get: explainEvent() } }),
       ...(listsDeliveries && { [TASK_DELIVERIES_PATH]: { get: listDeliveries() } }),
       ...(exportsTasks && { [TASK_EXPORT_PATH]: { get: exportTask() } }),
+      ...operationsOf(fronts),
     },
     components: {
       parameters: {

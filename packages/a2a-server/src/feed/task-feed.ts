@@ -1,5 +1,12 @@
 import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
-import { type ArtifactUpdated, type Fact, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import {
+  type ArtifactUpdated,
+  type Fact,
+  type FactRecord,
+  isVisible,
+  type TaskAggregate,
+  type TraceCarrier,
+} from '@hopline/events';
 import {
   type FactLog,
   fromStart,
@@ -10,7 +17,7 @@ import {
   type StoredFacts,
   startSeqOf,
 } from '@hopline/log';
-import { projectRecord, type TaskView, TaskViewBuilder } from '@hopline/task';
+import { projectRecord, TaskTimeline, type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { ByteBudget } from './byte-budget.ts';
@@ -43,11 +50,8 @@ export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 /** The task as it is after the record with log sequence `seq`. */
 export type ViewAt = { view: TaskView; seq: number };
 
-/**
- * Time limit, in milliseconds, for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task
- * is older than what they have received. A relay notices a loss at its next append to the task, or within 5 s.
- */
-export const REFOLD_MS_MAX = 10_000;
+/** The same, with its timeline. */
+export type HistoryAt = ViewAt & { timeline: TaskTimeline };
 
 /**
  * Follows one task with a single subscription for all viewers of this process. Folds every fact, keeps the newest ones and notifies the
@@ -159,6 +163,17 @@ export class TaskFeed {
     }
   }
 
+  /** Reads the task with its timeline from the log. Throws UNAVAILABLE if the read lacks a folded fact. */
+  async readHistory(): Promise<HistoryAt> {
+    const { generation } = this;
+    const newest = await this.#readNewest();
+    const history = await readHistory(this.#log.facts, newest).catch(thrown => {
+      throw fromLog(thrown, this.taskId);
+    });
+    if (history.view.generation < generation) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
+    return history;
+  }
+
   /** Resolves when every fact that the log now holds is folded, so that a client finds here what it saw on another replica. */
   async refresh(): Promise<void> {
     if (this.ended) return;
@@ -251,7 +266,7 @@ export class TaskFeed {
     else this.#fail(new A2AError('UNAVAILABLE', { taskId: this.taskId }));
   }
 
-  /** Reads the task again. Notifies the viewers when the lost part is folded again, or after REFOLD_MS_MAX. */
+  /** Reads the task again. Notifies the viewers when the lost part is folded again, or after `refoldMsMax`. */
   async #restart(): Promise<void> {
     this.#reader = new AbortController();
     this.#lostGeneration = Math.max(this.#lostGeneration ?? 0, this.generation);
@@ -260,7 +275,7 @@ export class TaskFeed {
     this.ring.empty();
     this.lastSeq = 0;
     clearTimeout(this.#refoldTimer);
-    this.#refoldTimer = setTimeout(() => void this.#settleWithoutLost(), REFOLD_MS_MAX);
+    this.#refoldTimer = setTimeout(() => void this.#settleWithoutLost(), this.#limits.refoldMsMax);
     try {
       void this.#run(await this.#follow(await this.#log.facts.last(this.taskId)));
     } catch (thrown) {
@@ -342,13 +357,13 @@ export class TaskFeed {
   }
 
   /**
-   * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after REFOLD_MS_MAX. A client that
+   * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after `refoldMsMax`. A client that
    * names a later event than the newest one may have received events that the log has lost since: a relay that notices the loss continues above
    * the generations of these.
    */
   reaches(generation: number): Promise<boolean> {
     const isOver = () => this.ended || this.generation >= generation;
-    return this.#waitUntil(isOver, REFOLD_MS_MAX).then(() => this.generation >= generation);
+    return this.#waitUntil(isOver, this.#limits.refoldMsMax).then(() => this.generation >= generation);
   }
 
   /** Resolves with false after `waitMs`. Throws the fault of the feed. */
@@ -369,12 +384,27 @@ export class TaskFeed {
 }
 
 /** Reads the task whose newest record is given. Throws TASK_NOT_FOUND without a record. */
-export async function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
+export function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
+  return readRecords(facts, last, () => {});
+}
+
+/** Reads the task whose newest record is given, with its timeline. Throws TASK_NOT_FOUND without a record. */
+export async function readHistory(facts: FactLog, last: StoredFacts | undefined): Promise<HistoryAt> {
+  const timeline = new TaskTimeline();
+  return { ...(await readRecords(facts, last, record => timeline.add(record))), timeline };
+}
+
+async function readRecords(
+  facts: FactLog,
+  last: StoredFacts | undefined,
+  onRecord: (record: FactRecord) => void,
+): Promise<ViewAt> {
   if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
   const builder = new TaskViewBuilder();
   let { seq } = last;
   for await (const stored of readTask(facts, last)) {
     builder.add(stored.record);
+    onRecord(stored.record);
     seq = stored.seq;
   }
   return { view: builder.view ?? projectRecord(undefined, last.record), seq };

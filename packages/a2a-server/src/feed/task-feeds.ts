@@ -6,7 +6,15 @@ import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskLists } from '../task-lists.ts';
 import { ByteBudget } from './byte-budget.ts';
-import { type FeedBudgets, type OpenMode, readView, type TaskChange, TaskFeed } from './task-feed.ts';
+import {
+  type FeedBudgets,
+  type HistoryAt,
+  type OpenMode,
+  readHistory,
+  readView,
+  type TaskChange,
+  TaskFeed,
+} from './task-feed.ts';
 
 /** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
@@ -70,6 +78,22 @@ export class TaskFeeds {
       const last = newest ?? (await this.#log.facts.last(taskId));
       if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
       return (await readView(this.#log.facts, last)).view;
+    } catch (thrown) {
+      throw fromLog(thrown, taskId);
+    }
+  }
+
+  /** Like `view`, with the timeline. */
+  async history(taskId: string, caller: Owner): Promise<HistoryAt> {
+    if (this.#feeds.has(taskId)) {
+      const { feed, release } = await this.acquire(taskId, 'existing', caller);
+      release();
+      return feed.readHistory();
+    }
+    try {
+      const last = await this.#log.facts.last(taskId);
+      if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
+      return await readHistory(this.#log.facts, last);
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }

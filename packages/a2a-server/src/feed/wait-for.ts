@@ -1,9 +1,15 @@
-import type { TaskChange, TaskFeed } from './task-feed.ts';
+import type { A2AError } from '@hopline/a2a';
+import type { FeedListener, TaskChange, TaskFeed } from './task-feed.ts';
+
+/** How a wait ended. */
+export type Outcome = 'met' | 'timeout' | 'aborted';
 
 export type WaitOptions = {
   timeoutMs: number;
   /** Aborts when the client disconnects or the process drains. */
   signal: AbortSignal;
+  /** Called after each record. The wait rejects with the error that it returns. */
+  refusal?: () => A2AError | undefined;
 };
 
 /**
@@ -11,22 +17,52 @@ export type WaitOptions = {
  * error or with what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next
  * one without missing a fact.
  */
-export async function waitFor(
+export async function waitFor(feed: TaskFeed, met: (fact: TaskChange) => boolean, options: WaitOptions): Promise<Outcome> {
+  const { refusal = () => undefined } = options;
+  return listening(feed, options, (resolve, reject) => {
+    const onRecord = () => {
+      const error = refusal();
+      if (error !== undefined) reject(error);
+    };
+    const onChange = (fact: TaskChange) => {
+      try {
+        if (met(fact)) resolve('met');
+      } catch (thrown) {
+        reject(thrown);
+      }
+    };
+    return { onChange, onRecord };
+  });
+}
+
+/**
+ * Resolves with `met` once the task has an event after `generation` or has ended, which no event follows, and otherwise as `waitFor` does.
+ * Rejects with the feed's error.
+ */
+export async function waitBeyond(
   feed: TaskFeed,
-  met: (fact: TaskChange) => boolean,
+  generation: number,
+  options: Pick<WaitOptions, 'timeoutMs' | 'signal'>,
+): Promise<Outcome> {
+  const isBeyond = () => feed.generation > generation || feed.ended;
+  if (isBeyond()) return 'met';
+  return listening(feed, options, resolve => ({
+    onRecord: () => {
+      if (isBeyond()) resolve('met');
+    },
+  }));
+}
+
+/** Adds the listener that `listenerOf` makes to the feed until it resolves or rejects, or the wait ends otherwise. */
+async function listening(
+  feed: TaskFeed,
   options: WaitOptions,
-): Promise<'met' | 'timeout' | 'aborted'> {
+  listenerOf: (resolve: (outcome: Outcome) => void, reject: (thrown: unknown) => void) => FeedListener,
+): Promise<Outcome> {
   if (feed.fault !== undefined) throw feed.fault;
   if (options.signal.aborted) return 'aborted';
-  const { promise, resolve, reject } = Promise.withResolvers<'met' | 'timeout' | 'aborted'>();
-  const onChange = (fact: TaskChange) => {
-    try {
-      if (met(fact)) resolve('met');
-    } catch (thrown) {
-      reject(thrown);
-    }
-  };
-  const listener = { onChange, onFault: reject };
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+  const listener = { ...listenerOf(resolve, reject), onFault: reject };
   feed.listen(listener);
   const onAbort = () => resolve('aborted');
   options.signal.addEventListener('abort', onAbort, { once: true });
@@ -46,7 +82,7 @@ export async function waitAround(
   feed: TaskFeed,
   met: (fact: TaskChange) => boolean,
   options: WaitOptions,
-): Promise<'met' | 'timeout' | 'aborted'> {
+): Promise<Outcome> {
   const failed = new AbortController();
   const waiting = waitFor(feed, met, { ...options, signal: AbortSignal.any([options.signal, failed.signal]) });
   // `waiting` may reject before `act` is done; the await below still sees the rejection.

@@ -48,25 +48,28 @@ async function storeMessage(
   resolved: ResolvedMessage,
   earlier: string[] = [],
 ): Promise<void> {
-  const { taskId, contextId, message, metadata, kind } = resolved;
+  const { taskId, contextId, message, metadata, kind, ifGeneration } = resolved;
   const { role, profile } = server;
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
     ...(earlier.length > 0 && { earlierTasks: earlier }),
     ...(metadata && { metadata }),
     ...(kind === 'continuation' && { continues: true as const }),
+    ...(ifGeneration !== undefined && { ifGeneration }),
     ...(kind === 'first' && { creates: true as const }),
   };
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;
   const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
-  await append(server, context, taskId, input, `${taskId}:msg:${name}`);
+  // A message that was refused may be sent again on another condition.
+  const condition = ifGeneration === undefined ? '' : `:${ifGeneration}`;
+  await append(server, context, taskId, input, `${taskId}:msg:${name}${condition}`);
 }
 
 /** Refuses a message whose work would not fit into the queue, before any part of it is stored. */
 export async function requireRoom({ log, role, quotas }: A2AServer, { caller }: OperationContext, taskId: string): Promise<void> {
   await log.work.requireRoom(role, caller).catch(thrown => {
-    if (thrown instanceof TenantFull) quotas.countRefusal('items');
+    if (thrown instanceof TenantFull) quotas.countRefusal(caller, 'items');
     throw fromLog(thrown, taskId);
   });
 }

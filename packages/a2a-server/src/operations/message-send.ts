@@ -4,7 +4,7 @@ import type { A2AServer, OperationContext, OperationResult } from '../a2a-server
 import { fromLog } from '../log-faults.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 import { resolveRequest } from './resolve-request.ts';
-import { nameState, withHistory } from './task-response.ts';
+import { nameState, shownTask } from './task-response.ts';
 import { acceptTurn, beginTurn, completeTurn, startTurn } from './turn.ts';
 
 /**
@@ -23,7 +23,7 @@ export async function messageSend(server: A2AServer, context: OperationContext):
       const view = await run(server, context, turn, resolved);
       nameState(context, { contextId: view.task.contextId, state: view.task.status.state });
       const message = directMessage(context, view);
-      return context.dialect.encodeSendResult(message ? { message } : { task: withHistory(view.task, request.historyLength) });
+      return context.dialect.encodeSendResult(message ? { message } : { task: await shownTask(server, context, view, request) });
     } finally {
       turn.lease.release();
     }

@@ -15,6 +15,8 @@ export type ResolvedMessage = {
   contextId: string;
   message: Message;
   metadata: Metadata | undefined;
+  /** The message is accepted only while the task is at this generation. Only of a continuation. */
+  ifGeneration?: number;
 } & (
   | /** It starts a task that cannot exist yet. */ { kind: 'first' }
   | /** Another request with its id has started the task, or was about to. */ { kind: 'retry' }
@@ -47,6 +49,7 @@ export async function resolveContinuation(
   message: Message,
   taskId: string,
   metadata: Metadata | undefined,
+  ifGeneration?: number,
 ): Promise<ResolvedMessage> {
   const lease = await acquireTask(server, context, taskId);
   try {
@@ -57,6 +60,7 @@ export async function resolveContinuation(
     }
     const resolved = { taskId, contextId, message, metadata, lease };
     if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
+    if (ifGeneration !== undefined && ifGeneration !== lease.feed.generation) throw otherGeneration(lease.feed, ifGeneration);
     if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
       throw new A2AError('UNSUPPORTED_OPERATION', {
@@ -67,7 +71,8 @@ export async function resolveContinuation(
     if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
     // Looked up again: a racing request may have appended it while this one claimed it.
-    return { ...resolved, kind: (await hasMessage(lease.feed, message)) ? 'duplicate' : 'continuation' };
+    if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
+    return { ...resolved, kind: 'continuation', ...(ifGeneration !== undefined && { ifGeneration }) };
   } catch (thrown) {
     lease.release();
     throw thrown;
@@ -79,6 +84,11 @@ export function taskEnded(taskId: string): A2AError {
     detail: 'the task has ended; send the message without a task id to start another task',
     taskId,
   });
+}
+
+export function otherGeneration({ taskId, generation: current }: TaskFeed, expected: number): A2AError {
+  const detail = `expected ${expected} but current generation is ${current}`;
+  return new A2AError('TASK_GENERATION_MISMATCH', { detail, taskId, generations: { expected, current } });
 }
 
 /** Whether the task already has the message. Throws INVALID_PARAMS when another message has its id. */

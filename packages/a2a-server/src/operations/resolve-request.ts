@@ -46,7 +46,7 @@ export async function resolveRequest(
   try {
     const fork = await forkMetadata(server, context, request);
     const metadata = fork === undefined ? clientMetadata : { ...clientMetadata, ...fork };
-    const resolved = await resolve(server, context, request.chosenTaskId, message, metadata);
+    const resolved = await resolve(server, context, request, message, metadata);
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
     await admit(server, context, resolved, request.push).catch(thrown => {
@@ -108,12 +108,13 @@ function jsonBytes(value: object): number {
 function resolve(
   server: A2AServer,
   context: OperationContext,
-  chosenTaskId: string | undefined,
+  { chosenTaskId, ifGenerationMatch }: SendRequest,
   message: Message,
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
   if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, message, metadata);
-  if (message.taskId !== undefined) return resolveContinuation(server, context, message, message.taskId, metadata);
+  if (message.taskId !== undefined)
+    return resolveContinuation(server, context, message, message.taskId, metadata, ifGenerationMatch);
   return resolveFirst(server, context, message, metadata);
 }
 

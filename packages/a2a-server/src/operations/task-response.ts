@@ -1,7 +1,9 @@
 import { A2AError, DIALECTS, type Dialect, isLegacyTask, stateWord, type Task } from '@hopline/a2a';
 import { isTaskId, type Owner, type TaskAggregate } from '@hopline/events';
+import type { TaskView } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
 
 /**
  * Throws the error of GetTask unless the task belongs to the caller. Routes outside A2A use it, so that other callers' tasks stay hidden
@@ -17,6 +19,27 @@ export function withHistory(task: Task, length: number | undefined): Task {
   if (length === undefined || task.history === undefined) return task;
   const { history, ...rest } = task;
   return length === 0 ? rest : { ...rest, history: history.slice(-length) };
+}
+
+/** Bounds of the task in a response. Absent: all. */
+export type ShownLengths = { historyLength?: number; timelineLength?: number };
+
+/**
+ * The task of a response: with at most the given number of messages and, for clients that ask for the draft 1.1, with its generation and its
+ * timeline. The timeline is read from the log for these clients only. `generation`: that of the newest event in the task.
+ */
+export async function shownTask(
+  server: A2AServer,
+  { extensions, caller }: OperationContext,
+  { task, generation }: Pick<TaskView, 'task' | 'generation'>,
+  { historyLength, timelineLength = server.limits.timelineEntriesMax }: ShownLengths = {},
+): Promise<Task> {
+  if (!showsTimeline(extensions)) return withHistory(task, historyLength);
+  const { view, timeline } = await server.feeds.history(task.id, caller);
+  // A read of the log may be behind the task that this response is about.
+  if (view.generation < generation) throw new A2AError('UNAVAILABLE', { taskId: task.id });
+  const counted = taskWithDraftGeneration(view.task, view.generation);
+  return withHistory(timeline.addTo(counted, Math.min(timelineLength, server.limits.timelineEntriesMax)), historyLength);
 }
 
 /**

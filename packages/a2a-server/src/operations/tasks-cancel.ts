@@ -6,7 +6,7 @@ import { appendCancel } from './append-message.ts';
 import { taskIdOf } from './client-task-id.ts';
 import { withoutReservedMetadata } from './reserved-metadata.ts';
 import { acquireTask } from './resolve-message.ts';
-import { dialectFor } from './task-response.ts';
+import { dialectFor, shownTask } from './task-response.ts';
 
 /**
  * CancelTask, tasks/cancel: appends the request and waits for the task to end. TASK_NOT_CANCELABLE when it ends in another
@@ -23,10 +23,11 @@ export async function tasksCancel(server: A2AServer, context: OperationContext):
       const ends = (fact: TaskChange) => fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
       const append = () => appendCancel(server, context, taskId, withoutReservedMetadata(metadata));
       await waitAround(append, feed, ends, { timeoutMs: server.limits.cancelWaitMsMax, signal: context.signal });
-      const { task } = (await feed.readView()).view;
+      const { view } = await feed.readView();
+      const { task } = view;
       if (isTerminal(task.status.state) && task.status.state !== 'TASK_STATE_CANCELED')
         throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
-      return dialectFor(context, task).encodeTask(task);
+      return dialectFor(context, task).encodeTask(await shownTask(server, context, view));
     } finally {
       release();
     }

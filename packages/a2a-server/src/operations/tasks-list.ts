@@ -1,9 +1,11 @@
 import { A2AError, decodeListTasks, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
 import { hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
+import type { TaskView } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
+import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
 import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
 import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
@@ -82,17 +84,26 @@ async function readPage(
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
       const read = await Promise.all(
-        batch.map(task => (isShown(task, request) ? taskOfRow(task) : readTask(server, context, owned, task))),
+        batch.map(task =>
+          isShown(task, request)
+            ? { task: taskOfRow(task), generation: task.generation }
+            : readTask(server, context, owned, task),
+        ),
       );
-      for (const [index, task] of read.entries()) {
+      for (const [index, view] of read.entries()) {
         if (chars >= PAGE_CHARS_MAX) break;
         at += 1;
-        if (task === undefined) removed += 1;
+        if (view === undefined) {
+          removed += 1;
+          continue;
+        }
+        const { task, generation } = view;
         // The log may be newer than the index.
-        if (task === undefined || (request.state !== undefined && task.status.state !== request.state)) continue;
+        if (request.state !== undefined && task.status.state !== request.state) continue;
         const isSearched = request.text === undefined || batch[index]!.listed !== undefined;
         if (!isSearched && !hasText(listedTaskOf(task), request.text!)) continue;
-        const listed = listedForm(task, request);
+        const shown = listedForm(task, request);
+        const listed = showsTimeline(context.extensions) ? taskWithDraftGeneration(shown, generation) : shown;
         chars += JSON.stringify(listed).length;
         tasks.push(listed);
       }
@@ -119,14 +130,14 @@ async function readTask(
   { caller }: OperationContext,
   owned: OwnedTasks,
   { taskId }: IndexedTask,
-): Promise<Task | undefined> {
+): Promise<TaskView | undefined> {
   const record = owned.records.get(taskId);
   if (record === undefined) {
     server.lists.forget(taskId);
     return undefined;
   }
   try {
-    return (await server.feeds.view(taskId, caller, record)).task;
+    return await server.feeds.view(taskId, caller, record);
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
     return undefined;

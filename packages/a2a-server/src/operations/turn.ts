@@ -7,7 +7,7 @@ import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
 import { appendFirst, appendMessage } from './append-message.ts';
 import { hasFacts } from './open-tasks.ts';
-import { hasMessage, type ResolvedMessage, taskEnded } from './resolve-message.ts';
+import { hasMessage, otherGeneration, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
  * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table states what
@@ -115,14 +115,28 @@ export async function appendTurn(
     onAccepted();
     return true;
   };
-  return waitAround(turn.append, feed, accepts, { timeoutMs: server.limits.firstFactMsMax, signal: context.signal });
+  const refusal = () => refusalOf(feed, resolved);
+  const refused = refusal();
+  if (refused !== undefined) throw refused;
+  return waitAround(turn.append, feed, accepts, { timeoutMs: server.limits.firstFactMsMax, signal: context.signal, refusal });
+}
+
+/**
+ * The relay stores nothing for a message that it rejects. But generations only grow: once the task is beyond that of the condition without the
+ * message, no relay can accept it any more.
+ */
+function refusalOf(feed: TaskFeed, { message, ifGeneration }: ResolvedMessage): A2AError | undefined {
+  if (ifGeneration === undefined || feed.generation <= ifGeneration) return undefined;
+  return feed.aggregate?.messageIds.includes(message.messageId) === true ? undefined : otherGeneration(feed, ifGeneration);
 }
 
 /** Whether a fact adds the message to the task. Throws UNSUPPORTED_OPERATION when the task ends instead. */
-function acceptsMessage(fact: TaskChange, { message, taskId }: ResolvedMessage): boolean {
+function acceptsMessage(fact: TaskChange, { message, taskId, ifGeneration }: ResolvedMessage): boolean {
   if (fact.kind === 'task.created') return true;
   if (fact.kind === 'message.received') return fact.message.messageId === message.messageId;
-  if (fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state)) throw taskEnded(taskId);
+  const ends = fact.kind === 'status.changed' && isTerminal(fact.event.statusUpdate.status.state);
+  // With a condition, the end of the task is another generation: the client gets that error instead.
+  if (ends && ifGeneration === undefined) throw taskEnded(taskId);
   return false;
 }
 

@@ -79,7 +79,7 @@ export class Quotas {
   /** Throws QUOTA_EXCEEDED while the caller or its tenant is beyond its budget of sent bytes. */
   requireSentRoom(caller: Owner): void {
     const waitMs = this.sentBudget(caller)?.waitMs(performance.now()) ?? 0;
-    if (waitMs > 0) throw this.#refusal('sent', 'too many bytes were sent to this caller or its tenant', waitMs);
+    if (waitMs > 0) throw this.#refusal(caller, 'sent', 'too many bytes were sent to this caller or its tenant', waitMs);
   }
 
   /** Counts an answer that is written whole. */
@@ -101,7 +101,7 @@ export class Quotas {
     const parties = this.#partiesOf(caller);
     if (parties.some(({ slots, slotsMax }) => slots[kind] >= slotsMax)) {
       const what = kind === 'stream' ? 'open streams and waiting sends' : 'requests at once';
-      throw this.#refusal(`${kind}s` as const, `too many ${what} of this caller or its tenant`, SLOT_RETRY_MS);
+      throw this.#refusal(caller, `${kind}s` as const, `too many ${what} of this caller or its tenant`, SLOT_RETRY_MS);
     }
     for (const { slots } of parties) slots[kind] += 1;
     return () => {
@@ -132,9 +132,10 @@ export class Quotas {
 
   #requireTaskRoom(caller: Owner): void {
     if (this.#tasks.isFull(caller, ...this.#openTasksMax()))
-      throw this.#refusal('tasks', 'too many tasks of this caller or its tenant are unfinished', COUNT_RETRY_MS);
+      throw this.#refusal(caller, 'tasks', 'too many tasks of this caller or its tenant are unfinished', COUNT_RETRY_MS);
     if (this.#stored?.isFull(caller))
       throw this.#refusal(
+        caller,
         'stored',
         'the tasks of this tenant fill its share of the log until the oldest expire',
         STORED_RETRY_MS,
@@ -148,13 +149,19 @@ export class Quotas {
     if (this.#webhooks.has(key)) return;
     const keys = partyKeysOf(caller);
     if (this.#isFull(this.#webhooks, keys, ownerPushConfigsMax))
-      throw this.#refusal('webhooks', 'too many push configurations of this caller or its tenant; delete some', COUNT_RETRY_MS);
+      throw this.#refusal(
+        caller,
+        'webhooks',
+        'too many push configurations of this caller or its tenant; delete some',
+        COUNT_RETRY_MS,
+      );
     this.#webhooks.add(key, keys);
   }
 
-  /** Counts a refusal by a limit that is checked elsewhere. */
-  countRefusal(reason: 'items' | 'exports'): void {
+  /** Counts a refusal; callers outside of this class check a limit of their own. */
+  countRefusal(caller: Owner, reason: QuotaName | 'items' | 'exports'): void {
     this.#metrics?.requestsRefused.add(1, { reason });
+    this.#metrics?.tenantRefused.add(1, { ...this.#metrics.parties.of(caller), reason });
   }
 
   close(): void {
@@ -175,12 +182,12 @@ export class Quotas {
     // Reads the clock after new buckets have been created: with an earlier time, a new bucket would lack part of its burst.
     const nowMs = performance.now();
     const waitMs = Math.max(...parties.map(party => party[what].waitMs(n, nowMs)));
-    if (waitMs > 0 && detail !== undefined) throw this.#refusal(what, detail, waitMs);
+    if (waitMs > 0 && detail !== undefined) throw this.#refusal(caller, what, detail, waitMs);
     for (const party of parties) party[what].take(n, nowMs);
   }
 
-  #refusal(reason: QuotaName, detail: string, retryAfterMs: number): A2AError {
-    this.#metrics?.requestsRefused.add(1, { reason });
+  #refusal(caller: Owner, reason: QuotaName, detail: string, retryAfterMs: number): A2AError {
+    this.countRefusal(caller, reason);
     return new A2AError('QUOTA_EXCEEDED', { detail, retryAfterMs });
   }
 

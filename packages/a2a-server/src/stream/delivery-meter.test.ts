@@ -12,7 +12,7 @@ function measured({ facts, aggregate }: Scenario) {
   const maxima: number[] = [];
   const firstTokens: object[] = [];
   const chunks: { agent: string }[] = [];
-  const hop = { count: () => {}, set: () => {}, max: (key: number) => maxima.push(key) } as unknown as Hop;
+  const hop = { count: () => {}, set: () => {}, max: (key: number) => maxima.push(key), carrier: () => ({}) } as unknown as Hop;
   const metrics = {
     timeToFirstToken: { recordMs: (_ms: number, labels: object) => firstTokens.push(labels) },
     chunkDuration: { recordMs: (_ms: number, labels: { agent: string }) => chunks.push(labels) },

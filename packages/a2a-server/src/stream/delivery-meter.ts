@@ -54,19 +54,20 @@ export class DeliveryMeter {
 
   #measure({ entry, agent }: Unwritten, now: number): void {
     const { metrics } = this.#server;
+    const trace = this.#hop.carrier();
     // The supervisor's plan does not count as an answer: it reaches the socket before any agent has begun.
     if (this.#isTurn && !this.#hasFirstToken && agent !== SUPERVISOR) {
       this.#hasFirstToken = true;
       const sinceMs = now - this.#receivedAt;
       this.#hop.max(COUNT.firstTokenMs, sinceMs);
-      metrics?.timeToFirstToken.recordMs(sinceMs, { agent });
+      metrics?.timeToFirstToken.recordMs(sinceMs, { agent }, trace);
     }
     const { fact, live } = entry;
     if (!entry.takeFirstDelivery() || fact.kind !== 'artifact.updated' || live === undefined) return;
     const { readAt, storedAt = readAt } = live;
-    metrics?.hopDuration.recordMs(storedAt - fact.at, { hop: 'append', agent });
-    metrics?.hopDuration.recordMs(readAt - storedAt, { hop: 'splice', agent });
-    metrics?.hopDuration.recordMs(now - readAt, { hop: 'socket', agent });
-    metrics?.chunkDuration.recordMs(now - fact.chunk!.firstAt, { agent });
+    metrics?.hopDuration.recordMs(storedAt - fact.at, { hop: 'append', agent }, trace);
+    metrics?.hopDuration.recordMs(readAt - storedAt, { hop: 'splice', agent }, trace);
+    metrics?.hopDuration.recordMs(now - readAt, { hop: 'socket', agent }, trace);
+    metrics?.chunkDuration.recordMs(now - fact.chunk!.firstAt, { agent }, trace);
   }
 }

@@ -2,6 +2,7 @@ import type { Dialect } from '@hopline/a2a';
 import { ATTR, COUNT } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
+import { showsTimeline } from './generation-form.ts';
 import { type StreamEnd, Viewer } from './viewer.ts';
 
 /**
@@ -22,6 +23,7 @@ export function openViewer(
     meter: new DeliveryMeter(server, context, isTurn),
     budget: server.quotas.sentBudget(context.caller),
     endsAtInputRequired: isTurn,
+    showsTimeline: showsTimeline(context.extensions),
   });
   server.streams.add(viewer);
   sink.onClose(() => {

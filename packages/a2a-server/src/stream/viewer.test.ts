@@ -5,7 +5,8 @@ import { LogUnavailable } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
-import { REFOLD_MS_MAX, type TaskFeed } from '../feed/task-feed.ts';
+import type { TaskFeed } from '../feed/task-feed.ts';
+import { LIMITS } from '../limits.ts';
 import { SentBudget } from '../quotas/sent-budget.ts';
 import { TokenBucket } from '../quotas/token-bucket.ts';
 import { openServer } from '../server.test-kit.ts';
@@ -56,6 +57,7 @@ function viewerOf(server: A2AServer, sink: EventSink, budget?: SentBudget): View
     meter: new DeliveryMeter(server, { hop, receivedAt: 0 }, false),
     budget,
     endsAtInputRequired: false,
+    showsTimeline: false,
   });
 }
 
@@ -254,7 +256,7 @@ test('a task that is not folded again ends its viewers with an error, or with th
     log.reconnect();
     if (left === 'a beginning') await until(() => feed.generation === 1);
     for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
-    t.mock.timers.tick(REFOLD_MS_MAX);
+    t.mock.timers.tick(LIMITS.refoldMsMax);
     const expected = { nothing: ['UNAVAILABLE'], 'an end': ['gap 4-4', 'task 2 ', 'end'], 'a beginning': ['gap 4-4', 'task 1 '] };
     await until(() => sent.length === 2 + expected[left].length);
     assert.deepEqual(sent.slice(2), expected[left], left);
@@ -278,7 +280,7 @@ test('a process that cannot reach the log ends its viewers and does not show the
   t.mock.method(log.facts, 'last', async () => {
     throw new LogUnavailable('the log does not answer');
   });
-  t.mock.timers.tick(REFOLD_MS_MAX);
+  t.mock.timers.tick(LIMITS.refoldMsMax);
   await until(() => sent.length > 2);
   assert.deepEqual(sent.slice(2), ['UNAVAILABLE']);
 });

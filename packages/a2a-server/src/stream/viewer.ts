@@ -1,4 +1,4 @@
-import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
+import { A2AError, type A2AErrorCode, isTerminal, type Task } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
 import { LINE } from '@hopline/telemetry';
@@ -24,6 +24,8 @@ export type ViewerOptions = {
   budget: SentBudget | undefined;
   /** The stream also ends at INPUT_REQUIRED: true for message streams, false for subscriptions ([A2A 1.0] 11.7). */
   endsAtInputRequired: boolean;
+  /** Snapshots have a timeline. */
+  showsTimeline: boolean;
 };
 
 /**
@@ -37,6 +39,7 @@ export class Viewer implements FeedListener, OpenStream {
   readonly #meter: DeliveryMeter;
   readonly #budget: SentBudget | undefined;
   readonly #endsAtInputRequired: boolean;
+  readonly #showsTimeline: boolean;
   /** Bytes of `sink.written` that the budget has already counted. */
   #spent = 0;
   #feed: TaskFeed | undefined;
@@ -52,12 +55,13 @@ export class Viewer implements FeedListener, OpenStream {
   /** How the server ended the stream; undefined while it is open, and after the client left. */
   outcome: StreamEnd | undefined;
 
-  constructor(server: A2AServer, { sink, meter, budget, endsAtInputRequired }: ViewerOptions) {
+  constructor(server: A2AServer, { sink, meter, budget, endsAtInputRequired, showsTimeline }: ViewerOptions) {
     this.#server = server;
     this.#sink = sink;
     this.#meter = meter;
     this.#budget = budget;
     this.#endsAtInputRequired = endsAtInputRequired;
+    this.#showsTimeline = showsTimeline;
   }
 
   /** Sends everything after a generation, without a snapshot. `seq` is only a hint of where that generation is. */
@@ -136,7 +140,7 @@ export class Viewer implements FeedListener, OpenStream {
     // The client left while the feed opened. Nothing else would stop this viewer, and the feed may live for long.
     if (this.#sink.closed) return;
     this.#feed = feed;
-    this.#sink.follows?.(feed.generation);
+    this.#sink.follows?.({ generation: feed.generation, seq: feed.lastSeq, ended: feed.ended });
     feed.listen(this);
     if (feed.fault !== undefined) this.fail(feed.fault);
   }
@@ -248,14 +252,22 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   async #sendSnapshot(feed: TaskFeed): Promise<void> {
-    const { view, seq } = await feed.readView();
+    const { task, generation, seq } = await this.#readTask(feed);
     if (this.#feed === undefined) return;
-    const { task, generation } = view;
     this.#next = generation + 1;
     this.#hint = seq;
     this.#sink.addSnapshot(task, formatCursor({ generation, seq }), generation);
     const sent = await this.#flushAll();
     if (sent && this.#endsAtInputRequired && task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
+  }
+
+  async #readTask(feed: TaskFeed): Promise<{ task: Task; generation: number; seq: number }> {
+    if (!this.#showsTimeline) {
+      const { view, seq } = await feed.readView();
+      return { ...view, seq };
+    }
+    const { view, seq, timeline } = await feed.readHistory();
+    return { task: timeline.addTo(view.task, this.#server.limits.timelineEntriesMax), generation: view.generation, seq };
   }
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {

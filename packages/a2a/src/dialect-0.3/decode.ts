@@ -1,10 +1,6 @@
 import type { DecodedEvent } from '../dialect.ts';
-import { isObject, type JsonObject, list, metadata, object, present, text } from '../json-value.ts';
+import { isObject, type JsonObject, metadata, object, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
-import type { CreatePushRequest, DeletePushRequest, GetPushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { createPush03, deletePush03, getPush03, listPush03, pushConfigOf } from '../schema/push-params.ts';
-import { sendParams } from '../schema/send-params-0.3.ts';
-import { paramsCheck } from '../schema/validate.ts';
 import type { Part, TaskState } from '../types.ts';
 import { DATA_WRAPPED, FILENAME, MEDIA_TYPE, STATES } from './encode.ts';
 
@@ -14,7 +10,7 @@ const reader = objectReader({
   isUser: role => role === 'user' || role === 'ROLE_USER',
 });
 
-const decodeMessage = reader.message;
+export const decodeMessage = reader.message;
 
 /** Decodes one result of a stream by `kind`, by `type` (older), or by its members where they are unambiguous. */
 export function decodeEvent(result: unknown): DecodedEvent {
@@ -82,48 +78,4 @@ export function decodeState(value: unknown): TaskState | undefined {
     .replaceAll('_', '-')
     .replace('cancelled', 'canceled');
   return CANONICAL.get(wire);
-}
-
-export const sendNotation = {
-  check: paramsCheck(sendParams),
-  message: decodeMessage,
-  // The 0.3 specification leaves the default open; both official SDKs block unless configured otherwise.
-  blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
-  push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
-};
-
-/**
- * Decodes a validated configuration; undefined for none. If it has several schemes, the first one with a name is used, as in both official
- * SDKs: a request has one `Authorization`. Throws INVALID_PARAMS for credentials without a scheme.
- */
-export function decodePush(value: unknown): NewPushConfig | undefined {
-  return pushConfigOf(value, ({ schemes }) => list(schemes).find(name => text(name) !== undefined));
-}
-
-const checkCreatePush = paramsCheck(createPush03);
-const checkGetPush = paramsCheck(getPush03);
-const checkListPush = paramsCheck(listPush03);
-const checkDeletePush = paramsCheck(deletePush03);
-
-export function decodeCreatePush(params: unknown): CreatePushRequest {
-  checkCreatePush(params);
-  const { taskId, pushNotificationConfig } = params as { taskId: string; pushNotificationConfig: JsonObject };
-  return { taskId, config: decodePush(pushNotificationConfig)! };
-}
-
-export function decodeGetPush(params: unknown): GetPushRequest {
-  checkGetPush(params);
-  const { id: taskId, pushNotificationConfigId } = params as { id: string; pushNotificationConfigId?: unknown };
-  return { taskId, ...present({ id: text(pushNotificationConfigId) }) };
-}
-
-export function decodeListPush(params: unknown): ListPushRequest {
-  checkListPush(params);
-  return { taskId: (params as { id: string }).id };
-}
-
-export function decodeDeletePush(params: unknown): DeletePushRequest {
-  checkDeletePush(params);
-  const { id: taskId, pushNotificationConfigId } = params as { id: string; pushNotificationConfigId: string };
-  return { taskId, id: pushNotificationConfigId };
 }

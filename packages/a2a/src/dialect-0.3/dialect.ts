@@ -1,23 +1,12 @@
 import type { Dialect } from '../dialect.ts';
 import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
-import { decodeCreatePush, decodeDeletePush, decodeEvent, decodeGetPush, decodeListPush, sendNotation } from './decode.ts';
-import { encodeEvent, encodeMessage, encodePush, encodeSend, encodeTask } from './encode.ts';
+import { clientDialect03 } from './client-dialect.ts';
+import { decodeCreatePush, decodeDeletePush, decodeGetPush, decodeListPush, sendNotation } from './decode-requests.ts';
+import { encodeEvent, encodeMessage, encodePush, encodeTask } from './encode.ts';
 
 /** A2A 0.3, which clients and agents of 0.2 also speak on these methods. */
 export const dialect03: Dialect = {
-  name: '0.3',
-  methods: {
-    send: 'message/send',
-    stream: 'message/stream',
-    get: 'tasks/get',
-    cancel: 'tasks/cancel',
-    subscribe: 'tasks/resubscribe',
-    createPush: 'tasks/pushNotificationConfig/set',
-    getPush: 'tasks/pushNotificationConfig/get',
-    listPush: 'tasks/pushNotificationConfig/list',
-    deletePush: 'tasks/pushNotificationConfig/delete',
-    extendedCard: 'agent/getAuthenticatedExtendedCard',
-  },
+  ...clientDialect03,
   // 0.2 has one configuration per task, without an id, and neither `list` nor `delete` before 0.2.5.
   push: {
     decodeCreate: decodeCreatePush,
@@ -38,6 +27,4 @@ export const dialect03: Dialect = {
   encodeSnapshot: task => [encodeTask(task)],
   frameText: JSON.stringify,
   encodeSendResult: encodeEvent,
-  encodeSend,
-  decodeEvent,
 };

@@ -12,6 +12,7 @@ import {
   type TaskState,
   type TaskStatus,
   type TaskStatusUpdateEvent,
+  type TimelineEntry,
 } from '../types.ts';
 
 /** Encodes the JSON of A2A 0.3: `kind` on every object, `final` on status updates, every key on artifact updates (S2-19). */
@@ -52,13 +53,22 @@ function encodeStatus(status: TaskStatus): JsonObject {
 }
 
 export function encodeTask(task: Task): JsonObject {
-  const { id, contextId, status, history, artifacts, metadata } = task;
+  const { id, contextId, status, history, artifacts, metadata, generation, timeline } = task;
   return {
     kind: 'task',
     id,
     contextId,
     status: encodeStatus(status),
     ...present({ history: history?.map(encodeMessage), artifacts: artifacts?.map(encodeArtifact), metadata }),
+    ...present({ generation, timeline: timeline?.map(encodeTimelineEntry) }),
+  };
+}
+
+/** Members that 0.3 does not have, for clients that ask for the draft 1.1: its card declares a history of state transitions. */
+function encodeTimelineEntry({ message, status, generation }: TimelineEntry): JsonObject {
+  return {
+    ...present({ message: message && encodeMessage(message), status: status && encodeStatus(status) }),
+    generation,
   };
 }
 

@@ -1,10 +1,6 @@
 import type { DecodedEvent } from '../dialect.ts';
 import { isObject, type JsonObject, metadata, present, text } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
-import type { CreatePushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { createPush10, listPush10, onePush10, pushConfigOf } from '../schema/push-params.ts';
-import { sendParams } from '../schema/send-params-1.0.ts';
-import { paramsCheck } from '../schema/validate.ts';
 import { type Part, TASK_STATES } from '../types.ts';
 
 const reader = objectReader({
@@ -13,7 +9,7 @@ const reader = objectReader({
   isUser: role => role === 'ROLE_USER',
 });
 
-const decodeMessage = reader.message;
+export const decodeMessage = reader.message;
 
 function decodePart(value: unknown): Part {
   const content = isObject(value) ? contentOf(value) : undefined;
@@ -68,40 +64,3 @@ export function withJsonFieldNames(fields: JsonObject): JsonObject {
 }
 
 const toUpper = (_match: string, letter: string): string => letter.toUpperCase();
-
-export const sendNotation = {
-  check: paramsCheck(sendParams),
-  message: decodeMessage,
-  blocking: (configuration: { returnImmediately?: unknown }) => configuration.returnImmediately !== true,
-  push: (configuration: { taskPushNotificationConfig?: unknown }) => decodePush(configuration.taskPushNotificationConfig),
-};
-
-/** Decodes a validated configuration; undefined for none. Throws INVALID_PARAMS for credentials without a scheme. */
-function decodePush(value: unknown): NewPushConfig | undefined {
-  return pushConfigOf(value, ({ scheme }) => scheme);
-}
-
-const checkCreatePush = paramsCheck(createPush10);
-const checkOnePush = paramsCheck(onePush10);
-const checkListPush = paramsCheck(listPush10);
-
-export function decodeCreatePush(params: unknown): CreatePushRequest {
-  const named = withJsonNames(params);
-  checkCreatePush(named);
-  return { taskId: (named as JsonObject).taskId as string, config: decodePush(named)! };
-}
-
-/** The params of a get and of a delete. */
-export function decodeOnePush(params: unknown): { taskId: string; id: string } {
-  const named = withJsonNames(params);
-  checkOnePush(named);
-  const { taskId, id } = named as { taskId: string; id: string };
-  return { taskId, id };
-}
-
-export function decodeListPush(params: unknown): ListPushRequest {
-  const named = withJsonNames(params);
-  checkListPush(named);
-  const { taskId, pageSize, pageToken } = named as { taskId: string; pageSize?: number | null; pageToken?: unknown };
-  return { taskId, ...present({ pageSize: pageSize || undefined, pageToken: text(pageToken) }) };
-}

@@ -2,29 +2,18 @@ import type { TSchema } from 'typebox';
 import type { Dialect } from '../dialect.ts';
 import { type JsonObject, present } from '../json-value.ts';
 import type { PushConfig } from '../requests.ts';
-import { decodeCancel, decodeGet, decodeSend, decodeSubscribe } from '../schema/decode-requests.ts';
-import { cancelParams, getParams, subscribeParams } from '../schema/fields.ts';
+import { decodeCancel, decodeSubscribe } from '../schema/decode-requests.ts';
+import { cancelParams, subscribeParams } from '../schema/fields.ts';
 import { createPush10, listPush10, onePush10 } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-1.0.ts';
-import { decodeCreatePush, decodeEvent, decodeListPush, decodeOnePush, sendNotation, withJsonNames } from './decode.ts';
+import { clientDialect10 } from './client-dialect.ts';
+import { withJsonNames } from './decode.ts';
+import { decodeCreatePush, decodeGet10, decodeListPush, decodeOnePush, decodeSend10, getParams10 } from './decode-requests.ts';
 import { listParams } from './list-tasks.ts';
 
 /** A2A 1.0. The canonical types are this dialect's JSON, so encoding is the identity. */
 export const dialect10: Dialect = {
-  name: '1.0',
-  methods: {
-    send: 'SendMessage',
-    stream: 'SendStreamingMessage',
-    get: 'GetTask',
-    list: 'ListTasks',
-    cancel: 'CancelTask',
-    subscribe: 'SubscribeToTask',
-    createPush: 'CreateTaskPushNotificationConfig',
-    getPush: 'GetTaskPushNotificationConfig',
-    listPush: 'ListTaskPushNotificationConfigs',
-    deletePush: 'DeleteTaskPushNotificationConfig',
-    extendedCard: 'GetExtendedAgentCard',
-  },
+  ...clientDialect10,
   push: {
     decodeCreate: decodeCreatePush,
     decodeGet: decodeOnePush,
@@ -34,8 +23,8 @@ export const dialect10: Dialect = {
     encodeList: (configs, nextPageToken) => ({ configs: configs.map(encodePush), nextPageToken }),
     deleted: {},
   },
-  decodeSend: params => decodeSend(withJsonNames(params), sendNotation),
-  decodeGet: params => decodeGet(withJsonNames(params)),
+  decodeSend: decodeSend10,
+  decodeGet: decodeGet10,
   decodeCancel: params => decodeCancel(withJsonNames(params)),
   decodeSubscribe: params => decodeSubscribe(withJsonNames(params)),
   encodeTask: task => task,
@@ -44,17 +33,6 @@ export const dialect10: Dialect = {
   encodeSnapshot: task => [{ task }],
   frameText: JSON.stringify,
   encodeSendResult: result => result,
-  encodeSend: request => ({
-    message: request.message,
-    configuration: present({
-      returnImmediately: request.blocking ? undefined : true,
-      historyLength: request.historyLength,
-      acceptedOutputModes: request.acceptedOutputModes,
-      taskPushNotificationConfig: request.push,
-    }),
-    ...present({ metadata: request.metadata }),
-  }),
-  decodeEvent,
 };
 
 function encodePush({ id, taskId, url, authentication }: PushConfig): JsonObject {
@@ -64,7 +42,7 @@ function encodePush({ id, taskId, url, authentication }: PushConfig): JsonObject
 /** Schemas of the requests of A2A 1.0, by the names of their messages in a2a.proto, for documents that describe the API. */
 export const REQUEST_SCHEMAS = {
   SendMessageRequest: sendParams,
-  GetTaskRequest: getParams,
+  GetTaskRequest: getParams10,
   ListTasksRequest: listParams,
   CancelTaskRequest: cancelParams,
   SubscribeToTaskRequest: subscribeParams,

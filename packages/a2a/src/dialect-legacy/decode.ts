@@ -1,5 +1,6 @@
 import type { DecodedEvent } from '../dialect.ts';
-import { decodePart as decodePart03, decodePush as decodePush03, decodeState } from '../dialect-0.3/decode.ts';
+import { decodePart as decodePart03, decodeState } from '../dialect-0.3/decode.ts';
+import { decodePush as decodePush03 } from '../dialect-0.3/decode-requests.ts';
 import { isObject, type JsonObject, list, metadata, present, text, texts } from '../json-value.ts';
 import { objectReader } from '../object-reader.ts';
 import type { CreatePushRequest, GetPushRequest, NewPushConfig, SendRequest } from '../requests.ts';

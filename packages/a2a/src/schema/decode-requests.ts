@@ -51,6 +51,6 @@ export function decodeSend(params: unknown, notation: SendNotation): SendRequest
   };
 }
 
-function number(value: unknown): number | undefined {
+export function number(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }

@@ -1,5 +1,5 @@
 import type { TObject, TProperties } from 'typebox';
-import { HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
+import { GENERATION_MAX, HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
 import { Type } from './type.ts';
 
 /**
@@ -31,6 +31,17 @@ export const names = Type.Optional(
   Type.Array(Type.String({ maxLength: NAME_CHARS_MAX }), { maxItems: LIST_ITEMS_MAX, ...nullable }),
 );
 export const historyLength = Type.Optional(Type.Integer({ minimum: 0, maximum: HISTORY_LENGTH_MAX, ...nullable }));
+/** int64 as ProtoJSON reads it: a number or a decimal string. Generations begin with 1, and 0 is before all of them. */
+export const generation = Type.Optional(
+  Type.Unsafe<number | string | null>({
+    type: ['integer', 'string'],
+    minimum: 0,
+    maximum: GENERATION_MAX,
+    pattern: '^[0-9]{1,15}$',
+    ...nullable,
+    reason: `must be a whole number from 0 to ${GENERATION_MAX}`,
+  }),
+);
 export const flag = Type.Optional(Type.Boolean(nullable));
 const base64Text = { pattern: '^[A-Za-z0-9+/_-]*={0,2}$', reason: 'must be base64' };
 /** Base64, standard or URL-safe alphabet. */

@@ -10,6 +10,8 @@ export const LIST_ITEMS_MAX = 64;
 export const NAME_CHARS_MAX = 1024;
 /** Largest `historyLength`. */
 export const HISTORY_LENGTH_MAX = 2_147_483_647;
+/** Largest generation in a request: 15 digits, as in a cursor. */
+export const GENERATION_MAX = 999_999_999_999_999;
 /** Tasks on one page of a list ([A2A 1.0] ListTasksRequest.page_size). */
 export const PAGE_SIZE_MAX = 100;
 export const PAGE_SIZE_DEFAULT = 50;

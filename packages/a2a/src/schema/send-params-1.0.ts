@@ -1,4 +1,16 @@
-import { anything, base64, flag, historyLength, id, metadata, name, names, optionalId, optionalObject } from './fields.ts';
+import {
+  anything,
+  base64,
+  flag,
+  generation,
+  historyLength,
+  id,
+  metadata,
+  name,
+  names,
+  optionalId,
+  optionalObject,
+} from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication10, pushConfig } from './push-params.ts';
 import { Type } from './type.ts';
@@ -31,6 +43,9 @@ export const sendParams = Type.Object({
     acceptedOutputModes: names,
     historyLength,
     returnImmediately: flag,
+    // These two are from the draft 1.1 of the specification.
+    ifGenerationMatch: generation,
+    timelineLength: historyLength,
     taskPushNotificationConfig: optionalObject({ ...pushConfig, authentication: authentication10 }),
   }),
   metadata,

@@ -8,7 +8,7 @@ import { serverSocketOf } from '../server-socket.ts';
  * that it must have.
  */
 const [, , path, ...required] = process.argv;
-/** As the other services: the configuration is wrong, and another start cannot help. */
+/** The exit code of all services for a wrong configuration, which another start cannot help. */
 const EXIT_CONFIG = 78;
 
 if (path === undefined) throw new Error('usage: code SOCKET [VARIABLE…]');

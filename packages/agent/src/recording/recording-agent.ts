@@ -4,6 +4,7 @@ import type { Agent, AgentEvent, Turn } from '../agent.ts';
 import { dueTimes, type Pace } from './pace.ts';
 import { loadRecording } from './recording.ts';
 
+/** Which recording an agent plays, and how fast. */
 export type RecordingOptions = {
   /** Path of a file of JSON lines, which the README describes. It is read once, when the agent is created. */
   path: string;

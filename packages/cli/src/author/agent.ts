@@ -36,7 +36,7 @@ export const agent = command({
   options: {
     name: text('NAME', "name in the cluster; default: the name in the agent's definition"),
     export: text('NAME', 'the export that is the agent (default: default)'),
-    watch: flag('restarts the agent when a source in its folder changes; running turns end first'),
+    watch: flag('restarts the agent when code in its folder, or JSON that it imports, changes; running turns end first'),
   },
   notes: 'The cluster is the one at NATS_URL, or the one that `npm start` runs (HOPLINE_HOME).',
   async run({ subject: file, options }, context) {
@@ -74,7 +74,7 @@ export function typeScriptFault(
 async function watched(run: StartedRun): Promise<ExitCode> {
   const { file, output, signal } = run;
   const port = await freePort();
-  const sources = new SourceWatch(dirname(resolve(file)));
+  const sources = new SourceWatch(file);
   try {
     while (!signal.aborted) {
       const changed = sources.change();

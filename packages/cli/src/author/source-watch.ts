@@ -1,21 +1,32 @@
 import { type FSWatcher, readdirSync, watch } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { importedFiles } from './imported-files.ts';
 
 /** Most folders that are watched: the agent's folder and those below it, without packages and hidden folders. */
 const FOLDERS_MAX = 256;
 /** Milliseconds to wait after a change, because an editor writes a file in several steps. */
 const SETTLE_MS = 100;
-const SOURCE = /\.(?:[cm]?[jt]s|json)$/;
+const CODE = /\.[cm]?[jt]s$/;
 
-/** Watches the sources below a folder. */
+/**
+ * Whether a change of a file restarts the agent of `module`: code does, and JSON that the module imports. Other JSON files may be what the agent
+ * writes, and it would restart itself again and again.
+ */
+export function isSource(path: string, module: string): boolean {
+  if (CODE.test(path)) return true;
+  if (!path.endsWith('.json')) return false;
+  return basename(path) === 'package.json' || importedFiles(module).has(resolve(path));
+}
+
+/** Watches the sources of an agent, in the folder of its module and below. */
 export class SourceWatch {
-  readonly #folder: string;
+  readonly #module: string;
   readonly #watchers = new Map<string, FSWatcher>();
   #timer: NodeJS.Timeout | undefined;
   #changed = new AbortController();
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(module: string) {
+    this.#module = resolve(module);
     this.#watchFolders();
   }
 
@@ -31,7 +42,7 @@ export class SourceWatch {
   }
 
   #watchFolders(): void {
-    const queue = [this.#folder];
+    const queue = [dirname(this.#module)];
     for (const folder of queue) {
       if (queue.length > FOLDERS_MAX) break;
       this.#watch(folder);
@@ -44,7 +55,7 @@ export class SourceWatch {
   #watch(folder: string): void {
     if (this.#watchers.has(folder)) return;
     try {
-      const watcher = watch(folder, (event, name) => this.#onEvent(event, name));
+      const watcher = watch(folder, (event, name) => this.#onEvent(event, name === null ? undefined : join(folder, name)));
       watcher.on('error', () => {
         watcher.close();
         this.#watchers.delete(folder);
@@ -55,10 +66,12 @@ export class SourceWatch {
     }
   }
 
-  #onEvent(event: string, name: string | null): void {
+  /** `path`: undefined where the system does not name the file. */
+  #onEvent(event: string, path: string | undefined): void {
+    const isOther = path !== undefined && !isSource(path, this.#module);
     // Watches a new folder, which the change may have created.
-    if (event === 'rename' && name !== null && !SOURCE.test(name)) this.#watchFolders();
-    if (name !== null && !SOURCE.test(name)) return;
+    if (event === 'rename' && isOther) this.#watchFolders();
+    if (isOther) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#changed.abort(), SETTLE_MS);
   }

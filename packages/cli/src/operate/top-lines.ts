@@ -39,7 +39,7 @@ function clusterLines({ openTasks, lag, openStreams, rates, totals, hops }: TopC
         `tokens ${rate(tokens)}, chunks ${rate(chunks)}, events ${rate(events)}`,
       columns,
     ),
-    ...(hops.length === 0 ? [] : wrap(`time of turns: ${hops.slice(0, HOPS_MAX).map(shareOf).join(', ')}`, columns)),
+    ...(hops.length === 0 ? [] : wrap(`critical paths: ${hops.slice(0, HOPS_MAX).map(shareOf).join(', ')}`, columns)),
     ...wrap(
       `since the start: takeovers ${takeovers}, redeliveries ${redeliveries}, requeues ${requeues}, dead letters ${deadLetters}, ` +
         `viewers cut ${viewersCut}, gaps ${gaps}`,

@@ -19,8 +19,8 @@ hopline_open_tasks{service="relay",state="working"} 3
 process_memory_usage_bytes 104857600
 not a sample
 hopline_wrong NaN
-hopline_hop_duration_seconds_sum{service="sub-agent",hop="talk",agent="argocd"} 3
-hopline_hop_duration_seconds_sum{service="sub-agent",hop="agent",agent="argocd"} 1
+hopline_path_time_seconds_total{service="relay",hop="talk",agent="argocd"} 3
+hopline_path_time_seconds_total{service="relay",hop="agent",agent="argocd"} 1
 hopline_hop_duration_seconds_sum{service="relay",hop="hold",agent="argocd"} 9
 `;
 
@@ -56,7 +56,7 @@ test('a screen fits every width: text is wrapped, tables lose their last columns
   }
   const wide = topLines(SNAPSHOT, 200).join('\n');
   assert.match(wide, /your tasks: 30 working\n\nall tasks: 3 working; open streams 0; lag 9 records\n/);
-  assert.match(wide, /\ntime of turns: talk 75 %, agent 25 %\n/);
+  assert.match(wide, /\ncritical paths: talk 75 %, agent 25 %\n/);
   assert.match(wide, /AGENT +STATE +ACTIVE +TOKENS\/S +FIRST TOKEN +TURNS +FAILED\nargocd +live +0 +0\.0 +- +0 +0\n/);
   assert.match(wide, /relay-1 +ready +0 % +100 MiB +0 ms +1\n/);
   assert.match(topLines(SNAPSHOT, 20).join('\n'), /AGENT +STATE\n/);

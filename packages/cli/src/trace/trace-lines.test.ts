@@ -58,6 +58,18 @@ test('a printed trace has absolute times, what each hop cost, the hops that the 
   assert.ok(text.includes(`response+ of argocd, 4 characters, 2 tokens of inputs 2 to 3, ready, ${hops}`), text);
 });
 
+test('a trace lists tokens and cost of models by agent; an unknown number is left out', () => {
+  const numbers = { requests: 2, ms: 1_500, inputTokens: 1_100, cachedTokens: 1_000, outputTokens: 50, reasoningTokens: 40 };
+  const models = [
+    { agent: 'argocd', model: 'lab/large', ...numbers, cost: 0.0012345 },
+    { agent: 'supervisor', model: 'm', requests: 1, ms: 20 },
+  ];
+  const text = traceLines(taskReport(3, { models })).join('\n');
+  const priced = '2 requests of 1.50 s in all, 1100 tokens in (1000 cached), 50 out (40 reasoning), cost 0.00123';
+  assert.ok(text.includes(`\nmodels\n  argocd lab/large: ${priced}\n  supervisor m: 1 request of 20 ms in all\n`), text);
+  assert.doesNotMatch(traceLines(taskReport(3)).join('\n'), /models/);
+});
+
 test('the chunks of a long task are folded to one line per run, unless --chunks asks for each', () => {
   const eventLines = (chunks: number, all: boolean) => {
     const printed = detailLines(taskReport(chunks), all);

@@ -1,5 +1,5 @@
-import type { Audit, Percentiles, ProducerActivity, TaskTrace, VisibleEvent } from '@hopline/task-audit';
-import { costLabel, duration, endOf, percent, plural, slowestOf, waterfallOf } from '@hopline/task-audit/waterfall';
+import type { Audit, Percentiles, ProducerActivity, TaskBelow, TaskTrace, VisibleEvent } from '@hopline/task-audit';
+import { costLabel, duration, endOf, modelNote, percent, plural, slowestOf, waterfallOf } from '@hopline/task-audit/waterfall';
 import { timeOfDay } from '@hopline/telemetry/log-line';
 
 /** Most chunks of a task that are printed one by one; a longer task has one line for each run of them. */
@@ -24,6 +24,7 @@ export function traceLines(trace: TaskTrace, columns = TRACE_COLUMNS): string[] 
       : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),
     '',
     ...waterfallLines(trace, columns),
+    ...modelLines(trace),
     ...(slowest === undefined ? [] : ['', slowest]),
   ];
 }
@@ -46,10 +47,30 @@ export function detailLines(trace: TaskTrace, everyChunk: boolean): string[] {
   ];
 }
 
+/** The tasks below a task as a tree. */
+export function treeLines(tasks: readonly TaskBelow[]): string[] {
+  return ['', 'tasks below', ...levelLines(tasks, '  ')];
+}
+
+function levelLines(tasks: readonly TaskBelow[], indent: string): string[] {
+  return tasks.flatMap(({ agent, turn, attempt, taskId, url, audited, fault, below }) => {
+    const again = [...(turn > 1 ? [`turn ${turn}`] : []), ...(attempt > 1 ? [`attempt ${attempt}`] : [])].join(', ');
+    const state =
+      audited === undefined
+        ? (fault ?? 'not read')
+        : `${audited.state}, ${seconds(audited.durationMs)}, ${plural(audited.tokens, 'token')}`;
+    const at = url === undefined ? '' : ` at ${url}`;
+    return [
+      `${indent}${agent}${again === '' ? '' : ` (${again})`}: task ${taskId}${at}: ${state}`,
+      ...levelLines(below, `${indent}  `),
+    ];
+  });
+}
+
 function waterfallLines(trace: TaskTrace, columns: number): string[] {
   const rows = waterfallOf(trace);
   const endMs = endOf(trace);
-  const labels = rows.map(({ label, kind }) => `${kind === 'tool' ? '    ' : '  '}${label}`);
+  const labels = rows.map(({ label, kind }) => `${kind === 'tool' || kind === 'step' ? '    ' : '  '}${label}`);
   const labelWidth = labels.reduce((widest, label) => Math.max(widest, label.length), 0);
   const noteWidth = rows.reduce((widest, { note }) => Math.max(widest, note.length), 0);
   const left = columns - labelWidth - noteWidth - TIME_COLUMNS - 6;
@@ -66,12 +87,18 @@ function waterfallLines(trace: TaskTrace, columns: number): string[] {
 }
 
 const TIME_COLUMNS = '00:00:00.000'.length;
-const BARS = { hop: '█', tool: '▒', text: '▓', attempt: '█', takeover: '!', gap: '·' } as const;
+const BARS = { hop: '█', tool: '▒', step: '▒', text: '▓', attempt: '█', takeover: '!', gap: '·' } as const;
 
 function bar(fromMs: number, toMs: number, endMs: number, width: number, mark: string): string {
   const start = Math.min(width - 1, Math.max(0, Math.floor((fromMs / endMs) * width)));
   const length = Math.max(1, Math.min(width - start, Math.round(((toMs - fromMs) / endMs) * width)));
   return (' '.repeat(start) + mark.repeat(length)).padEnd(width);
+}
+
+/** An ingress of an earlier version reports no models. */
+function modelLines({ models = [] }: TaskTrace): string[] {
+  if (models.length === 0) return [];
+  return ['', 'models', ...models.map(cost => `  ${cost.agent} ${cost.model}: ${modelNote(cost)}`)];
 }
 
 function costLines({ costs }: TaskTrace): string[] {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isBalanced, type TaskReport, type TracedChunk, type VisibleEvent } from '@hopline/task-audit';
 import {
   costLabel,
+  costText,
   duration,
   endOf,
   GAP_CAUSES,
@@ -81,6 +82,7 @@ ${partial.length === 0 ? [] : html`<dt>Partial</dt><dd>${partial.join(', ')}: th
 ${[...new Set(rows.map(({ turn }) => turn))].map(turn => turnSection(report, rows, turn, endMs))}
 ${chartSections(report, endMs)}
 ${costsTables(report)}
+${modelsTable(report)}
 ${gapsTable(report)}
 ${relaysTable(report)}
 ${producersTable(report)}
@@ -225,6 +227,15 @@ ${table('Hops of one chunk', ['Hop', 'Chunks', 'Median', 'p99', 'Longest'], chun
 <p>Not recorded in the log: ${notRecorded.join(', ')}.</p>`;
 }
 
+function modelsTable({ models = [] }: TaskReport): Markup {
+  const heads = ['Agent', 'Model', 'Requests', 'Input', 'Cached', 'Output', 'Reasoning', 'Cost'];
+  const rows = models.map(({ agent, model, requests, inputTokens, cachedTokens, outputTokens, reasoningTokens, cost }) => {
+    const tokens = [inputTokens, cachedTokens, outputTokens, reasoningTokens].map(count => count ?? '');
+    return [agent, model, requests, ...tokens, cost === undefined ? '' : costText(cost)];
+  });
+  return table('Models', heads, rows);
+}
+
 function gapsTable({ gaps, startedAt }: TaskReport): Markup {
   const rows = gaps.map(({ fromMs, toMs, generation, cause }) => {
     return [timeOfDay(startedAt + fromMs), duration(toMs - fromMs), GAP_CAUSES[cause] ?? cause, generation];
@@ -295,8 +306,8 @@ h1 { font-size: 1.3rem; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; marg
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; } dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
 section { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: normal; color: var(--dim); } th, td { padding: .15rem .6rem .15rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-.wide { width: 60%; min-width: 12rem; } .waterfall svg { display: block; width: 100%; height: 12px; } .tool td:nth-child(2) { padding-left: 1.2rem; }
-.axis { display: flex; justify-content: space-between; } rect { fill: var(--hop); } .tool rect { fill: var(--tool); } .text rect, rect.tokens { fill: var(--output); }
+.wide { width: 60%; min-width: 12rem; } .waterfall svg { display: block; width: 100%; height: 12px; } .tool td:nth-child(2), .step td:nth-child(2) { padding-left: 1.2rem; }
+.axis { display: flex; justify-content: space-between; } rect { fill: var(--hop); } .tool rect, .step rect { fill: var(--tool); } .text rect, rect.tokens { fill: var(--output); }
 .attempt rect { fill: var(--retry); } .gap rect, rect.hatch { fill: var(--gap); opacity: .5; } rect.gap { fill: url(#hatch); } .takeover rect { fill: var(--takeover); }
 .chart { display: block; width: 100%; height: 9rem; border-bottom: 1px solid var(--line); } line.takeover { stroke: var(--takeover); stroke-width: 2; vector-effect: non-scaling-stroke; }
 rect.publish { fill: var(--hop); } rect.hold { fill: var(--hold); } rect.wait_for_append { fill: var(--wait); } rect.append { fill: var(--append); }

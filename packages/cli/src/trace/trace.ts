@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, isTerminal, type JsonObject, stateWord, TASK_STATES } from '@hopline/a2a';
-import type { TaskReport } from '@hopline/task-audit';
+import { agentTasks } from '@hopline/local-cluster';
+import type { TaskBelow, TaskReport } from '@hopline/task-audit';
 import { noticePrinter, type Output } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
@@ -10,7 +11,7 @@ import { flag, text } from '../command/options.ts';
 import { TASK } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { inReportForm } from './in-report-form.ts';
-import { auditLines, detailLines, eventLine, traceLines, verdictOf } from './trace-lines.ts';
+import { auditLines, detailLines, eventLine, traceLines, treeLines, verdictOf } from './trace-lines.ts';
 
 /** Interval between two reads of a task that `trace --follow` prints. */
 const FOLLOW_INTERVAL_MS = 2_000;
@@ -30,13 +31,22 @@ export const trace = command({
       short: 'f',
     }),
     html: text('FILE', 'writes the trace as one self-contained page, for people without a tracing backend', 'files'),
+    agents: text(
+      'FILE',
+      'also prints the tasks below: those of agents that are clusters of Hopline, by the addresses and credentials of this agents file',
+      'files',
+    ),
     nats: NATS,
   },
   async run({ subject: taskId, options }, context) {
     if (!options.nats) {
       const { client, signal, output } = context;
       const call = { signal, onNotice: noticePrinter(output) };
-      return await show(() => client.audit(taskId, call), options, context);
+      return await show(
+        withTree(() => client.audit(taskId, call), options, context),
+        options,
+        context,
+      );
     }
     // Loaded on demand: the other commands need no broker.
     const { reportTask } = await import('@hopline/task-audit');
@@ -46,20 +56,38 @@ export const trace = command({
         if (report === undefined) throw new A2AError('TASK_NOT_FOUND');
         return report;
       };
-      return show(read, options, context);
+      return show(withTree(read, options, context), options, context);
     });
   },
 });
 
-type Options = { all: boolean; chunks: boolean; follow: boolean; html: string | undefined };
+type Options = { all: boolean; chunks: boolean; follow: boolean; html: string | undefined; agents: string | undefined };
+/** A report, and the tasks below it where they were asked for. */
+type Read = () => Promise<JsonObject | (TaskReport & { below?: TaskBelow[] })>;
+
+/** Adds the tasks below to each report. Throws EnvironmentError for a file that is not an agents file. */
+function withTree(
+  read: Read,
+  { agents: file }: Options,
+  { environment, signal }: Pick<CommandContext, 'environment' | 'signal'>,
+): Read {
+  if (file === undefined) return read;
+  const audit = agentTasks(file, environment);
+  return async () => {
+    const [report, { tasksBelow }] = await Promise.all([read(), import('@hopline/task-audit')]);
+    const below = await tasksBelow(report as TaskReport, (agent, taskId) => audit(agent, taskId, signal));
+    return { ...report, below };
+  };
+}
+
 type Shown = Pick<CommandContext, 'json' | 'output' | 'signal'>;
 
-async function show(read: () => Promise<JsonObject | TaskReport>, options: Options, shown: Shown): Promise<ExitCode> {
+async function show(read: Read, options: Options, shown: Shown): Promise<ExitCode> {
   const { json, output, signal } = shown;
   let printed = 0;
   for (;;) {
     // A server's JSON may have any form; inReportForm turns errors from another form into one message.
-    const report = (await read()) as TaskReport;
+    const report = (await read()) as TaskReport & { below?: TaskBelow[] };
     const isOver = !options.follow || report.state === undefined || ENDED.has(report.state);
     if (json) output.line(JSON.stringify(report));
     if (isOver) return await showReport(report, options, shown);
@@ -77,14 +105,19 @@ const ENDED: ReadonlySet<string> = new Set(TASK_STATES.filter(isTerminal).map(st
 
 const ALL_HINT = '--all prints the cost of each hop, relays, producers, events and the audit';
 
-async function showReport(report: TaskReport, { all, chunks, html }: Options, { json, output }: Shown): Promise<ExitCode> {
+async function showReport(
+  report: TaskReport & { below?: TaskBelow[] },
+  { all, chunks, html }: Options,
+  { json, output }: Shown,
+): Promise<ExitCode> {
   // Loaded on demand: the other commands need no audit.
   const { isBalanced } = await import('@hopline/task-audit');
   const [lines, isFine] = inReportForm(() => {
     const { audit } = report;
     const details = all || chunks;
     const rest = details ? [...detailLines(report, chunks), ...auditLines(audit)] : [`audit: ${verdictOf(audit)}`, ALL_HINT];
-    return [[...traceLines(report, output.columns), ...rest], isBalanced(audit) || audit.incomplete] as const;
+    const tree = report.below === undefined ? [] : treeLines(report.below);
+    return [[...traceLines(report, output.columns), ...tree, ...rest], isBalanced(audit) || audit.incomplete] as const;
   });
   if (html !== undefined) await writePage(html, report, output);
   else if (!json) for (const line of lines) output.line(line);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EventExplanation } from '@hopline/task-audit';
+import { whyLines } from '@hopline/task-audit/why-lines';
+import { timeOfDay } from '@hopline/telemetry/log-line';
 import { runWith } from '../run-with.test-kit.ts';
 import { STARTED_AT } from './trace-report.test-kit.ts';
-import { whyLines } from './why.ts';
 
 /** The release reasons of packages/coalesce. */
 const REASONS = ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'];
@@ -29,7 +30,7 @@ const EXPLANATION: EventExplanation = {
 };
 
 test('an event is explained in the order of time: producer, inputs, hops, storage, relay', () => {
-  const text = whyLines(EXPLANATION)
+  const text = whyLines(EXPLANATION, timeOfDay)
     .join('\n')
     .replaceAll(/\d\d:\d\d:00\.(\d{3})/g, '$1');
   assert.equal(
@@ -56,7 +57,7 @@ test('an event is explained in the order of time: producer, inputs, hops, storag
 
 test('every reason of the coalescer is explained; one of a later version is named', () => {
   const held = (reason: string) =>
-    whyLines({ ...EXPLANATION, chunk: { ...EXPLANATION.chunk!, reason } }).find(line => line.startsWith('  hold'));
+    whyLines({ ...EXPLANATION, chunk: { ...EXPLANATION.chunk!, reason } }, timeOfDay).find(line => line.startsWith('  hold'));
   for (const reason of REASONS) assert.match(held(reason) ?? '', new RegExp(`because .{10,} \\(${reason}\\)$`));
   assert.match(held('later') ?? '', /because of later$/);
 });

@@ -12,7 +12,7 @@ import {
   type StoredFacts,
 } from '../fact-log.ts';
 import { type FollowOptions, type FollowSource, follow } from '../follow.ts';
-import type { InputAppendOptions, InputLog, RejectedInput, StoredInput } from '../input-log.ts';
+import type { InputAppendOptions, InputLog, RejectedInput, StoredInput, Unread } from '../input-log.ts';
 import { relayOfFactsId, requireTaskId, requireWriter, taskOfFactsId } from '../names.ts';
 import { decode, type Faults, type StoredText, take } from './memory-stream.ts';
 import type { MemoryStreams } from './memory-streams.ts';
@@ -40,6 +40,14 @@ export class MemoryInputs implements InputLog {
       const input = toInput(stored);
       if ('record' in input) yield input;
     }
+  }
+
+  unread(shard: number, after: number): Unread | undefined {
+    const [oldest, ...others] = this.#streams
+      .ofShard(shard, { seq: after + 1 })
+      .map(toInput)
+      .filter(input => 'record' in input);
+    return oldest && { records: 1 + others.length, storedAt: oldest.storedAt };
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
@@ -118,12 +126,13 @@ export class MemoryFacts implements FactLog {
   async last(taskId: string): Promise<StoredFacts | undefined> {
     requireTaskId(taskId);
     requireOpen(this.#closed);
-    const stored = this.#streams.ofTask(taskId, 0);
-    if ((decode<{ v?: number }>(stored.at(-1) ?? NO_RECORD)?.v ?? 1) > 1)
-      throw new LaterVersion('the newest record has a later version');
-    const record = stored.findLast(one => toFacts(one) !== undefined);
-    const facts = record && toFacts(record);
-    return facts && { ...facts, seq: stored.at(-1)!.seq, id: stored.at(-1)!.id };
+    const newest = this.#streams.last(taskId);
+    if (newest === undefined) return undefined;
+    const record = decode<{ v?: number }>(newest);
+    if ((record?.v ?? 1) > 1) throw new LaterVersion('the newest record has a later version');
+    const earlier = () => this.#streams.ofTask(taskId, 0).map(toFacts);
+    const facts = factsOf(newest, record) ?? earlier().findLast(one => one !== undefined);
+    return facts && { ...facts, seq: newest.seq, id: newest.id };
   }
 
   async lastOfEach(taskIds: readonly string[]): Promise<Map<string, StoredFacts>> {
@@ -200,8 +209,6 @@ export class MemoryFacts implements FactLog {
   }
 }
 
-const NO_RECORD = { json: '{}' };
-
 export function requireOpen(closed: AbortSignal): void {
   if (closed.aborted) throw new LogUnavailable('the log is closed');
 }
@@ -214,8 +221,12 @@ function toInput(stored: StoredText): StoredInput | RejectedInput {
 }
 
 function toFacts(stored: StoredText): StoredFacts | undefined {
-  const record = decode<FactRecord>(stored);
-  if (record?.v !== 1) return undefined;
+  return factsOf(stored, decode(stored));
+}
+
+function factsOf(stored: StoredText, decoded: { v?: number } | undefined): StoredFacts | undefined {
+  if (decoded?.v !== 1) return undefined;
+  const record = decoded as FactRecord;
   return { seq: stored.seq, record, storedAt: stored.at, ...relayOfFactsId(stored.id), ...traceOf(stored) };
 }
 

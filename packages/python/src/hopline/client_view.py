@@ -10,6 +10,7 @@ from .growing_text import TextSnapshot, without_pairs
 
 Json = dict[str, Any]
 Channel = Literal["answer", "plan"]
+Missing = Literal["beginning", "excess"] | None
 Outcome = Literal["running", "completed", "failed", "waiting", "unknown"]
 
 
@@ -87,6 +88,13 @@ class ViewFile:
     description: str | None
     agent: str | None
     turn: int
+    bytes: int
+    """Bytes of the content so far; a link has none."""
+    missing: Missing
+    """
+    Why `parts` is not the whole content so far: the stream began within the artifact, or the files of the task have more than
+    `FILE_BYTES_MAX`. None: it is whole.
+    """
     is_complete: bool
     _content: tuple[Json | TextSnapshot, ...] = field(repr=False)
 
@@ -103,6 +111,8 @@ class ViewFile:
             agent=self.agent,
             turn=self.turn,
             parts=list(self.parts),
+            bytes=self.bytes,
+            missing=self.missing,
             isComplete=self.is_complete,
         )
 

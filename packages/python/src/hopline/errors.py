@@ -34,6 +34,7 @@ A2A_ERRORS: Final[dict[str, ErrorRow]] = {
     "EXTENDED_AGENT_CARD_NOT_CONFIGURED": ErrorRow(-32007, False, "No extended agent card is configured"),
     "EXTENSION_SUPPORT_REQUIRED": ErrorRow(-32008, False, "The client must support a required extension"),
     "VERSION_NOT_SUPPORTED": ErrorRow(-32009, False, "This A2A version is not supported"),
+    "TASK_GENERATION_MISMATCH": ErrorRow(-32010, False, "Task generation mismatch"),
     "UNAUTHENTICATED": ErrorRow(-32600, False, "Authentication required"),
     "PERMISSION_DENIED": ErrorRow(-32600, False, "Permission denied"),
     "REQUEST_TOO_LARGE": ErrorRow(-32600, False, "Request is too large"),

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence, Set
 
-from .client_view import Json, ViewFile
+from .client_view import Json, Missing, ViewFile
 from .growing_text import GrowingText
 from .view_tools import agent_of
 
+FILE_BYTES_MAX = 64 * 1024 * 1024
+"""Content of all files of a task that a view keeps. More is counted, and not kept."""
+
 
 class _FileState:
-    __slots__ = ("artifact", "is_complete", "parts", "shown", "turn")
+    __slots__ = ("artifact", "bytes", "is_complete", "kept", "missing", "parts", "shown", "turn")
 
-    def __init__(self, artifact: Json, turn: int) -> None:
+    def __init__(self, artifact: Json, turn: int, missing: Missing) -> None:
         self.artifact = artifact
         self.turn = turn
+        self.bytes = 0
+        self.kept = 0  # Bytes of `parts`.
+        self.missing: Missing = missing
         self.is_complete = False
         self.parts: list[Json | GrowingText] = []
         self.shown: ViewFile | None = None
@@ -39,6 +46,8 @@ class _FileState:
                 description=self.artifact.get("description"),
                 agent=agent_of(self.artifact),
                 turn=self.turn,
+                bytes=self.bytes,
+                missing=self.missing,
                 is_complete=self.is_complete,
                 _content=tuple(part.snapshot() if isinstance(part, GrowingText) else part for part in self.parts),
             )
@@ -48,7 +57,9 @@ class _FileState:
 class ViewFiles:
     """Each file is reported once, when it is complete."""
 
-    def __init__(self, changed: Callable[[str], None]) -> None:
+    def __init__(self, changed: Callable[[str], None], bytes_max: int = FILE_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._kept = 0
         self._files: dict[str, _FileState] = {}
         self._changed = changed
         self._shown: tuple[ViewFile, ...] | None = None
@@ -58,27 +69,39 @@ class ViewFiles:
             self._shown = tuple(state.show() for state in self._files.values())
         return self._shown
 
-    def update(self, artifact: Json, turn: int, parts: Sequence[Json], *, is_replacement: bool) -> None:
+    def update(self, artifact: Json, turn: int, parts: Sequence[Json], *, is_replacement: bool, has_beginning: bool) -> None:
+        """`has_beginning` is False if the stream began within the artifact."""
         artifact_id = artifact["artifactId"]
         state = self._files.get(artifact_id)
         if state is None:
             if not parts:
                 return
-            state = self._files[artifact_id] = _FileState(artifact, turn)
+            state = self._files[artifact_id] = _FileState(artifact, turn, None if has_beginning else "beginning")
         if is_replacement:
-            state.parts = []
+            self._drop(state)
+            state.bytes = 0
+            state.missing = None
         state.is_complete = False
-        state.push(parts)
+        size = sum(map(_bytes_of, parts))
+        state.bytes += size
+        if self._kept + size > self._bytes_max:
+            state.missing = state.missing or "excess"
+            self._drop(state)
+        elif state.missing != "excess":
+            state.push(parts)
+            state.kept += size
+            self._kept += size
         self._touch(state)
 
     def snapshot(self, artifact: Json, turn: int, parts: Sequence[Json]) -> None:
         """The whole artifact so far, from a snapshot of the task. One that was reported is not reported again."""
         state = self._files.get(artifact["artifactId"])
         if state is None or not state.is_complete:
-            self.update(artifact, turn, parts, is_replacement=True)
+            self.update(artifact, turn, parts, is_replacement=True, has_beginning=True)
 
     def keep_only(self, ids: Set[str]) -> None:
-        self._files = {file_id: state for file_id, state in self._files.items() if file_id in ids}
+        for file_id in self._files.keys() - ids:
+            self._drop(self._files.pop(file_id))
         self._shown = None
 
     def end(self, file_id: str) -> None:
@@ -93,6 +116,23 @@ class ViewFiles:
         for file_id in list(self._files):
             self.end(file_id)
 
+    def _drop(self, state: _FileState) -> None:
+        self._kept -= state.kept
+        state.parts = []
+        state.kept = 0
+
     def _touch(self, state: _FileState) -> None:
         state.shown = None
         self._shown = None
+
+
+def _bytes_of(part: Json) -> int:
+    """Bytes of the content of a part; a link has none."""
+    if "text" in part:
+        return len(part["text"].encode("utf-8", "surrogatepass"))
+    if "raw" in part:
+        # Base64 has four characters for three bytes, without its padding.
+        return len(part["raw"].rstrip("=")) * 3 // 4
+    if "data" in part:
+        return len(json.dumps(part["data"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from .a2a_events import INTERRUPTED_STATES, TERMINAL_STATES, artifact_kind, text_of
@@ -92,6 +91,8 @@ class ViewFold:
         """Events have expired. The next event is the current task, which makes the view whole again."""
         self._view = None
         self._gaps += 1
+        # The task that follows has all of its texts.
+        self._is_continued = False
         return ["gap"]
 
     def _changed(self, kind: str) -> None:
@@ -176,7 +177,8 @@ class ViewFold:
 
     def _artifact(self, artifact: Json, *, is_snapshot: bool = False, append: bool = False, last_chunk: bool = False) -> None:
         artifact_id = artifact["artifactId"]
-        role = self._roles.get(artifact_id)
+        known = self._roles.get(artifact_id)
+        role = known
         if role is None:
             role = self._roles[artifact_id] = self._role_of(artifact)
         parts = artifact.get("parts", [])
@@ -193,15 +195,13 @@ class ViewFold:
             elif role != "file":
                 self._text(artifact, role, is_snapshot=is_snapshot, append=append, last_chunk=last_chunk)
             beside = parts if role == "file" else [part for part in parts if not _is_plain(part)]
-            self._file(artifact, beside, is_snapshot=is_snapshot, append=append, last_chunk=last_chunk)
-
-    def _file(self, artifact: Json, parts: Sequence[Json], *, is_snapshot: bool, append: bool, last_chunk: bool) -> None:
-        if is_snapshot:
-            self._files.snapshot(artifact, self._turn, parts)
-        else:
-            self._files.update(artifact, self._turn, parts, is_replacement=not append)
-        if last_chunk:
-            self._files.end(artifact["artifactId"])
+            if is_snapshot:
+                self._files.snapshot(artifact, self._turn, beside)
+            else:
+                has_beginning = known is not None or not append
+                self._files.update(artifact, self._turn, beside, is_replacement=not append, has_beginning=has_beginning)
+            if last_chunk:
+                self._files.end(artifact_id)
 
     def _role_of(self, artifact: Json) -> str:
         kind = artifact_kind(artifact)

@@ -39,12 +39,11 @@ function Blocks({ blocks }: { blocks: readonly MarkdownBlock[] }) {
 function BlockView({ block }: { block: MarkdownBlock }) {
   switch (block.kind) {
     case 'heading': {
-      // The page has headings of its own above these.
-      const Level = `h${Math.min(6, block.level + 2)}` as 'h3';
+      // All are of the level below that of the task: agents begin with any level and skip some, which would break the outline of the page.
       return (
-        <Level class={`markdown-h${block.level}`} dir="auto">
+        <h2 class={`markdown-h${block.level}`} dir="auto">
           <Inlines text={block.text} />
-        </Level>
+        </h2>
       );
     }
     case 'code':

@@ -122,6 +122,40 @@ export const inputCases: Case[] = [
     },
   },
   {
+    name: 'what a reader has not yielded is unread, and nothing else, also where another shard has more',
+    async run({ log, another }) {
+      const { shard, taskIds } = tasksOfOneShard(1);
+      let busy = tasksOfOneShard(1);
+      while (busy.shard === shard) busy = tasksOfOneShard(1);
+      const writer = await another();
+      const append = (taskId: string, n: number) => writer.inputs.append(taskId, inputRecord(n), { id: `${taskId}:${n}` });
+      const first = await append(taskIds[0]!, 1);
+      // The two shards may be in two streams, each with sequences of its own.
+      const seqs: number[] = [];
+      for (const n of range(1, 20)) seqs.push((await append(busy.taskIds[0]!, n)).seq);
+      const last = seqs.at(-1)!;
+      const stop = new AbortController();
+      try {
+        const quiet = log.inputs.readShard(shard, first.seq, stop.signal)[Symbol.asyncIterator]();
+        const other = log.inputs.readShard(busy.shard, seqs[0]!, stop.signal)[Symbol.asyncIterator]();
+        const [one, before] = await Promise.all([quiet.next(), other.next()]);
+        assert.deepEqual([one.value?.seq, before.value?.seq], [first.seq, seqs[0]]);
+        const rest = log.inputs.unread(busy.shard, seqs[0]!)!;
+        assert.ok(rest.records > 0 && rest.records < 20, `${rest.records} records`);
+        assert.ok(rest.storedAt >= before.value!.storedAt);
+        // The readers wait for more, so they have asked for all that there is.
+        const waiting = quiet.next();
+        let next = other.next();
+        for (let at = seqs[0]!; at < last; next = other.next()) at = (await next).value!.seq;
+        await until(() => log.inputs.unread(shard, first.seq) === undefined && log.inputs.unread(busy.shard, last) === undefined);
+        stop.abort();
+        await Promise.all([waiting, next]);
+      } finally {
+        stop.abort();
+      }
+    },
+  },
+  {
     name: 'a reader begins at `from`, reads its shard only, and continues with records appended meanwhile, each once',
     async run({ log, another }) {
       const { shard, taskIds } = tasksOfOneShard(2);

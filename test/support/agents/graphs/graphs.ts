@@ -64,7 +64,8 @@ export const react = createReactAgent({
     const found = messages.filter(message => message instanceof ToolMessage);
     if (found.length > 0) return { tokens: ['Found ', found.map(message => message.content).join(' and ')] };
     const calls = ['a', 'b'].map(key => ({ id: `call-${key}`, name: 'look_up', args: { key } }));
-    return { tokens: ['I look ', 'it up. '], calls };
+    const usage = { input_tokens: 5, output_tokens: 2, total_tokens: 7, input_token_details: { cache_read: 3 } };
+    return { tokens: ['I look ', 'it up. '], calls, usage };
   }),
   tools: [look],
 });

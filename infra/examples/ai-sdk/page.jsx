@@ -1,0 +1,42 @@
+import { useChat } from '@ai-sdk/react';
+import { DefaultChatTransport } from 'ai';
+import { useEffect } from 'react';
+import { createRoot } from 'react-dom/client';
+
+const RETRY_MS = 1_000;
+
+// The id of the chat is in the address, so that a reload and a second tab show the same chat.
+const id = location.hash.slice(1) || crypto.randomUUID();
+location.hash = id;
+
+// main.mjs defines HOPLINE_URL when it bundles this file.
+const transport = new DefaultChatTransport({ api: new URL('/ui/chat', HOPLINE_URL).href });
+
+function Chat() {
+  const stored = JSON.parse(localStorage.getItem(id) ?? '[]');
+  const { messages, sendMessage, resumeStream, status, error } = useChat({ id, messages: stored, resume: true, transport });
+  useEffect(() => localStorage.setItem(id, JSON.stringify(messages)), [messages]);
+  useEffect(() => {
+    // Browsers report a broken connection as a TypeError. Other errors come from the agent.
+    if (!(error instanceof TypeError)) return;
+    const timer = setTimeout(() => void resumeStream(), RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [error, resumeStream]);
+  return (
+    <main>
+      {messages.map(message => (
+        <p key={message.id} data-role={message.role}>
+          {message.parts.map(part => (part.type === 'text' ? part.text : '')).join('')}
+        </p>
+      ))}
+      <form action={form => void sendMessage({ text: String(form.get('text')) })}>
+        <input name="text" aria-label="Your question" required />
+        <button type="submit">Ask</button>
+        <output>{status}</output>
+      </form>
+      {error !== undefined && <p>{error.message}</p>}
+    </main>
+  );
+}
+
+createRoot(document.getElementById('chat')).render(<Chat />);

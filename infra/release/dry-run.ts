@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { nextChangelog } from './changelog.ts';
+import { type Chart, packChart } from './chart.ts';
+import { packCreateHopline } from './create-hopline-package.ts';
+import { packHopline } from './hopline-package.ts';
+import { describe, type Tarball } from './npm-pack.ts';
+import { packAll } from './pack.ts';
+import { startRegistry } from './registry.ts';
+
+const USAGE = `npm run dry-run -- [--output DIR] [--port N] [--images] [--no-serve]
+Makes the npm packages, the charts and the notes of a release in DIR (dist/release), publishes nothing, and serves the packages and charts
+at 127.0.0.1:N (4873) until Ctrl-C. --images also makes the image for amd64 and arm64 as OCI archives, and its bill of materials; it needs
+Linux, and apt-get for the architecture that this machine has not.`;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+const PORT_DEFAULT = 4873;
+const PLATFORMS = ['amd64', 'arm64'];
+const CHARTS = ['infra/helm/hopline', 'infra/helm/hopline-agent'];
+
+type Release = { tarballs: Tarball[]; charts: Chart[]; notes: string };
+
+/** Makes everything of a release that this machine can make without an account, in `outFolder`, which is emptied first. */
+async function makeRelease(root: string, outFolder: string, { images = false } = {}): Promise<Release> {
+  rmSync(outFolder, { recursive: true, force: true });
+  mkdirSync(join(outFolder, 'charts'), { recursive: true });
+  const tarballs = [...packAll(root, outFolder), await packHopline(root, outFolder), packCreateHopline(root, outFolder)];
+  const time = new Date(execFileSync('git', ['log', '-1', '--format=%cI'], { cwd: root, encoding: 'utf8' }).trim());
+  const charts = await Promise.all(CHARTS.map(folder => packChart(join(root, folder), join(outFolder, 'charts'), time)));
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const today = new Date().toISOString().slice(0, 10);
+  const { notes } = nextChangelog(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version, today);
+  writeFileSync(join(outFolder, 'notes.md'), `${notes}\n`);
+  const files = [
+    ...(images ? makeImages(root, join(outFolder, 'images'), version) : []),
+    ...tarballs.map(({ path }) => path),
+    ...charts.flatMap(({ path, ociPath }) => [path, ociPath]),
+  ];
+  const sums = files.map(
+    path => `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${relative(outFolder, path)}\n`,
+  );
+  writeFileSync(join(outFolder, 'SHA256SUMS'), sums.join(''));
+  return { tarballs, charts, notes };
+}
+
+/** The image for each platform as an OCI archive, with one bill of materials, because the bundles are the same. Returns the paths. */
+function makeImages(root: string, outFolder: string, version: string): string[] {
+  const sbom = join(outFolder, `hopline-${version}.sbom.cdx.json`);
+  const archives = PLATFORMS.map(platform => {
+    const path = join(outFolder, `hopline-${version}-linux-${platform}.oci.tar`);
+    const more = platform === PLATFORMS[0] ? ['--sbom', sbom] : [];
+    const args = ['run', '--silent', 'image', '--', '--platform', `linux/${platform}`, '--oci', path, ...more];
+    execFileSync('npm', args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    return path;
+  });
+  return [...archives, sbom];
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      output: { type: 'string', default: 'dist/release' },
+      port: { type: 'string', default: String(PORT_DEFAULT) },
+      images: { type: 'boolean', default: false },
+      serve: { type: 'boolean', default: true },
+      help: { type: 'boolean' },
+    },
+    allowNegative: true,
+  });
+  if (values.help) return console.log(USAGE);
+  const outFolder = resolve(process.env.INIT_CWD ?? process.cwd(), values.output);
+  const release = await makeRelease(ROOT, outFolder, values);
+  for (const tarball of release.tarballs) console.log(describe(tarball));
+  for (const { name, version } of release.charts) console.log(`charts/${name}:${version}`);
+  console.log(`${outFolder}: tarballs, charts${values.images ? ', images' : ''}, notes.md, SHA256SUMS`);
+  console.log('Nothing is signed: cosign signs for the identity of the workflow, which only a run of release.yml has.');
+  if (!values.serve) return;
+  const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
+  const { url } = await startRegistry(release, { port: Number(values.port), upstream });
+  console.log(`
+Serving them at ${url} until Ctrl-C. In an empty folder:
+  npx --registry ${url} hopline dev
+  npm create --registry ${url} hopline my-agent
+  helm install hopline oci://${new URL(url).host}/charts/hopline --version ${release.charts[0]!.version} --plain-http --set allowUnauthenticated=true`);
+}
+
+if (import.meta.main) {
+  try {
+    await main();
+  } catch (error) {
+    console.error(`hopline: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}

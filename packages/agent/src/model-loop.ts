@@ -1,0 +1,195 @@
+import { cutIndex } from '@hopline/a2a';
+import type { ChatMessage, ChatModel, ChatRequest, ChatTool, Step, ToolCall } from '@hopline/chat-model';
+import { ModelError, type ModelErrorData } from '@hopline/chat-model/model-error';
+import { addTokens, type TokenUsage } from '@hopline/events';
+import type { AgentEvent, TurnSteps } from './agent.ts';
+import { MODEL_STEPS_DEFAULT } from './limits.ts';
+import { merged } from './merged.ts';
+import { stepIn } from './step.ts';
+
+/** The tools that a model may call. */
+export type ModelTools = {
+  /** The tools that the model is offered in its next step. */
+  offered(): readonly ChatTool[];
+  /** Runs a call: yields its events, and returns the text that the model reads. A fault of the tool is such a text. */
+  call(call: ToolCall): AsyncGenerator<AgentEvent, string, unknown>;
+};
+
+/** How `runModel` runs: the model, its conversation and its tools. */
+export type ModelLoopOptions = {
+  model: ChatModel;
+  messages: readonly ChatMessage[];
+  tools: ModelTools;
+  request: Pick<ChatRequest, 'signal' | 'trace' | 'onEnded'>;
+  stepsMax?: number | undefined;
+  /** Emits the reasoning as an artifact. Default false. */
+  reasoning?: boolean | undefined;
+  /** Whether the text of the model is text of the agent. Default true. */
+  shown?: boolean | undefined;
+  /** Text of the agent before that of the model. */
+  textBefore?: string | undefined;
+  /** Number of the first step of the model in the turn: reasoning of each step is an artifact with its number. */
+  firstStep?: number | undefined;
+  /** Called when the model comes to a step, with its text of the steps before. */
+  onStep?: ((before: string) => void) | undefined;
+  /** Stores the answers of the model. Its calls then run one after the other, because steps do not overlap. */
+  storeIn?: TurnSteps | undefined;
+};
+
+/** The answer of a model, with all its steps. */
+export type ModelAnswer = {
+  /** The text of all steps, without separators. */
+  text: string;
+  /** The conversation: the messages that the model was given, its calls with their results, and its answer. */
+  messages: ChatMessage[];
+  /** Tokens of all steps, as far as the provider reports them. */
+  usage: TokenUsage;
+};
+
+/** Name of the steps in which answers of a model are stored. */
+const STORED_STEP = 'model';
+
+type StoredAnswer = { step?: Step; failure?: ModelErrorData };
+
+/** The model answers and its tools run, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError. */
+export async function* runModel(options: ModelLoopOptions): AsyncGenerator<readonly AgentEvent[], ModelAnswer, unknown> {
+  const { tools, stepsMax = MODEL_STEPS_DEFAULT, firstStep = 1, storeIn, onStep } = options;
+  const messages = [...options.messages];
+  let text = '';
+  let usage: TokenUsage = {};
+  for (let number = 0; number < stepsMax; number += 1) {
+    onStep?.(text);
+    const step = yield* runStep(options, messages, { before: text, number: firstStep + number });
+    text += step.text;
+    if (step.usage !== undefined) usage = addTokens(usage, step.usage);
+    messages.push({ role: 'assistant', text: step.text, calls: step.calls });
+    if (step.calls.length === 0) return { text, messages, usage };
+    // The model would not read the results of the last step.
+    if (number === stepsMax - 1) break;
+    const running = step.calls.map(call => tools.call(call));
+    const results = yield* storeIn === undefined ? batched(merged(running)) : batched(inOrder(running));
+    for (const [index, call] of step.calls.entries()) messages.push({ role: 'tool', call, text: results[index]! });
+  }
+  throw new ModelError('too_many_steps', { steps: stepsMax });
+}
+
+type StepBeginning = { before: string; number: number };
+
+async function* runStep(
+  options: ModelLoopOptions,
+  messages: readonly ChatMessage[],
+  beginning: StepBeginning,
+): AsyncGenerator<readonly AgentEvent[], Step, unknown> {
+  const { storeIn: steps, request, shown = true } = options;
+  if (steps === undefined) return yield* streamStep(options, messages, beginning);
+  let isStored = true;
+  const answer = yield* stepIn<readonly AgentEvent[], StoredAnswer>(
+    { steps, signal: request.signal },
+    STORED_STEP,
+    async function* () {
+      isStored = false;
+      try {
+        return { step: yield* streamStep(options, messages, beginning) };
+      } catch (error) {
+        // Stored as a value, because a stored error has no code.
+        if (!ModelError.is(error)) throw error;
+        return { failure: error.toJSON() };
+      }
+    },
+  );
+  if (answer.failure !== undefined) throw ModelError.from(answer.failure);
+  const step = answer.step as Step;
+  if (isStored) {
+    const text: AgentEvent[] = shown && step.text !== '' ? [{ type: 'text', text: step.text }] : [];
+    yield [...text, ...usageOf(step)];
+  }
+  return step;
+}
+
+async function* streamStep(
+  { model, tools, request, reasoning = false, shown = true, textBefore = '' }: ModelLoopOptions,
+  messages: readonly ChatMessage[],
+  { before, number }: StepBeginning,
+): AsyncGenerator<readonly AgentEvent[], Step, unknown> {
+  const thoughts = new Thoughts(`reasoning-${number}`);
+  const step = model.step({ messages, tools: tools.offered(), ...request });
+  try {
+    for (;;) {
+      const { done, value } = await step.next();
+      if (done) {
+        const last = [...(thoughts.open ? [thoughts.end()] : []), ...usageOf(value)];
+        if (last.length > 0) yield last;
+        return value;
+      }
+      const events: AgentEvent[] = [];
+      for (const event of value) {
+        if (shown && event.type === 'text') events.push(event);
+        else if (shown && event.type === 'restart') events.push({ type: 'snapshot', text: textBefore + before });
+        if (reasoning && event.type === 'reasoning') events.push(thoughts.more(event.text));
+        if (reasoning && event.type === 'restart') thoughts.restart();
+      }
+      if (events.length > 0) yield events;
+    }
+  } finally {
+    await step.return(undefined as never);
+  }
+}
+
+const usageOf = ({ usage }: Step): AgentEvent[] => (usage === undefined ? [] : [{ type: 'usage', usage }]);
+
+async function* inOrder(calls: readonly AsyncGenerator<AgentEvent, string, unknown>[]): AsyncGenerator<AgentEvent, string[]> {
+  const results: string[] = [];
+  for (const call of calls) results.push(yield* call);
+  return results;
+}
+
+async function* batched<T>(events: AsyncGenerator<AgentEvent, T, unknown>): AsyncGenerator<readonly AgentEvent[], T, unknown> {
+  try {
+    for (;;) {
+      const { done, value } = await events.next();
+      if (done) return value;
+      yield [value];
+    }
+  } finally {
+    await events.return(undefined as never);
+  }
+}
+
+/** The result of a tool as the model reads it. */
+export function cutResult(text: string, unitsMax: number): string {
+  if (text.length <= unitsMax) return text;
+  const kept = text.slice(0, cutIndex(text, unitsMax));
+  return `${kept}\n[cut: ${text.length - kept.length} more characters]`;
+}
+
+/** The reasoning of one step, as one artifact. */
+class Thoughts {
+  readonly #artifactId: string;
+  #begun = false;
+  open = false;
+
+  constructor(artifactId: string) {
+    this.#artifactId = artifactId;
+  }
+
+  more(text: string): AgentEvent {
+    const append = this.#begun;
+    this.#begun = true;
+    this.open = true;
+    return { type: 'artifact', artifact: this.#artifact(text), append, lastChunk: false, apart: true };
+  }
+
+  /** Makes the next text replace the artifact. */
+  restart(): void {
+    this.#begun = false;
+  }
+
+  end(): AgentEvent {
+    this.open = false;
+    return { type: 'artifact', artifact: this.#artifact(''), append: true, lastChunk: true, apart: true };
+  }
+
+  #artifact(text: string) {
+    return { artifactId: this.#artifactId, name: 'reasoning', parts: [{ text }] };
+  }
+}

@@ -1,0 +1,77 @@
+import { isDeeperThan } from '@hopline/a2a';
+import { INPUT_DEPTH_MAX, type StepOutcome } from '@hopline/events';
+import { STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
+import { STEPS_BYTES_MAX, STEPS_MAX } from './limits.ts';
+import { AgentMisuse } from './misuse.ts';
+
+/** Levels of JSON in an outcome. The input around it has a few more. */
+const OUTCOME_DEPTH_MAX = INPUT_DEPTH_MAX - 8;
+
+/** A step by its name, and how often the turn has used the name. */
+export type StepPlace = { step: string; n: number };
+
+/** An outcome that an earlier attempt has stored. */
+export type StoredStep = StepPlace & { outcome: StepOutcome; attempt: number };
+
+/** The steps of one attempt, in order, and their bounds. Its errors are in the words of the agent's author. */
+export class StepSequence {
+  readonly #counts = new Map<string, number>();
+  /** Outcomes of earlier attempts that this one has passed. */
+  #passed = 0;
+  #begun: StepPlace | undefined;
+  #steps = 0;
+  #bytes = 0;
+
+  /** The turn comes to a step. Throws AgentMisuse. */
+  reach(step: string): StepPlace {
+    if (this.#begun !== undefined)
+      throw new AgentMisuse(`step ${step} begins inside of step ${this.#begun.step}; steps follow one another`);
+    this.#steps += 1;
+    if (this.#steps > STEPS_MAX) throw new AgentMisuse(`the turn has more than ${STEPS_MAX} steps`);
+    const n = (this.#counts.get(step) ?? 0) + 1;
+    this.#counts.set(step, n);
+    return { step, n };
+  }
+
+  /** The outcome that the step has in `earlier`; without one the step has begun. Throws AgentMisuse if another step is in its place. */
+  outcomeOf(place: StepPlace, earlier: readonly StoredStep[]): StoredStep | undefined {
+    const stored = earlier[this.#passed];
+    if (stored === undefined) {
+      this.#begun = place;
+      return undefined;
+    }
+    if (stored.step !== place.step || stored.n !== place.n) throw new AgentMisuse(mismatch(place, stored));
+    this.#passed += 1;
+    return stored;
+  }
+
+  /** The step that has begun ends. Throws AgentMisuse for an outcome that cannot be stored. */
+  end(outcome: StepOutcome): StepPlace {
+    const place = this.#begun;
+    if (place === undefined) throw new AgentMisuse('a step ends that has not begun');
+    this.#begun = undefined;
+    this.#bytes += checkOutcome(place.step, outcome);
+    if (this.#bytes > STEPS_BYTES_MAX)
+      throw new AgentMisuse(`the results of the turn's steps have more than ${STEPS_BYTES_MAX} bytes of JSON`);
+    return place;
+  }
+}
+
+/** Returns the JSON bytes of an outcome. Throws AgentMisuse if they, or its levels, are too many to store. */
+export function checkOutcome(step: string, outcome: StepOutcome): number {
+  const bytes = Buffer.byteLength(JSON.stringify(outcome));
+  if (bytes > STEP_OUTCOME_BYTES_MAX)
+    throw new AgentMisuse(`step ${step}: its result has ${bytes} bytes of JSON, more than ${STEP_OUTCOME_BYTES_MAX}`);
+  if (isDeeperThan(outcome, OUTCOME_DEPTH_MAX))
+    throw new AgentMisuse(`step ${step}: its result nests deeper than ${OUTCOME_DEPTH_MAX} levels of JSON`);
+  return bytes;
+}
+
+const nth = ({ step, n }: StepPlace) => (n === 1 ? step : `${step} (number ${n})`);
+
+function mismatch(now: StepPlace, stored: StoredStep): string {
+  return (
+    `step ${nth(now)} comes where attempt ${stored.attempt} of this turn has stored step ${nth(stored)}: ` +
+    'a turn must make the same steps in the same order in each attempt'
+  );
+}

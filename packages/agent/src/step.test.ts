@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Requeued } from '@hopline/log';
+import { STEP_NAME_UNITS_MAX, STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
+import { until } from '../../../test/kit/until.ts';
+import type { AgentTurn } from './define-agent.ts';
+import { defineAgent } from './define-agent.ts';
+import { STEPS_BYTES_MAX, STEPS_MAX } from './limits.ts';
+import { step } from './step.ts';
+import { CALL, run, TaskLog } from './task-log.test-kit.ts';
+import { playTurn } from './test-kit.ts';
+
+type Script = Parameters<typeof defineAgent>[0]['run'];
+
+const agentOf = (script: Script) => defineAgent({ name: 'argocd', description: 'Has steps', run: script });
+
+/** A script that counts how often each step has run, and dies before the step with number `diesBefore` in its first attempt. */
+function counting(names: readonly string[], counts: Map<string, number>, die: () => void, diesBefore = names.length) {
+  return async function* (turn: AgentTurn) {
+    for (const [index, name] of names.entries()) {
+      if (turn.attempt === 1 && index === diesBefore) {
+        die();
+        await new Promise(() => {});
+      }
+      const result = yield* step(name, ({ key }) => {
+        const count = (counts.get(key) ?? 0) + 1;
+        counts.set(key, count);
+        return { name, count };
+      });
+      yield `${result.name} ${result.count}\n`;
+    }
+  };
+}
+
+/** Folds what the attempt writes while it runs, as a relay does. */
+async function folded<T>(task: TaskLog, running: Promise<T>): Promise<T> {
+  let isOver = false;
+  const ended = running.finally(() => {
+    isOver = true;
+  });
+  ended.catch(() => {});
+  let folds = 0;
+  await until(async () => {
+    const { length } = await task.records();
+    if (length > folds) {
+      await task.foldNew();
+      folds = length;
+    }
+    return isOver;
+  });
+  return await ended;
+}
+
+for (const mode of ['caipe', 'direct'] as const) {
+  test(`${mode}: the next attempt gets the results that the dead one has stored, and runs only the rest`, async () => {
+    const task = await TaskLog.create(mode);
+    const counts = new Map<string, number>();
+    const stop = new AbortController();
+    const names = ['reserve', 'charge', 'charge', 'send'];
+    const agent = agentOf(counting(names, counts, () => stop.abort(), 2));
+    await assert.rejects(folded(task, run(task, agent, task.job(), stop.signal)), Requeued);
+    assert.deepEqual([...counts.values()], [1, 1]);
+    await folded(task, run(task, agent, task.job(2)));
+    assert.deepEqual([...counts.values()], [1, 1, 1, 1]);
+    const steps = task.facts.flatMap(fact => (fact.kind === 'agent-step.recorded' ? [fact] : []));
+    assert.deepEqual(
+      steps.map(({ attempt, step, n, phase, of }) => [attempt, step, n, phase, ...(of === undefined ? [] : [of])]),
+      [
+        [1, 'reserve', 1, 'reached'],
+        [1, 'reserve', 1, 'stored'],
+        [1, 'charge', 1, 'reached'],
+        [1, 'charge', 1, 'stored'],
+        [2, 'reserve', 1, 'reached'],
+        [2, 'reserve', 1, 'reused', 1],
+        [2, 'charge', 1, 'reached'],
+        [2, 'charge', 1, 'reused', 1],
+        [2, 'charge', 2, 'reached'],
+        [2, 'charge', 2, 'stored'],
+        [2, 'send', 1, 'reached'],
+        [2, 'send', 1, 'stored'],
+      ],
+    );
+    assert.ok(steps.every(({ producer }) => producer === (mode === 'direct' ? 'agent' : CALL)));
+  });
+}
+
+test('a step does not return before a relay has stored its result', async () => {
+  const task = await TaskLog.create('caipe');
+  const passed: string[] = [];
+  const agent = agentOf(async function* () {
+    passed.push(yield* step('slow', () => 'ran'));
+  });
+  const running = run(task, agent);
+  await until(async () => (await task.inputs()).some(input => input.kind === 'agent-step' && input.phase === 'stored'));
+  assert.deepEqual(passed, []);
+  await folded(task, running);
+  assert.deepEqual(passed, ['ran']);
+});
+
+test('what a step throws is stored, and thrown again in the next attempt', async () => {
+  const task = await TaskLog.create('caipe');
+  const stop = new AbortController();
+  let runs = 0;
+  const caught: unknown[] = [];
+  const agent = agentOf(async function* (turn) {
+    try {
+      yield* step('pay', () => {
+        runs += 1;
+        throw new RangeError('too much');
+      });
+    } catch (error) {
+      caught.push(error instanceof Error && [error.name, error.message]);
+    }
+    yield* step('refund', () => null);
+    if (turn.attempt === 1) {
+      stop.abort();
+      await new Promise(() => {});
+    }
+  });
+  await assert.rejects(folded(task, run(task, agent, task.job(), stop.signal)), Requeued);
+  await folded(task, run(task, agent, task.job(2)));
+  assert.equal(runs, 1);
+  assert.deepEqual(caught, [
+    ['RangeError', 'too much'],
+    ['RangeError', 'too much'],
+  ]);
+});
+
+test('another step in the place of a stored one fails the turn with the names of both', async () => {
+  const steps = [{ step: 'reserve', n: 1, outcome: { value: 1 }, isReused: false }];
+  const other = agentOf(async function* () {
+    yield* step('charge', () => 1);
+  });
+  const { end } = await playTurn(other, 'go', { attempt: 2, steps });
+  assert.match(end.reason ?? '', /^step charge comes where attempt 1 of this turn has stored step reserve: /);
+});
+
+test('the values of a step are those that JSON holds, in the first attempt too', async () => {
+  const values: unknown[] = [];
+  const agent = agentOf(async function* () {
+    values.push(yield* step('date', () => new Date(0)));
+    values.push(yield* step('nothing', () => undefined));
+    values.push(yield* step('hole', () => ({ a: undefined, b: [undefined] })));
+  });
+  const first = await playTurn(agent, 'go');
+  assert.deepEqual(values, ['1970-01-01T00:00:00.000Z', undefined, { b: [null] }]);
+  const again = await playTurn(agent, 'go', { attempt: 2, steps: first.steps });
+  assert.deepEqual(values.slice(3), values.slice(0, 3));
+  assert.ok(again.steps.every(({ isReused }) => isReused));
+});
+
+test('steps have bounds, and each error names the step and the number', async () => {
+  const reasonOf = async (script: Script) => (await playTurn(agentOf(script), 'go')).end.reason ?? 'none';
+  const ofBytes = (bytes: number) => 'x'.repeat(bytes - '{"value":""}'.length);
+  const edge = async function* () {
+    yield* step('edge', () => ofBytes(STEP_OUTCOME_BYTES_MAX));
+  };
+  assert.equal(await reasonOf(edge), 'none');
+  const above = async function* () {
+    yield* step('big', () => ofBytes(STEP_OUTCOME_BYTES_MAX + 1));
+  };
+  assert.match(await reasonOf(above), /^step big: its result has 131073 bytes of JSON, more than 131072$/);
+  const many = (count: number) =>
+    async function* () {
+      for (let n = 0; n < count; n += 1) yield* step('many', () => n);
+    };
+  assert.equal(await reasonOf(many(STEPS_MAX)), 'none');
+  assert.match(await reasonOf(many(STEPS_MAX + 1)), /more than 1000 steps/);
+  const large = async function* () {
+    for (let bytes = 0; bytes <= STEPS_BYTES_MAX; bytes += STEP_OUTCOME_BYTES_MAX)
+      yield* step('large', () => ofBytes(STEP_OUTCOME_BYTES_MAX));
+  };
+  assert.match(await reasonOf(large), /more than 8388608 bytes/);
+  for (const [name, expected] of [
+    ['', /^step: name is empty$/],
+    ['x'.repeat(STEP_NAME_UNITS_MAX + 1), /^step: name has more than 128 characters$/],
+  ] as const)
+    assert.match(
+      await reasonOf(async function* () {
+        yield* step(name, () => 1);
+      }),
+      expected,
+    );
+  for (const value of [() => 1, 1n])
+    assert.match(
+      await reasonOf(async function* () {
+        yield* step('odd', () => value);
+      }),
+      /^step odd: its result is a (function|bigint) that JSON has no form for$/,
+    );
+});
+
+test('a step outside of the run of defineAgent states where it works', async () => {
+  const steps = step('lost', () => 1);
+  await steps.next();
+  await assert.rejects(steps.next(undefined), /work only in the run of defineAgent/);
+});

@@ -1,0 +1,86 @@
+import type { StepOutcome } from '@hopline/events';
+import { STEP_NAME_UNITS_MAX } from '@hopline/task';
+import type { AgentEvent, Turn } from './agent.ts';
+import { nonEmpty } from './event-constructors.ts';
+import { AgentMisuse, kindOf } from './misuse.ts';
+import { type RetryOptions, retried } from './retried.ts';
+import { checkOutcome } from './step-sequence.ts';
+import { type TurnRequest, thisTurn } from './this-turn.ts';
+
+/** The argument of the function of a step. */
+export type StepContext = {
+  /** Aborts when the turn is over: pass it to every request. */
+  signal: AbortSignal;
+  /**
+   * The same for this step in every attempt of the turn, and different for every other step. Send it as the idempotency key of a request whose
+   * effect must not happen twice: a process may die after the effect and before its result is stored.
+   */
+  key: string;
+};
+
+/**
+ * Runs `run` and stores its result in the log: `const id = yield* step('charge', ({ key }) => …)`. If the process dies later, the next attempt
+ * gets the stored result instead of running the step again. What the step throws is stored as well, and thrown again.
+ *
+ * The result is a JSON value of at most STEP_OUTCOME_BYTES_MAX bytes; every attempt gets it as JSON holds it. A turn must make the same steps
+ * in the same order in each attempt: decide what to do only from the message, the history, and results of steps.
+ * @public
+ */
+export async function* step<T>(
+  name: string,
+  run: (context: StepContext) => T | Promise<T>,
+  options: RetryOptions = {},
+): AsyncGenerator<AgentEvent | TurnRequest, T, unknown> {
+  nonEmpty('step: name', name);
+  if (typeof run !== 'function') throw new AgentMisuse(`step ${name}: its second argument is ${kindOf(run)}, not a function`);
+  const turn = yield* thisTurn();
+  return yield* stepIn(turn, name, key => retried(name, () => run({ signal: turn.signal, key }), options, turn.signal));
+}
+
+/** The step of a turn that is known. `run` is not called if an earlier attempt has stored its result. */
+export async function* stepIn<E, T>(
+  { steps, signal }: Pick<Turn, 'steps' | 'signal'>,
+  name: string,
+  run: (key: string) => AsyncGenerator<E, T, unknown>,
+): AsyncGenerator<E, T, unknown> {
+  if (name.length > STEP_NAME_UNITS_MAX) throw new AgentMisuse(`step: name has more than ${STEP_NAME_UNITS_MAX} characters`);
+  if (steps === undefined) throw new AgentMisuse(`step ${name}: this agent runs where steps cannot be stored`);
+  const begun = await steps.begin(name);
+  if (begun.outcome !== undefined) return resultOf<T>(begun.outcome);
+  let outcome: StepOutcome;
+  try {
+    outcome = storable(name, yield* run(begun.key));
+  } catch (error) {
+    if (!signal.aborted && !(error instanceof AgentMisuse)) await steps.end({ error: errorOf(error) });
+    throw error;
+  }
+  await steps.end(outcome);
+  return resultOf<T>(outcome);
+}
+
+/** The value as JSON holds it, so that the first attempt and the next ones get the same. */
+function storable(name: string, value: unknown): StepOutcome {
+  if (value === undefined) return {};
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value);
+  } catch {
+    // A cycle, or a BigInt.
+  }
+  if (json === undefined) throw new AgentMisuse(`step ${name}: its result is ${kindOf(value)} that JSON has no form for`);
+  const outcome = { value: JSON.parse(json) as unknown };
+  checkOutcome(name, outcome);
+  return outcome;
+}
+
+function resultOf<T>({ value, error }: StepOutcome): T {
+  if (error === undefined) return value as T;
+  throw Object.defineProperty(new Error(error.message), 'name', { value: error.name, configurable: true });
+}
+
+const ERROR_CHARS_MAX = 1_024;
+
+function errorOf(error: unknown): { name: string; message: string } {
+  const { name, message } = error instanceof Error ? error : new Error(typeof error);
+  return { name: String(name).slice(0, 128), message: String(message).slice(0, ERROR_CHARS_MAX) };
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { until } from '../../../test/kit/until.ts';
+import { type BadServerOptions, cursorOf, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
+import { BEGINNING } from './stream-position.ts';
+import { createTaskClient, type TaskClient } from './task-client.ts';
+import { type TaskStoreValue, taskStore } from './task-store.ts';
+
+const ANSWER = Array.from({ length: 20 }, (_, index) => `${index} `).join('');
+
+async function withClient(
+  options: BadServerOptions,
+  use: (client: TaskClient, server: Awaited<ReturnType<typeof startBadServer>>) => Promise<void>,
+) {
+  const server = await startBadServer(options);
+  try {
+    await use(createTaskClient({ url: server.url, retry: { baseMs: 1, waitMsMax: 2 } }), server);
+  } finally {
+    await server.close();
+  }
+}
+
+test('a subscriber has the value at once, each change in order, and the end; a broken connection changes nothing', async () => {
+  const fault = (n: number) => (n === 0 ? ({ kind: 'cut', after: 5 } as const) : undefined);
+  await withClient({ events: story(20), fault }, async (client, server) => {
+    const store = taskStore(client, 'task-1');
+    const values: TaskStoreValue[] = [];
+    const leave = store.subscribe(value => values.push(value));
+    assert.deepEqual([values.length, values[0]?.status, values[0]], [1, 'loading', store.get()]);
+    await until(() => store.get().status === 'ended');
+    assert.equal(store.get().view.answer, ANSWER);
+    for (const [index, { view }] of values.entries())
+      if (index > 0) assert.ok(view.answer.startsWith(values[index - 1]!.view.answer));
+    assert.equal(server.requests.length, 2);
+    leave();
+    const late: TaskStoreValue[] = [];
+    store.subscribe(value => late.push(value));
+    assert.deepEqual(late, [store.get()]);
+    assert.equal(server.requests.length, 2, 'an ended task is not requested again');
+  });
+});
+
+test('the stored events of a long task are few changes', async () => {
+  await withClient({ events: story(2_000) }, async client => {
+    const store = taskStore(client, 'task-1');
+    let changes = 0;
+    const startMs = performance.now();
+    store.subscribe(() => {
+      changes += 1;
+    });
+    await until(() => store.get().status === 'ended');
+    // At most one in 16 ms, and the first, the last and the one at the subscription.
+    assert.ok(changes <= (performance.now() - startMs) / 16 + 3, `${changes} changes`);
+  });
+});
+
+test('the last subscriber closes the stream, and a later one continues at the cursor', async () => {
+  const open = (n: number) => (n === 0 ? ({ kind: 'silence', after: 5 } as const) : undefined);
+  await withClient({ events: story(20), fault: open }, async (client, server) => {
+    const store = taskStore(client, 'task-1');
+    const leave = store.subscribe(() => {});
+    await until(() => store.get().view.answer !== '');
+    leave();
+    // As in React's strict mode: the stream stays open.
+    const leaveAgain = store.subscribe(() => {});
+    await until(() => store.get().view.answer === '0 1 2 ');
+    assert.equal(server.requests.length, 1);
+    leaveAgain();
+    await until(() => server.openResponses() === 0);
+    const answers: string[] = [];
+    store.subscribe(({ view }) => answers.push(view.answer));
+    await until(() => store.get().status === 'ended');
+    assert.equal(answers[0], '0 1 2 ');
+    assert.equal(answers.at(-1), ANSWER);
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers['last-event-id']),
+      [BEGINNING, cursorOf(5)],
+    );
+  });
+});
+
+test('a store begins with a snapshot, continues after it, and requests nothing for a task that has ended', async () => {
+  await withClient({ events: story(20) }, async (client, server) => {
+    const event = taskEvent('TASK_STATE_COMPLETED') as { task: never };
+    const store = taskStore(client, 'task-1', { initial: { event, cursor: undefined } });
+    assert.deepEqual([store.get().status, store.get().view.state], ['ended', 'TASK_STATE_COMPLETED']);
+    store.subscribe(() => {});
+    assert.equal(server.requests.length, 0);
+  });
+});
+
+test('an error of the server is the value, and another subscription tries again', async () => {
+  const fault = (n: number) => (n === 0 ? ({ kind: 'answer', status: 403 } as const) : undefined);
+  await withClient({ events: story(20), fault }, async client => {
+    const store = taskStore(client, 'task-1');
+    const leave = store.subscribe(() => {});
+    await until(() => store.get().status === 'failed');
+    assert.match(String(store.get().error), /A2AError/);
+    leave();
+    store.subscribe(() => {});
+    await until(() => store.get().status === 'ended');
+    assert.deepEqual([store.get().error, store.get().view.answer], [undefined, ANSWER]);
+  });
+});

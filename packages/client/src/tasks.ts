@@ -1,0 +1,14 @@
+export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a/client';
+export { A2AError } from '@hopline/a2a/client';
+export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
+export type { ChatMessage, ChatStore, ChatStoreOptions, ChatValue } from './chat-store.ts';
+export { chatStore } from './chat-store.ts';
+export type { CallOptions } from './notice.ts';
+export type { OutgoingMessage } from './outgoing.ts';
+export type { StreamItem } from './stream-position.ts';
+export { BEGINNING } from './stream-position.ts';
+export type { AskOptions, ClientOptions, TaskClient, TaskSnapshot } from './task-client.ts';
+export { createTaskClient as createClient } from './task-client.ts';
+export type { TaskStore, TaskStoreOptions, TaskStoreValue } from './task-store.ts';
+export { taskStore } from './task-store.ts';
+export { NoAnswerError } from './watch.ts';

@@ -1,0 +1,1 @@
+export { durableStreamsFront } from './durable-streams-front.ts';

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { testBothWays } from '@hopline/a2a/test-kit';
+import { type Msg, MsgHdrsImpl } from '@nats-io/nats-core';
+import { MsgImpl } from '@nats-io/nats-core/internal';
+import fc from 'fast-check';
+import { headersOf } from './message-headers.ts';
+
+/** A message as nats.js hands it over: one buffer with the headers before the payload. */
+function received(headers: string, payload = ''): Msg {
+  const bytes = Buffer.from(headers + payload);
+  const hdr = headers === '' ? -1 : Buffer.byteLength(headers);
+  const frame = { subject: Buffer.from('s'), sid: 1, hdr, size: bytes.length };
+  return new MsgImpl(frame, bytes, { publish: () => {} }) as Msg;
+}
+
+const name = fc.stringMatching(/^[A-Za-z][A-Za-z-]{0,11}$/);
+const value = fc.string({ unit: 'grapheme', maxLength: 12 }).map(text => text.replaceAll(/[\r\n]/g, ' '));
+
+testBothWays(
+  'a header is what nats.js reads, for any names and values, repeated names, and names that begin or end like another',
+  () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, value), { maxLength: 6 }), name, (sent, other) => {
+        const written = new MsgHdrsImpl();
+        for (const [key, text] of sent) written.append(key, text);
+        const message = received(`${written.size() === 0 ? 'NATS/1.0\r\n\r\n' : written.toString()}`, 'Payload: 1\r\n');
+        const known = sent.map(([key]) => key);
+        for (const asked of [...known, other, ...known.map(key => key.slice(1)), ...known.map(key => `${key}s`), 'Payload'])
+          if (asked !== '') assert.equal(headersOf(message)?.get(asked), message.headers?.get(asked), asked);
+      }),
+    );
+  },
+);
+
+test('a message without headers has none, a status has no names, and headers without a last line end are read', () => {
+  assert.equal(headersOf(received('', 'Seq: 1')), undefined);
+  assert.equal(headersOf(received('NATS/1.0 503\r\n\r\n'))?.get('Seq'), '');
+  assert.equal(headersOf(received('NATS/1.0\r\nSeq: 7'))?.get('Seq'), '7');
+});
+
+test('the headers of a message that is not one of nats.js are its own', () => {
+  const headers = MsgHdrsImpl.fromRecord({ Seq: ['3'] });
+  assert.equal(headersOf({ headers } as unknown as Msg), headers);
+});

@@ -1,0 +1,105 @@
+"""Runs an agent behind the SDK's request handler."""
+
+from __future__ import annotations
+
+import logging
+from uuid import uuid4
+
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Message, Part, Role, Task, TaskState, TaskStatus
+
+from .agent_events import Artifact, Failure, Notice, Question, ToolEnd, ToolStart
+from .define_agent import Agent, Turn
+from .tool_calls import ToolCalls
+
+_log = logging.getLogger("hopline.agent")
+
+# Clients learn that the agent failed. The error stays with its operator, because its text can have secrets.
+FAILED = "the agent failed"
+
+
+class KitExecutor(AgentExecutor):
+    """Publishes what an agent yields: strings are chunks of one artifact, the answer."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        message, task_id, context_id = context.message, context.task_id, context.context_id
+        if message is None or task_id is None or context_id is None:
+            raise ValueError("a turn needs a message")
+        known = context.current_task
+        if known is None:
+            status = TaskStatus(state=TaskState.TASK_STATE_SUBMITTED)
+            await event_queue.enqueue_event(Task(id=task_id, context_id=context_id, status=status, history=[message]))
+        updater = TaskUpdater(event_queue, task_id, context_id)
+        await updater.start_work()
+        history = () if known is None else tuple(one for one in known.history if one.message_id != message.message_id)
+        calls = ToolCalls(updater)
+        turn = Turn(task_id, context_id, message, history, calls)
+        answer = _Answer(updater)
+        try:
+            end = await self._run(turn, updater, answer, calls)
+        except Exception:
+            _log.exception("agent %s has failed in task %s", self._agent.name, task_id)
+            end = Failure(FAILED)
+        await calls.end_all(end)
+        await answer.close()
+        if isinstance(end, Question):
+            await updater.requires_input(_message(turn, end.text))
+        elif isinstance(end, Failure):
+            await updater.failed(_message(turn, end.reason))
+        else:
+            await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        if context.task_id is None or context.context_id is None:
+            raise ValueError("only a task can be canceled")
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+    async def _run(self, turn: Turn, updater: TaskUpdater, answer: _Answer, calls: ToolCalls) -> Question | Failure | None:
+        async for event in self._agent.run(turn):
+            if isinstance(event, str):
+                await answer.add(event)
+            elif isinstance(event, Notice):
+                await updater.update_status(TaskState.TASK_STATE_WORKING, _message(turn, event.text))
+            elif isinstance(event, Artifact):
+                await updater.add_artifact(list(event.parts), name=event.name, append=False, last_chunk=True)
+            elif isinstance(event, ToolStart):
+                await calls.start(event)
+            elif isinstance(event, ToolEnd):
+                await calls.end(event)
+            elif isinstance(event, (Question, Failure)):
+                return event
+            else:
+                raise TypeError(f"an agent yields strings and events of hopline.agent, not {type(event).__name__}")
+        return None
+
+
+class _Answer:
+    """The artifact with the answer. It begins with the first text."""
+
+    def __init__(self, updater: TaskUpdater) -> None:
+        self._updater = updater
+        self._id = str(uuid4())
+        self._has_begun = False
+
+    async def add(self, text: str) -> None:
+        if text != "":
+            await self._send(text, last=False)
+
+    async def close(self) -> None:
+        if self._has_begun:
+            await self._send("", last=True)
+
+    async def _send(self, text: str, *, last: bool) -> None:
+        part = Part(text=text)
+        await self._updater.add_artifact([part], self._id, name="response", append=self._has_begun, last_chunk=last)
+        self._has_begun = True
+
+
+def _message(turn: Turn, text: str) -> Message:
+    ids = {"message_id": str(uuid4()), "task_id": turn.task_id, "context_id": turn.context_id}
+    return Message(role=Role.ROLE_AGENT, parts=[Part(text=text)], **ids)

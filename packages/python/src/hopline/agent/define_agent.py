@@ -1,0 +1,66 @@
+"""Agents and their turns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from a2a.helpers import get_message_text
+from a2a.types import Message, Part
+
+from .agent_events import AgentEvent, ToolEnd, ToolStart
+from .tool_calls import ToolCalls, ToolError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A message to the agent, and the task that it belongs to."""
+
+    task_id: str
+    context_id: str
+    message: Message
+    history: tuple[Message, ...] = ()
+    """The earlier messages of the task: empty in its first turn, which a question ends."""
+    _calls: ToolCalls | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The text of the message."""
+        return get_message_text(self.message, "")
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(self.message.parts)
+
+    async def tool(self, name: str, arguments: Mapping[str, Any], run: Callable[[], Awaitable[T]]) -> T:
+        """
+        Runs a tool: `sky = await turn.tool("weather", {"city": city}, lambda: forecast(city))`. Clients see the call, its arguments and its
+        result. Raises what `run` raises; clients see that the call failed, and the message of a ToolError.
+        """
+        calls = self._calls
+        if calls is None:
+            raise ValueError("only a turn that is being run or played has tools")
+        call_id = str(uuid4())
+        await calls.start(ToolStart(call_id, name, dict(arguments)))
+        try:
+            result = await run()
+        except Exception as error:
+            await calls.end(ToolEnd(call_id, name, str(error) if isinstance(error, ToolError) else None, has_failed=True))
+            raise
+        await calls.end(ToolEnd(call_id, name, result))
+        return result
+
+
+@dataclass(frozen=True)
+class Agent:
+    """`run` yields the answer as strings, byte for byte, and events made by `notice`, `artifact`, `tool_start`, `tool_end`, `needs_input` and `failed`."""
+
+    name: str
+    description: str
+    run: Callable[[Turn], AsyncIterator[AgentEvent]]
+    skills: Sequence[str] = field(default_factory=tuple)
+    version: str = "1.0.0"

@@ -1,0 +1,90 @@
+"""Plays turns of an agent without a server, through the SDK's request handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers import DefaultRequestHandlerV2
+from a2a.types import Message, Part, Role, SendMessageRequest
+from a2a.utils.proto_utils import to_stream_response
+from google.protobuf.json_format import MessageToDict
+
+from ..client_view import ClientView, Json, ViewFile, ViewTool
+from ..view_fold import ViewFold
+from .agent_server import handler_of
+from .define_agent import Agent
+
+
+@dataclass(frozen=True)
+class PlayedTurn:
+    """What a client shows of a turn."""
+
+    view: ClientView
+    events: tuple[Json, ...]
+    """Stream responses of A2A 1.0 as the agent's server sends them."""
+    notices: tuple[str, ...]
+    _handler: DefaultRequestHandlerV2 = field(repr=False)
+    _fold: ViewFold = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self.view.answer
+
+    @property
+    def artifacts(self) -> tuple[ViewFile, ...]:
+        """The artifacts beside the answer."""
+        return self.view.files
+
+    @property
+    def tools(self) -> tuple[ViewTool, ...]:
+        """The calls of tools in the task so far."""
+        return self.view.tools
+
+    @property
+    def end(self) -> str:
+        """The state of the task after the turn, such as TASK_STATE_COMPLETED."""
+        return self.view.state
+
+    @property
+    def question(self) -> str | None:
+        return None if self.view.question is None else self.view.question.text
+
+    @property
+    def failure(self) -> str | None:
+        return self.view.failure
+
+    async def answer(self, text: str | Message) -> PlayedTurn:
+        """Plays the next turn of the task, which answers the question of this one."""
+        message = _message(text)
+        message.task_id, message.context_id = self.view.task_id or "", self.view.context_id or ""
+        return await _play(self._handler, message, self._fold)
+
+
+async def play_turn(agent: Agent, text: str | Message) -> PlayedTurn:
+    """
+    Plays the first turn of a task. Its events pass the SDK's checks, and the result is what a client folds from them. If the agent raises, the
+    turn fails as at a server, and the logger `hopline.agent` has the error.
+    """
+    return await _play(handler_of(agent, "http://agent.invalid/"), _message(text), ViewFold())
+
+
+async def _play(handler: DefaultRequestHandlerV2, message: Message, fold: ViewFold) -> PlayedTurn:
+    events: list[Json] = []
+    notices: list[str] = []
+    async for event in handler.on_message_send_stream(SendMessageRequest(message=message), ServerCallContext()):
+        response: Json = MessageToDict(to_stream_response(event))
+        events.append(response)
+        fold.add(response)
+        status = response.get("statusUpdate", {}).get("status", {})
+        if status.get("state") == "TASK_STATE_WORKING" and "message" in status:
+            notices.append("".join(part.get("text", "") for part in status["message"]["parts"]))
+    return PlayedTurn(fold.view, tuple(events), tuple(notices), handler, fold)
+
+
+def _message(text: str | Message) -> Message:
+    if isinstance(text, Message):
+        return text
+    return Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)])

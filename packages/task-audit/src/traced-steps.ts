@@ -1,0 +1,68 @@
+import type { AgentStepRecorded, FactRecord } from '@hopline/events';
+import { turnOfFact } from './turn-of-fact.ts';
+
+/**
+ * A step of an attempt, as the log has it. `ran`: its outcome is stored. `failed`: it threw, which is stored, too. `reused`: it did not run, because
+ * attempt `of` has stored its outcome. `open`: the attempt came to it and stored no outcome, so it may have run, and runs again in the next attempt.
+ */
+export type TracedStep = {
+  /** Its name, and how often the turn had used it. */
+  name: string;
+  n: number;
+  outcome: 'ran' | 'failed' | 'reused' | 'open';
+  /** The attempt that has stored the outcome of a step that is `reused`. */
+  of?: number;
+  /** When the relay stored that the attempt had come to the step, and its outcome; milliseconds after the task's first input. */
+  fromMs: number;
+  toMs: number;
+};
+
+/** The steps of each attempt: of the producer `id` in its `turn` and `attempt`. */
+export class TracedSteps {
+  readonly #attempts = new Map<string, TracedStep[]>();
+  readonly #startMs: number;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  /** Adds the facts of a record, up to `last`. */
+  add(record: FactRecord, last: FactRecord['facts'][number] | undefined = undefined): this {
+    for (const fact of record.facts) {
+      if (fact.kind === 'agent-step.recorded') this.#add(fact, turnOfFact(fact, record));
+      if (fact === last) break;
+    }
+    return this;
+  }
+
+  of({ id, turn, attempt }: { id: string; turn: number; attempt: number }): readonly TracedStep[] {
+    return this.#attempts.get(keyOf(id, turn, attempt)) ?? [];
+  }
+
+  #add({ producer, attempt, step: name, n, phase, outcome, of, at }: AgentStepRecorded, turn: number): void {
+    const key = keyOf(producer, turn, attempt);
+    const steps = this.#attempts.get(key) ?? [];
+    this.#attempts.set(key, steps);
+    const atMs = at - this.#startMs;
+    const known = steps.findLast(step => step.name === name && step.n === n);
+    const step = known ?? { name, n, outcome: 'open', fromMs: atMs, toMs: atMs };
+    if (known === undefined) steps.push(step);
+    step.toMs = atMs;
+    if (phase === 'stored') step.outcome = outcome?.error === undefined ? 'ran' : 'failed';
+    if (phase !== 'reused') return;
+    step.outcome = 'reused';
+    if (of !== undefined) step.of = of;
+  }
+}
+
+const keyOf = (id: string, turn: number, attempt: number) => `${turn}/${attempt}/${id}`;
+
+/** The outcome of a step, in words. */
+export function stepText({ outcome, of = 1 }: Pick<TracedStep, 'outcome' | 'of'>): string {
+  if (outcome === 'reused') return `taken from attempt ${of}`;
+  if (outcome === 'ran') return 'ran';
+  return outcome === 'failed' ? 'failed, which is stored' : 'no outcome is stored: it may have run';
+}
+
+/** A step by its name and, from the second one of this name on, its number. */
+export const stepName = ({ name, n }: Pick<TracedStep, 'name' | 'n'>) => (n === 1 ? name : `${name} (${n})`);

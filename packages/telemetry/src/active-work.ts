@@ -1,0 +1,58 @@
+import { context, createContextKey } from '@opentelemetry/api';
+import type { HopAttributes } from './hop-span.ts';
+import { ATTR } from './names.ts';
+import { type OwnerNames, ownerAttributes } from './parties.ts';
+
+/** The turn that runs, for libraries that are called deep in an agent. `agent`: its name, or `supervisor`. */
+export type ActiveWork = {
+  readonly agent: string;
+  readonly taskId: string;
+  readonly contextId: string;
+  readonly owner?: OwnerNames | undefined;
+  /** Value of the label `tenant`. */
+  readonly tenant: string;
+  /** Called when a request to a model has ended. */
+  readonly onModelCall?: (call: EndedModelCall) => void;
+};
+
+/** A request to a model. `at`: epoch milliseconds. `cost`: in the currency of the user's file of prices. */
+type EndedModelCall = {
+  model: string;
+  at: number;
+  ms: number;
+  inputTokens?: number;
+  cachedTokens?: number;
+  outputTokens?: number;
+  reasoningTokens?: number;
+  cost?: number;
+};
+
+const KEY = createContextKey('work of hopline');
+
+/** Runs `fn`, and everything that it awaits, as part of this turn. */
+export function inWork<T>(work: ActiveWork, fn: () => T): T {
+  return context.with(context.active().setValue(KEY, work), fn);
+}
+
+/** Runs `fn`, and everything that it awaits, in the running turn. Its requests to models are passed to `onModelCall` when they end. */
+export function withModelCalls<T>(onModelCall: (call: EndedModelCall) => void, fn: () => T): T {
+  const work = activeWork();
+  return work === undefined ? fn() : inWork({ ...work, onModelCall }, fn);
+}
+
+/** Undefined outside a turn, and before startTelemetry. */
+export function activeWork(): ActiveWork | undefined {
+  return context.active().getValue(KEY) as ActiveWork | undefined;
+}
+
+/** Attributes for a span of the running turn. */
+export function workAttributes(work: ActiveWork | undefined): HopAttributes {
+  if (work === undefined) return {};
+  const { agent, taskId, contextId, owner } = work;
+  return {
+    [ATTR.genAiAgentName]: agent,
+    [ATTR.genAiConversation]: contextId,
+    [ATTR.a2aTask]: taskId,
+    ...ownerAttributes(owner),
+  };
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createClient } from '@hopline/client';
+import type { ClientView } from '@hopline/task-view';
+import { ModelServer, newest } from '../../support/agents/model-server.ts';
+import { startPythonScript, UVICORN } from '../../support/agents/python-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { pythonEnv } from '../../support/python/python-driver.ts';
+import { httpxRequirement, newestPythonWith, PYTHON_PACKAGE } from '../../support/python/python-with-httpx.ts';
+
+/** Agents of frameworks without an A2A server that follows the protocol, each in the kit of packages/python. The model is a stand-in over HTTP. */
+
+const FRAMEWORKS = [
+  // The SDK passes the result of the function on as it is, and Agno passes it on as text.
+  {
+    name: 'the OpenAI Agents SDK',
+    script: 'openai_agents_agent.py',
+    requirements: ['openai-agents==0.24.0'],
+    result: (city: string): unknown => ({ city, sky: 'clear' }),
+  },
+  {
+    name: 'Agno',
+    script: 'agno_agent.py',
+    requirements: ['agno==3.1.10', 'openai'],
+    result: (city: string): unknown => `{'city': '${city}', 'sky': 'clear'}`,
+  },
+];
+const BEFORE = ['Let me ', 'look.\n'];
+const AFTER = ['It is ', 'clear ✅', '\r\n\r\n', '👩‍👩‍👧'];
+const TIMEOUT = 600_000;
+
+const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
+
+for (const { name, script, requirements, result } of FRAMEWORKS) {
+  const found = await newestPythonWith([kit, httpxRequirement(), UVICORN, ...requirements]);
+  const skip = 'skip' in found && found.skip;
+
+  test(`an agent of ${name}: its answer, byte for byte, the calls of its tools, and a failure`, {
+    skip,
+    timeout: TIMEOUT,
+  }, async t => {
+    await using model = await ModelServer.start(request => {
+      if (newest(request, 'user').includes('fail')) return { status: 400 };
+      if (newest(request, 'tool') !== '') return [{ tokens: AFTER }];
+      return [{ tokens: BEFORE }, ...['Oslo', 'Lima'].map(city => ({ call: 'weather', args: { city }, id: `call-${city}` }))];
+    });
+    const path = fileURLToPath(new URL(`../../support/agents/python/${script}`, import.meta.url));
+    const agent = await startPythonScript('python' in found ? found.python : '', path, {
+      args: [model.url],
+      env: { ...pythonEnv(), PYTHONWARNINGS: 'ignore' },
+    });
+    t.after(agent.stop);
+    await using cluster = await Cluster.start({ agents: [{ name: 'forecaster', adapter: 'a2a', url: agent.url }] });
+    const client = createClient({ url: cluster.url });
+    const watched = async (question: string) => {
+      const sent = await client.send({ parts: [{ text: question }] });
+      assert.ok('task' in sent);
+      let last: ClientView | undefined;
+      for await (const view of client.watch(sent.task.id)) last = view;
+      return last!;
+    };
+    const { state, answer, tools } = await watched('weather?');
+    assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', [...BEFORE, ...AFTER].join('')]);
+    assert.deepEqual(
+      tools
+        .filter(({ agent }) => agent === 'forecaster')
+        .map(({ id, tool, outcome, arguments: args, result }) => [id.replace(/^.*(?=call-)/, ''), tool, outcome, args, result])
+        .toSorted(),
+      ['Lima', 'Oslo'].map(city => [`call-${city}`, 'weather', 'completed', { city }, result(city)]),
+    );
+    const failed = await watched('fail');
+    assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
+  });
+}

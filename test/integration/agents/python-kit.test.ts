@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { createClient } from '@hopline/client';
+import type { ClientView } from '@hopline/task-view';
+import { until } from '../../kit/until.ts';
+import { startPythonModule, UVICORN } from '../../support/agents/python-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { pythonEnv } from '../../support/python/python-driver.ts';
+import { httpxRequirement, PYTHON_PACKAGE, pythonsWithPackages } from '../../support/python/python-with-httpx.ts';
+import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
+
+/** The agent kit of packages/python, with the oldest and the newest Python that are there. */
+
+const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
+const pythons = await pythonsWithPackages([kit, httpxRequirement(), UVICORN, 'mypy==2.4.1']);
+const cwd = PYTHON_PACKAGE;
+
+test('a Python of 3.10 or newer is there', t => {
+  if (pythons.length === 0) t.skip('no Python of 3.10 or newer: install one, or name its folder in PYENV_ROOT');
+});
+
+for (const found of pythons) {
+  const { version } = found;
+  const python = 'python' in found ? found.python : '';
+  const options = { skip: 'skip' in found && found.skip, timeout: 300_000 };
+
+  test(`Python ${version}: the unit tests of the agent kit pass, and its types are strict`, options, async () => {
+    const args = ['-m', 'unittest', 'tests.test_agent'];
+    const { stderr } = await promisify(execFile)(python, args, { cwd, env: { ...pythonEnv(), PYTHONWARNINGS: 'default' } });
+    assert.match(stderr, /^Ran 1[0-9] tests in /m);
+    assert.doesNotMatch(stderr, /skipped/);
+    const { stdout } = await promisify(execFile)(python, ['-m', 'mypy', '--cache-dir', '/dev/null'], { cwd, env: pythonEnv() });
+    assert.match(stdout, /^Success: no issues found/m);
+  });
+
+  test(`Python ${version}: an agent of the kit answers, asks and sends a file behind Hopline`, options, async t => {
+    const agent = await startPythonModule(python, 'tests.agents.greeter', {
+      cwd,
+      env: { ...pythonEnv(), PYTHONWARNINGS: 'default' },
+    });
+    t.after(agent.stop);
+    await using cluster = await Cluster.shared({
+      agents: [{ name: `greeter-${version.replaceAll('.', '-')}`, adapter: 'a2a', url: agent.url, text: 'progress' }],
+    });
+    const client = createClient({ url: cluster.url });
+    const viewOf = async (question: string, taskId?: string) => {
+      const sent = await client.send({ parts: [{ text: question }], ...(taskId !== undefined && { taskId }) });
+      assert.ok('task' in sent);
+      let last: ClientView | undefined;
+      for await (const view of client.watch(sent.task.id)) {
+        last = view;
+        // The first turn of the task ends with the question.
+        if (taskId === undefined && view.question !== undefined) break;
+      }
+      return last!;
+    };
+    const answered = await viewOf('Ada 🎯');
+    assert.deepEqual([answered.answer, answered.state], ['Hello, Ada 🎯!\n', 'TASK_STATE_COMPLETED']);
+    assert.deepEqual(
+      answered.files.map(({ name, parts }) => [name, parts[0]?.text]),
+      [['card.md', '# For Ada 🎯\n']],
+    );
+    const asked = await viewOf('who');
+    assert.deepEqual([asked.state, asked.question?.text], ['TASK_STATE_INPUT_REQUIRED', 'Who should I greet?']);
+    assert.equal((await viewOf('Bob', asked.taskId)).answer, 'Hello, Bob!\n');
+  });
+
+  test(`Python ${version}: clients and the trace have the calls of an agent's tools`, options, async t => {
+    const agent = await startPythonModule(python, 'tests.agents.forecaster', {
+      cwd,
+      env: { ...pythonEnv(), PYTHONWARNINGS: 'default' },
+    });
+    t.after(agent.stop);
+    const receiver = new OtlpReceiver();
+    const endpoint = await receiver.start();
+    t.after(() => receiver.stop());
+    await using cluster = await Cluster.start({
+      agents: [{ name: 'forecaster', adapter: 'a2a', url: agent.url }],
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint },
+    });
+    const client = createClient({ url: cluster.url });
+    const watched = async (question: string) => {
+      const sent = await client.send({ parts: [{ text: question }] });
+      assert.ok('task' in sent);
+      let last: ClientView | undefined;
+      for await (const view of client.watch(sent.task.id)) last = view;
+      return { ...last!, tools: last!.tools.filter(({ agent }) => agent === 'forecaster') };
+    };
+    const { answer, files, tools } = await watched('Oslo, Lima');
+    assert.deepEqual([answer, files], ['Looking up: Oslo clear; Lima clear', []]);
+    const weather = (city: string) => ['weather', 'completed', { city }, { sky: 'clear', degrees: 21, city }];
+    assert.deepEqual(
+      tools.map(({ tool, outcome, arguments: args, result }) => [tool, outcome, args, result]),
+      [weather('Oslo'), weather('Lima'), ['units', 'completed', { system: 'metric' }, '°C']],
+    );
+    const failed = await watched('Atlantis');
+    assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', 'Looking ']);
+    assert.deepEqual(
+      failed.tools.map(({ tool, outcome, result }) => [tool, outcome, result]),
+      [['weather', 'failed', 'no such city']],
+    );
+    const ended = () =>
+      receiver.spans.filter(({ name }) => name.startsWith('execute_tool ')).map(({ name, isError }) => [name, isError]);
+    await until(() => ended().length === 4);
+    const weatherSpan = 'execute_tool weather';
+    assert.deepEqual(ended().toSorted(), [
+      ['execute_tool units', false],
+      [weatherSpan, false],
+      [weatherSpan, false],
+      [weatherSpan, true],
+    ]);
+  });
+}
