@@ -12,12 +12,12 @@ import { Guide } from '../support/guides/guide.ts';
 const TOKENS = countingTokens(200);
 const WHOLE = TOKENS.join('');
 
-let counter: RemoteAgent;
-let writer: RemoteAgent;
+let ticker: RemoteAgent;
+let poet: RemoteAgent;
 let cluster: Cluster;
 
 before(async () => {
-  counter = await startRemoteAgent({
+  ticker = await startRemoteAgent({
     dialect: '0.3',
     script: async function* () {
       yield { notice: 'start', tool: 'abacus' };
@@ -29,7 +29,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  writer = await startRemoteAgent({
+  poet = await startRemoteAgent({
     dialect: '1.0',
     script: function* ({ text, turn }) {
       if (text.includes('fail')) yield { fail: true, text: 'no ink' };
@@ -39,16 +39,16 @@ before(async () => {
   });
   cluster = await Cluster.shared({
     agents: [
-      { name: 'counter', adapter: 'a2a', url: counter.url },
-      { name: 'writer', adapter: 'a2a', url: writer.url },
+      { name: 'ticker', adapter: 'a2a', url: ticker.url },
+      { name: 'poet', adapter: 'a2a', url: poet.url },
     ],
   });
 });
 
 after(async () => {
   await cluster?.[Symbol.asyncDispose]();
-  await counter?.close();
-  await writer?.close();
+  await ticker?.close();
+  await poet?.close();
 });
 
 /** AG-UI's own agent, unchanged: it checks each event with the schemas and the verifier. */
@@ -72,11 +72,11 @@ const answerOf = (agent: HttpAgent) =>
   agent.messages.flatMap(({ role, content }) => (role === 'assistant' && typeof content === 'string' ? [content] : [])).join('');
 
 test('HttpAgent runs two agents, with text, steps, tool calls and state', { timeout: 60_000 }, async () => {
-  const writing = agentOf('writer', 'hello');
+  const writing = agentOf('poet', 'hello');
   const written = await runOf(writing);
   assert.equal(answerOf(writing), 'You wrote: hello');
   assert.deepEqual([written.types[0], written.types.at(-1)], ['RUN_STARTED', 'RUN_FINISHED']);
-  const counting = agentOf('counter', 'count');
+  const counting = agentOf('ticker', 'count');
   const { types } = await runOf(counting);
   assert.equal(answerOf(counting), WHOLE);
   for (const type of ['STEP_STARTED', 'STEP_FINISHED', 'TOOL_CALL_START', 'TOOL_CALL_RESULT', 'STATE_SNAPSHOT', 'STATE_DELTA'])
@@ -85,7 +85,7 @@ test('HttpAgent runs two agents, with text, steps, tool calls and state', { time
 });
 
 test('a question is an interrupt, and the next run answers it', { timeout: 60_000 }, async () => {
-  const agent = agentOf('writer', 'ask me');
+  const agent = agentOf('poet', 'ask me');
   await runOf(agent);
   const [interrupt] = agent.pendingInterrupts;
   assert.deepEqual([interrupt?.reason, interrupt?.message], ['input_required', 'Which color?']);
@@ -95,7 +95,7 @@ test('a question is an interrupt, and the next run answers it', { timeout: 60_00
 });
 
 test('a question that the user cancels ends the task', { timeout: 60_000 }, async () => {
-  const agent = agentOf('writer', 'ask me');
+  const agent = agentOf('poet', 'ask me');
   await runOf(agent);
   const { id } = agent.pendingInterrupts[0]!;
   const { types } = await runOf(agent, { resume: [{ interruptId: id, status: 'cancelled' }] });
@@ -105,7 +105,7 @@ test('a question that the user cancels ends the task', { timeout: 60_000 }, asyn
 });
 
 test('a failure is RUN_ERROR with its reason, and wrong input a 400', { timeout: 60_000 }, async () => {
-  const agent = agentOf('writer', 'fail');
+  const agent = agentOf('poet', 'fail');
   const errors: BaseEvent[] = [];
   await runOf(agent, {}, event => void (event.type === 'RUN_ERROR' && errors.push(event))).catch(() => {});
   assert.match((errors[0] as unknown as { message: string }).message, /no ink/);
@@ -119,7 +119,7 @@ test('a failure is RUN_ERROR with its reason, and wrong input a 400', { timeout:
 
 test('a run that breaks in mid-message is resumed on another replica, while a relay dies', { timeout: 120_000 }, async () => {
   const runId = crypto.randomUUID();
-  const first = agentOf('counter', 'count');
+  const first = agentOf('ticker', 'count');
   let deltas = 0;
   await runOf(first, { runId }, ({ type }) => {
     if (type !== 'TEXT_MESSAGE_CONTENT') return;
@@ -127,16 +127,16 @@ test('a run that breaks in mid-message is resumed on another replica, while a re
     if (deltas === 10) first.abortRun();
   }).catch(() => {});
   assert.ok(answerOf(first).length < WHOLE.length);
-  const restarted = cluster.relays[0]!.kill().then(() => cluster.relays[0]!.start());
+  const restarted = cluster.killRelays().then(() => cluster.startRelays());
   // The page has kept its messages, with the part of the answer that it has seen.
-  const second = agentOf('counter', 'count', { ingress: 1, threadId: first.threadId });
+  const second = agentOf('ticker', 'count', { ingress: 1, threadId: first.threadId });
   second.setMessages(first.messages);
   const { types } = await runOf(second, { runId });
   await restarted;
   assert.deepEqual(types.slice(0, 3), ['RUN_STARTED', 'STATE_SNAPSHOT', 'MESSAGES_SNAPSHOT']);
   assert.equal(types.at(-1), 'RUN_FINISHED');
   assert.equal(answerOf(second), WHOLE);
-  const ended = agentOf('counter', 'count', { threadId: first.threadId });
+  const ended = agentOf('ticker', 'count', { threadId: first.threadId });
   ended.setMessages(first.messages);
   await runOf(ended, { runId });
   assert.equal(answerOf(ended), WHOLE);

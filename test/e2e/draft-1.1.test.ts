@@ -106,7 +106,7 @@ test('the timeline has each status of a task whose relay was killed exactly once
     if ('task' in event) taskId = event.task.id;
     count += 1;
     // All of them, so that the owner of the task is one of them.
-    if (count === 10) restarted = Promise.all(cluster.relays.map(relay => relay.kill().then(() => relay.start())));
+    if (count === 10) restarted = cluster.killRelays().then(() => cluster.startRelays());
   }
   await restarted;
   const task = await get(second, taskId);

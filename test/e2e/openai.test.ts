@@ -128,7 +128,7 @@ test('a streamed chat has the whole answer once after a kill of a relay in mid-s
     text += chunk.choices[0]?.delta.content ?? '';
     reason = chunk.choices[0]?.finish_reason ?? reason;
     chunks += 1;
-    if (chunks === 20) void cluster.relays[0]!.kill().then(() => cluster.relays[0]!.start());
+    if (chunks === 20) void cluster.killRelays().then(() => cluster.startRelays());
   }
   assert.deepEqual([text, reason], [WHOLE, 'stop']);
   assert.equal(text, await answerOf(id));

@@ -85,9 +85,9 @@ async function askAndKill(question: string, isReady: (list: readonly Frame[]) =>
   const list: Frame[] = [];
   let killed: Promise<unknown> | undefined;
   const kill = async () => {
-    const [agent, relay] = [cluster.agents[0]!, cluster.relays[0]!];
-    await Promise.all([agent.kill('SIGKILL'), relay.kill('SIGKILL')]);
-    await Promise.all([agent.start(), relay.start()]);
+    const agent = cluster.agents[0]!;
+    await Promise.all([agent.kill('SIGKILL'), cluster.killRelays()]);
+    await Promise.all([agent.start(), cluster.startRelays()]);
   };
   const check = setInterval(() => {
     if (isReady(list)) killed ??= kill();

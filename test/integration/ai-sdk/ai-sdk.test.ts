@@ -113,10 +113,10 @@ for (const profile of ['caipe', 'transparent']) {
     const { chat, errors } = tab(unchanged(cluster), id);
     const sent = chat.sendMessage({ text: 'count' });
     await hasText(chat, 50);
-    await Promise.all([cluster.ingresses[0]!.kill('SIGKILL'), cluster.relays[0]!.kill('SIGKILL')]);
+    await Promise.all([cluster.ingresses[0]!.kill('SIGKILL'), cluster.killRelays()]);
     await sent;
     assert.deepEqual([chat.status, errors.length], ['error', 1]);
-    await Promise.all([cluster.ingresses[0]!.start(), cluster.relays[0]!.start()]);
+    await Promise.all([cluster.ingresses[0]!.start(), cluster.startRelays()]);
     await chat.resumeStream();
     assert.equal(ANSWER, await storedAnswer(clientOf(), id));
     assert.equal(textOf(chat.lastMessage), ANSWER);
@@ -129,8 +129,8 @@ for (const profile of ['caipe', 'transparent']) {
     const { chat, errors } = tab(new HoplineChatTransport({ client: clientOf(), agent: 'counter' }), id);
     const sent = chat.sendMessage({ text: 'count' });
     await hasText(chat, 50);
-    await Promise.all([cluster.ingresses[0]!.kill('SIGKILL'), cluster.relays[0]!.kill('SIGKILL')]);
-    await Promise.all([cluster.ingresses[0]!.start(), cluster.relays[0]!.start()]);
+    await Promise.all([cluster.ingresses[0]!.kill('SIGKILL'), cluster.killRelays()]);
+    await Promise.all([cluster.ingresses[0]!.start(), cluster.startRelays()]);
     await sent;
     assert.deepEqual([errors, chat.status, textOf(chat.lastMessage)], [[], 'ready', ANSWER]);
     assert.equal(ANSWER, await storedAnswer(clientOf(), id));

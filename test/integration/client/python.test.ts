@@ -232,8 +232,8 @@ test('the Python client asks, answers, watches and cancels on a cluster [S3-31]'
   let killed: Promise<unknown> | undefined;
   const kill = async () => {
     const [ingress] = cluster.ingresses;
-    await Promise.all([ingress!.kill('SIGKILL'), cluster.relays[0]!.kill('SIGKILL')]);
-    await Promise.all([ingress!.start(), cluster.relays[0]!.start()]);
+    await Promise.all([ingress!.kill('SIGKILL'), cluster.killRelays()]);
+    await Promise.all([ingress!.start(), cluster.startRelays()]);
   };
   const answered = await driver.call<Answered>('ask', { url, question: 'count', task: null }, ({ length }) => {
     if (length > 100) killed ??= kill();

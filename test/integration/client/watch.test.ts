@@ -42,8 +42,8 @@ for (const profile of ['caipe', 'transparent']) {
     let killed: Promise<unknown> | undefined;
     const kill = async () => {
       const [ingress] = cluster.ingresses;
-      await Promise.all([ingress!.kill('SIGKILL'), cluster.relays[0]!.kill('SIGKILL')]);
-      await Promise.all([ingress!.start(), cluster.relays[0]!.start()]);
+      await Promise.all([ingress!.kill('SIGKILL'), cluster.killRelays()]);
+      await Promise.all([ingress!.start(), cluster.startRelays()]);
     };
     const lengths: number[] = [];
     const answer = await clientOf().ask('count', {

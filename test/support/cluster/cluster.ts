@@ -121,6 +121,15 @@ export class Cluster implements AsyncDisposable {
     return [...this.ingresses, ...this.supervisors, ...this.agents, ...this.relays, ...this.notifiers];
   }
 
+  /** Kills all relays at once, because a test does not know which of them has its task. */
+  async killRelays(): Promise<void> {
+    await Promise.all(this.relays.map(relay => relay.kill()));
+  }
+
+  async startRelays(): Promise<void> {
+    await Promise.all(this.relays.map(relay => relay.start()));
+  }
+
   /** Starts another ingress, whose settings differ from those of the first one in `env`. */
   async addIngress(instance: string, env: Record<string, string>): Promise<ServiceProcess> {
     const settings = { ...this.ingresses[0]!.spec.env, ...env };
