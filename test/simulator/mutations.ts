@@ -150,7 +150,11 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     foundBy: 7,
     breaks: /^everything ends/,
     edits: [
-      { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024;', to: 'LANES_BYTES_MAX = 1024 ** 3;' },
+      {
+        file: 'packages/task/src/limits.ts',
+        from: 'TURN_LANES_BYTES_MAX = 128 * 1024;',
+        to: 'TURN_LANES_BYTES_MAX = 1024 ** 3;',
+      },
       // A fact that does not fit into a record fails its task. Without that rule and the limit, the shard keeps repeating the end.
       {
         file: 'services/relay/src/task-appender.ts',

@@ -6,7 +6,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import {
   DEAD_INSTANCE_MS,
-  DESCRIPTION_CHARS_MAX,
+  ENTRY_DESCRIPTION_CHARS_MAX,
   EXAMPLE_CHARS_MAX,
   EXAMPLES_MAX,
   registerAgent,
@@ -153,7 +153,7 @@ test('skills of any length fit the registry: each is cut to the limits of an age
   assert.deepEqual([skills.length, new Set(skills.map(({ id }) => id)).size], [SKILLS_MAX, SKILLS_MAX]);
   assert.deepEqual(
     [first?.id.length, first?.name.length, first?.description.length, first?.tags.length, first?.examples?.length],
-    [SKILL_NAME_CHARS_MAX, SKILL_NAME_CHARS_MAX, DESCRIPTION_CHARS_MAX, TAGS_MAX, EXAMPLES_MAX],
+    [SKILL_NAME_CHARS_MAX, SKILL_NAME_CHARS_MAX, ENTRY_DESCRIPTION_CHARS_MAX, TAGS_MAX, EXAMPLES_MAX],
   );
   assert.deepEqual([first?.tags[0]?.length, first?.examples?.[0]?.length], [TAG_CHARS_MAX, EXAMPLE_CHARS_MAX]);
   assert.ok(JSON.stringify(skills).length < 1024 * 1024, 'one record of NATS');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import { Superseded } from '@hopline/log';
 import type { Agent, AgentEvent } from './agent.ts';
-import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
+import { EVENTS_AT_ONCE_MAX, TURN_WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
@@ -535,7 +535,7 @@ test('an agent that hands over many events at once waits for the log between the
   };
   const outcome = run(task, agent);
   for (let turns = 0; turns < 100; turns += 1) await new Promise(resolve => setImmediate(resolve));
-  assert.ok(taken > 0 && taken * piece.length <= WAITING_BYTES_MAX, `${taken} of ${pieces} were taken`);
+  assert.ok(taken > 0 && taken * piece.length <= TURN_WAITING_BYTES_MAX, `${taken} of ${pieces} were taken`);
   released.resolve();
   assert.equal((await outcome)?.state, 'TASK_STATE_COMPLETED');
   assert.equal((await task.fold()).textOf('streaming_result'), piece.repeat(pieces));

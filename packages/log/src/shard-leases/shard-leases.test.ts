@@ -5,7 +5,7 @@ import { LogUnavailable } from '../errors.ts';
 import type { LeaseValue, ShardProgress } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
 import {
-  HEARTBEAT_INTERVAL_MS,
+  LEASE_HEARTBEAT_MS,
   LEASE_MS,
   LEASE_RENEWAL_MS,
   type LeaseOptions,
@@ -59,7 +59,7 @@ function virtualTime(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
   return {
-    options: { heartbeatMs: HEARTBEAT_INTERVAL_MS, leaseMs: LEASE_MS, now: () => nowMs },
+    options: { heartbeatMs: LEASE_HEARTBEAT_MS, leaseMs: LEASE_MS, now: () => nowMs },
     async advance(ms: number): Promise<void> {
       for (const endMs = nowMs + ms; nowMs < endMs; nowMs += 10) {
         t.mock.timers.tick(10);
@@ -163,7 +163,7 @@ async function writesOfBusyShards(t: TestContext, shards: number): Promise<numbe
   );
   for (let step = 1; step <= 300; step += 1) {
     for (const shard of a.running.keys()) a.running.set(shard, step);
-    await time.advance((3 * HEARTBEAT_INTERVAL_MS) / 10);
+    await time.advance((3 * LEASE_HEARTBEAT_MS) / 10);
   }
   const stopping = a.leases.stop();
   const counted = writes;
@@ -178,7 +178,7 @@ test('a lease whose progress never rests is written once in three heartbeats', a
 });
 
 test('a process with many busy shards writes RENEWALS_PER_SECOND_MAX leases a second', async t => {
-  const seconds = (30 * 3 * HEARTBEAT_INTERVAL_MS) / 1_000;
+  const seconds = (30 * 3 * LEASE_HEARTBEAT_MS) / 1_000;
   const perSecond = (await writesOfBusyShards(t, 200)) / seconds;
   // A round begins with a heartbeat, so an interval is a multiple of heartbeats.
   assert.ok(perSecond <= RENEWALS_PER_SECOND_MAX && perSecond >= 0.8 * RENEWALS_PER_SECOND_MAX, `${perSecond}`);
@@ -212,15 +212,15 @@ test('a process that is slow but connected keeps its shards until its heartbeat 
   const [a, b] = await starting;
   assert.deepEqual([a.running.size, b.running.size, asked.length], [4, 4, 0]);
   isSilent = true;
-  await time.advance(LEASE_MS - HEARTBEAT_INTERVAL_MS);
+  await time.advance(LEASE_MS - LEASE_HEARTBEAT_MS);
   assert.deepEqual([a.running.size, b.running.size], [4, 4]);
   assert.ok(asked.length > 0 && asked.every(key => key === 'relay.a'));
   // The process counts as dead at b's first heartbeat after the lease, and its shards are taken in the next round.
-  await time.advance(3 * HEARTBEAT_INTERVAL_MS);
+  await time.advance(3 * LEASE_HEARTBEAT_MS);
   assert.equal(b.running.size, SHARDS);
   void a.leases.stop();
   const stopping = b.leases.stop();
-  await time.advance(HEARTBEAT_INTERVAL_MS);
+  await time.advance(LEASE_HEARTBEAT_MS);
   await stopping;
 });
 
@@ -607,7 +607,7 @@ for (const writeMs of [100, 200]) {
     }
     assert.equal(moves(), before, 'shards moved');
     await dying.close();
-    await time.advance(LEASE_MS + 2 * HEARTBEAT_INTERVAL_MS + 3 * writeMs);
+    await time.advance(LEASE_MS + 2 * LEASE_HEARTBEAT_MS + 3 * writeMs);
     assert.equal(b.running.size, 16);
     const stopping = Promise.allSettled([a.leases.stop(), b.leases.stop()]);
     await time.advance(5_000);
