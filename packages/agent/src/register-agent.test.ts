@@ -50,7 +50,7 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
 }
 
 test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry marks a default agent', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const { signal, stop } = await register(log, 20);
@@ -62,7 +62,7 @@ test('a registered agent has one listener on its signal, not one for each heartb
   await log.close();
 });
 
-test('an instance that stops removes its own entry and no others', { timeout: 30_000 }, async () => {
+test('an instance that stops removes its own entry and no others', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const [first, second] = [await register(log, 1), await register(log, 1)];
   assert.equal((await log.agents.under('mine')).length, 2);
@@ -74,7 +74,7 @@ test('an instance that stops removes its own entry and no others', { timeout: 30
 });
 
 test('an agent whose skills are malformed is registered without them, and its fault is reported', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
@@ -102,7 +102,7 @@ test('an agent whose skills are malformed is registered without them, and its fa
   await log.close();
 });
 
-test('an instance that starts removes the entries of instances that died long ago', { timeout: 30_000 }, async () => {
+test('an instance that starts removes the entries of instances that died long ago', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const silentFor = (ms: number): AgentEntry => ({
     name: 'mine',
@@ -125,7 +125,7 @@ test('an instance that starts removes the entries of instances that died long ag
   await log.close();
 });
 
-test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 30_000 }, async () => {
+test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
   const reached = Promise.withResolvers<AgentEntry>();

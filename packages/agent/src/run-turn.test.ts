@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import { Superseded } from '@hopline/log';
+import { untilTick } from '../../../test/kit/until.ts';
 import type { Agent, AgentEvent } from './agent.ts';
 import { EVENTS_AT_ONCE_MAX, TURN_WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -39,7 +40,7 @@ test('the first text of a lane is appended at once, in one record with the lane,
   });
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
-  while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
+  await untilTick(async () => (await task.inputs()).length > 0);
   const kinds = (await task.inputs()).map(({ kind }) => kind);
   stop.abort();
   await outcome;
