@@ -70,7 +70,10 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const lost = new AbortController();
   const signal = AbortSignal.any([deps.signal, ended.signal, lost.signal]);
   const steps = new StoredSteps({
-    ...{ log: deps.log, job, writer, signal },
+    log: deps.log,
+    job,
+    writer,
+    signal,
     add: input => inputs.agentStep(input),
     onLost: error => lost.abort(error),
   });

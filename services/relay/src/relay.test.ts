@@ -175,8 +175,12 @@ test('a notice neither waits for held text nor overtakes the text before it [S2-
   const out = writerOf(log, { taskId: 't1' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   const notice = (lane: string) => ({
-    ...{ kind: 'artifact' as const, lane, artifact: { name: lane } },
-    ...{ parts: [{ text: '🔧' }], append: false, last: true },
+    kind: 'artifact' as const,
+    lane,
+    artifact: { name: lane },
+    parts: [{ text: '🔧' }],
+    append: false,
+    last: true,
   });
   const sentAt: number[] = [];
   for (const step of ['before', 'tool_notification_start', 'between', 'tool_notification_end']) {
