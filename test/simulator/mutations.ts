@@ -174,9 +174,9 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^everything ends|^a failure has a cause|^an acknowledged webhook|^an acknowledged message/,
     edits: [
       {
-        file: 'services/relay/src/shard.ts',
-        from: "if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
-        to: 'await Promise.all(looks);',
+        file: 'services/relay/src/stored-records.ts',
+        from: "if ((await Promise.all(checks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
+        to: 'await Promise.all(checks);',
       },
     ],
   },
@@ -186,7 +186,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^a viewer/,
     edits: [
       {
-        file: 'services/relay/src/shard.ts',
+        file: 'services/relay/src/stored-records.ts',
         from: 'if (this.#isInDoubt && (leadership',
         to: 'if (false && (leadership',
       },

@@ -5,16 +5,8 @@ import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { untilTick } from '../../../test/kit/until.ts';
 import { shardContext } from './shard.test-kit.ts';
-import {
-  ENDED_IDLE_MS,
-  IDLE_MS,
-  LOOK_OFTEN_MS,
-  LOOK_OLD_MS,
-  SHARD_WAITING_UNITS_MAX,
-  Shard,
-  type ShardContext,
-  SWEEP_MS,
-} from './shard.ts';
+import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
+import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
 
 const message = (messageId: string): InputRecord => ({
   v: 1,
@@ -118,7 +110,7 @@ for (const [when, isSwept] of [
   });
 }
 
-test('a shard looks for its newest record with each sweep, and only every LOOK_OLD_MS once it is old', async t => {
+test('a shard checks its newest record with each sweep, and only every CHECK_OLD_MS once it is old', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const log = createMemoryLog({ shards: 1 });
   let [nowMs, looks] = [0, 0];
@@ -144,15 +136,15 @@ test('a shard looks for its newest record with each sweep, and only every LOOK_O
     assert.equal(await looksAt(SWEEP_MS), true);
     // The task leaves memory: its record is looked for once more.
     await looksAt(IDLE_MS);
-    const oldMs = LOOK_OFTEN_MS;
+    const oldMs = CHECK_OFTEN_MS;
     assert.equal(await looksAt(oldMs - 2), true);
     assert.equal(await looksAt(oldMs - 1), true);
     assert.equal(await looksAt(oldMs + SWEEP_MS), false);
-    assert.equal(await looksAt(oldMs - 1 + LOOK_OLD_MS), true);
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS), false);
+    assert.equal(await looksAt(oldMs - 1 + CHECK_OLD_MS), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS), false);
     await store('second');
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS + 1), true);
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS + 2), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS + 1), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS + 2), true);
   } finally {
     await shard.stop();
   }
