@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { freePort } from '@hopline/local-cluster';
 import type { TaskBelow } from '@hopline/task-audit';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -87,7 +88,7 @@ async function newestTask(url: string): Promise<{ id: string; contextId: string;
 }
 
 test('three nested clusters: one text, byte for byte, one plan, and each call within its outer call [S2-7]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const list = await collect(top(), { text: 'go' });
   const fold = foldOf(list);
@@ -127,7 +128,7 @@ test('three nested clusters: one text, byte for byte, one plan, and each call wi
   }
 });
 
-test('each level has its own ids, and exposes none of a lower level [S0-34]', { timeout: 60_000 }, async () => {
+test('each level has its own ids, and exposes none of a lower level [S0-34]', { timeout: 120_000 }, async () => {
   const list = await collect(top(), { text: 'go' });
   const below = await Promise.all(clusters.slice(1).map(({ url }) => newestTask(url)));
   const shown = JSON.stringify(list.map(({ result }) => result));
@@ -136,7 +137,7 @@ test('each level has its own ids, and exposes none of a lower level [S0-34]', { 
   for (const id of ids) assert.equal(shown.includes(id), false);
 });
 
-test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_000 }, async () => {
+test('a cancel at the top level reaches the agent at the lowest', { timeout: 120_000 }, async () => {
   const list: Frame[] = [];
   for await (const frame of frames(top(), { text: 'slow' })) {
     list.push(frame);
@@ -144,12 +145,12 @@ test('a cancel at the top level reaches the agent at the lowest', { timeout: 60_
     await rpc(top(), { method: 'tasks/cancel', params: { id: taskIdOf(list) } });
     break;
   }
-  while (!remote.requests.some(({ method }) => method === 'cancel')) await new Promise(resolve => setTimeout(resolve, 25));
+  await until(() => remote.requests.some(({ method }) => method === 'cancel'));
   for (const { url } of clusters) assert.equal((await newestTask(url)).status.state, 'TASK_STATE_CANCELED');
 });
 
 test('a question of the lowest agent reaches the client, and the answer reaches the same tasks [S4-41]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const question = await collect(top(), { text: 'ask' });
   const last = question.at(-1)!.event;
@@ -169,7 +170,7 @@ test('a question of the lowest agent reaches the client, and the answer reaches 
 });
 
 test('hopline trace and the console show the tasks below as a tree, through clusters whose addresses the agents file names', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-tree-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

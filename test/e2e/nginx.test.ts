@@ -141,7 +141,7 @@ describe('through a real nginx', { skip }, () => {
     assert.deepEqual(ids, [...new Set(ids)]);
   }
 
-  test('text arrives while the agent talks, although nginx buffers responses', { timeout: 60_000 }, async () => {
+  test('text arrives while the agent talks, although nginx buffers responses', { timeout: 120_000 }, async () => {
     gate = Promise.withResolvers();
     // Buffered, the first half would arrive only with the second one.
     assertWhole(await read({ text: 'count' }, () => gate.resolve()));
@@ -180,7 +180,7 @@ describe('through a real nginx', { skip }, () => {
     for (const list of streams) assertWhole(broken.includes(list) ? await resumed(list) : list);
   });
 
-  test('a gRPC stream passes, with its metadata, and resumes', { timeout: 60_000 }, async () => {
+  test('a gRPC stream passes, with its metadata, and resumes', { timeout: 120_000 }, async () => {
     gate = Promise.withResolvers();
     const client = new GrpcClient(nginx.grpcUrl);
     try {

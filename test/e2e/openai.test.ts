@@ -108,7 +108,9 @@ test('a chat with a context id answers the question of the agent', async () => {
   const first = await openai.chat.completions.create({ model: 'writer', messages: [asked], metadata });
   assert.equal(first.choices[0]!.message.content, 'Which color?');
   const stream = await openai.chat.completions.create({
-    ...{ model: 'writer', metadata, stream: true },
+    model: 'writer',
+    metadata,
+    stream: true,
     messages: [asked, { role: 'assistant', content: 'Which color?' }, { role: 'user', content: 'blue' }],
   });
   let text = '';
@@ -118,7 +120,9 @@ test('a chat with a context id answers the question of the agent', async () => {
 
 test('a streamed chat has the whole answer once after a kill of a relay in mid-stream', { timeout: 120_000 }, async () => {
   const stream = await clientOf(0).chat.completions.create({
-    ...{ model: 'counter', messages: [{ role: 'user', content: 'count' }], stream: true },
+    model: 'counter',
+    messages: [{ role: 'user', content: 'count' }],
+    stream: true,
     stream_options: { include_usage: true },
   });
   let [text, id, chunks] = ['', '', 0];
@@ -229,8 +233,12 @@ test('a chat of Open WebUI is one task for each message, and its requests for a 
     const response = await fetch(`${cluster.ingresses[1]!.url}/v1/chat/completions`, {
       method: 'POST',
       headers: {
-        ...{ 'content-type': 'application/json', authorization: 'Bearer unused', 'x-openwebui-chat-id': chatId },
-        ...{ 'x-openwebui-user-name': 'Ann', 'x-openwebui-user-id': crypto.randomUUID(), 'x-openwebui-user-role': 'user' },
+        'content-type': 'application/json',
+        authorization: 'Bearer unused',
+        'x-openwebui-chat-id': chatId,
+        'x-openwebui-user-name': 'Ann',
+        'x-openwebui-user-id': crypto.randomUUID(),
+        'x-openwebui-user-role': 'user',
       },
       body: JSON.stringify({ model: 'writer', ...body }),
     });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
@@ -74,7 +73,7 @@ test('a task that waits for its client outlives a log and an index that others f
   };
   for (let task = 1; task <= 400 && !(await filled()); task++) {
     await send('fill');
-    while (!(await isSafe())) await sleep(100);
+    await until(isSafe);
   }
   assert.ok(await filled(), 'the log and the index have removed their oldest records');
   const answered = await send('prod', asked.id);
@@ -86,7 +85,7 @@ test('a task that waits for its client outlives a log and an index that others f
 test('a task whose facts are gone is refused, and a message cannot start it again', { timeout: 120_000 }, async () => {
   const asked = await send('deploy');
   // Waits for the relay's index entry, which shows a later relay that the task had facts.
-  while (!((await log.tasks.get(asked.id))?.value.generation ?? 0)) await sleep(5);
+  await until(async () => ((await log.tasks.get(asked.id))?.value.generation ?? 0) > 0);
   await cluster.relays[0]!.kill();
   await (await jetstreamManager(asking.nc)).streams.purge('A2A_LOG');
   await cluster.relays[0]!.start();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
@@ -81,12 +81,12 @@ test('a task that outlives its retention is complete for a live stream, a resume
 });
 
 test('a task that waits for its client longer than the retention can be answered, and ends [S4-44 S3-8]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const question = await collect(cluster.url, { text: 'ask' });
   const taskId = taskOf(question[0]!);
   const beginning = (await log.facts.last(taskId))!.seq;
-  while ((await oldestOf(taskId)) <= beginning) await sleep(100);
+  await until(async () => (await oldestOf(taskId)) > beginning);
   const answered = await collect(cluster.ingresses[1]!.url, { params: messageParams('this one', { taskId }) });
   const { status } = answered.at(-1)!.result as { status: { state: string } };
   assert.equal(status.state, 'completed');

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
+import { until } from '../kit/until.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { answer } from '../support/agents/remote-task.ts';
@@ -62,7 +63,7 @@ test('after two freezes of the path to NATS, running tasks end with their whole 
 }, async t => {
   const progress = Array.from({ length: TASKS }, () => ({ events: 0 }));
   const running = Promise.all(progress.map(seen => ask('counter', seen).catch((error: Error) => error)));
-  while (progress.some(({ events }) => events < 8)) await sleep(20);
+  await until(() => progress.every(({ events }) => events >= 8));
   for (let freezes = 0; freezes < FREEZES; freezes += 1) {
     cluster.natsProxy!.freeze();
     await sleep(FREEZE_MS);

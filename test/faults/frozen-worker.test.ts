@@ -6,6 +6,7 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
 import { NO_METRICS } from '../kit/no-metrics.ts';
+import { until } from '../kit/until.ts';
 import { frames, messageParams } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type NatsProxy, startNatsProxy } from '../support/nats/nats-proxy.ts';
@@ -64,14 +65,14 @@ test('a task ends even if the last inputs of a frozen worker are stored after th
       fold.add(event);
   })();
   await written.promise;
-  while (fold.textOf('streaming_result') !== 'attempt 1') await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => fold.textOf('streaming_result') === 'attempt 1');
   proxy.freeze();
   frozen.resolve();
   const second = await worker(cluster.nats.url, async function* () {
     yield 'attempt 2, which dies';
     await new Promise(() => {});
   });
-  while (fold.textOf('streaming_result') !== 'attempt 2, which dies') await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => fold.textOf('streaming_result') === 'attempt 2, which dies');
   await second.close();
   proxy.thaw();
   await answered;

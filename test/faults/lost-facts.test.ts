@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeSse, type Task } from '@hopline/a2a';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
@@ -58,14 +58,6 @@ async function call(
   return (await rpc(cluster.url, { dialect: '1.0', method, params })).json() as never;
 }
 
-async function until<T>(what: string, read: () => Promise<T> | T, isMet: (value: T) => boolean): Promise<T> {
-  for (const end = Date.now() + 60_000; ; await sleep(50)) {
-    const value = await read();
-    if (isMet(value)) return value;
-    if (Date.now() > end) assert.fail(`${what}: ${JSON.stringify(value)}`);
-  }
-}
-
 const textOf = (task: Task | undefined) =>
   (task?.artifacts ?? []).flatMap(({ parts }) => parts.map(part => part.text ?? '')).join('|');
 const isCompleted = (task: Task | undefined) => task?.status.state === 'TASK_STATE_COMPLETED';
@@ -79,18 +71,10 @@ test('after the log has lost its tail, an open viewer gets a gap, the task and i
     const response = await rpc(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params: message('slow') });
     for await (const { event, data } of decodeSse(response.body!)) frames.push({ event, json: data });
   })();
-  await until(
-    'the first token',
-    () => frames,
-    list => list.some(({ json }) => json.includes('one ')),
-  );
+  await until(() => frames.some(({ json }) => json.includes('one ')), 'the first token');
   cpSync(stream, saved, { recursive: true });
   second.resolve();
-  await until(
-    'the second token',
-    () => frames,
-    list => list.some(({ json }) => json.includes('two ')),
-  );
+  await until(() => frames.some(({ json }) => json.includes('two ')), 'the second token');
   const whole = (await call('SendMessage', message('quick'))).result?.task;
   assert.ok(isCompleted(whole));
 
@@ -109,7 +93,10 @@ test('after the log has lost its tail, an open viewer gets a gap, the task and i
   const { id } = (JSON.parse(rest[0]!) as { result: { task: Task } }).result.task;
   const slow = (await call('GetTask', { id })).result;
   assert.match(textOf(slow), /one two three/);
-  const found = await until('the task that was gone', async () => (await call('GetTask', { id: whole!.id })).result, isCompleted);
+  const found = await until(async () => {
+    const { result } = await call('GetTask', { id: whole!.id });
+    return isCompleted(result) && result;
+  }, 'the task that was gone');
   assert.equal(textOf(found), textOf(whole));
   assert.match(cluster.relays.map(({ output }) => output).join(''), /the log lost records of a shard/);
   assert.ok(isCompleted((await call('SendMessage', message('later'))).result?.task));

@@ -181,7 +181,7 @@ async function viewersOf(client: GrpcClient): Promise<{ taskId: string; viewers:
     return decoded.event;
   };
   const first = view(sseEvents(await request(0, 'POST', '/', {}, begin), decode));
-  while (first.events.length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => first.events.length > 0);
   const [opening] = first.events;
   assert.ok(opening !== undefined && 'task' in opening);
   const taskId = opening.task.id;
@@ -195,7 +195,7 @@ test('without nats-server each binding returns 503 in bounded time, open streams
   const client = clientOf(0);
   t.after(() => client.close());
   const { taskId, viewers } = await viewersOf(client);
-  while (!viewers.every(({ events }) => events.length >= EVENTS_BEFORE)) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => viewers.every(({ events }) => events.length >= EVENTS_BEFORE));
   await cluster.nats.kill();
 
   const away = await outcomes(taskId);

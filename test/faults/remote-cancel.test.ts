@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import type { Step } from '../support/agents/remote-task.ts';
 import { type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
@@ -56,14 +57,6 @@ after(async () => {
   await remote?.close();
 });
 
-async function until(isTrue: () => boolean, what: string, msMax = CANCEL_REACHES_MS_MAX): Promise<void> {
-  const endsAtMs = performance.now() + msMax;
-  while (!isTrue()) {
-    assert.ok(performance.now() < endsAtMs, `${what}: not within ${msMax} ms`);
-    await sleep(20);
-  }
-}
-
 /** Starts a task and resolves with its id once its text flows; `frames` grows until the stream ends. */
 async function flowing(): Promise<{ taskId: string; list: Frame[]; reading: Promise<void> }> {
   const list: Frame[] = [];
@@ -96,7 +89,7 @@ test('a remote agent whose sub-agent was killed gets the cancel of its client, a
   const canceledMs = performance.now();
   await reading;
   await cluster.agents[0]!.start();
-  await until(() => talking === 0, 'the remote agent stops');
+  await until(() => talking === 0, 'the remote agent stops', CANCEL_REACHES_MS_MAX);
   t.diagnostic(`the remote agent stopped ${Math.round(performance.now() - canceledMs)} ms after the cancel`);
   assert.deepEqual(methods().slice(before), ['stream', 'cancel']);
   assert.equal(remote.requests.at(-1)!.taskId, remote.requests[before]!.taskId);
@@ -109,11 +102,11 @@ test('the next attempt ends the run of a killed sub-agent before it begins anoth
   const { taskId, reading } = await flowing();
   await cluster.agents[0]!.kill();
   await cluster.agents[0]!.start();
-  await until(() => methods().slice(before).length >= 3, 'the second run begins');
+  await until(() => methods().slice(before).length >= 3, 'the second run begins', CANCEL_REACHES_MS_MAX);
   assert.deepEqual(methods().slice(before), ['stream', 'cancel', 'stream']);
   await cancel(taskId);
   await reading;
-  await until(() => talking === 0, 'the second run ends');
+  await until(() => talking === 0, 'the second run ends', CANCEL_REACHES_MS_MAX);
   assert.equal(talkingMax, 1, 'two runs never talk at once');
 });
 
@@ -140,7 +133,7 @@ test('a cancel is repeated while the remote agent restarts, until it refuses', {
   const seen: string[] = [];
   const server = await restarted(Number(new URL(remote.url).port), seen);
   t.after(() => server.close());
-  await until(() => seen.includes('tasks/cancel'), 'the cancel arrives');
+  await until(() => seen.includes('tasks/cancel'), 'the cancel arrives', CANCEL_REACHES_MS_MAX);
   await sleep(REPEATED_MS_MAX);
   assert.equal(seen.filter(method => method === 'tasks/cancel').length, 1);
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeSse, Fold } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
@@ -62,7 +62,7 @@ test('a task outlives its retention: a live stream misses nothing, and a resumed
   // The retention is not shortened earlier, because the agent may begin late on a loaded machine.
   await keepFactsFor(cluster.nats.url, MAX_AGE_MS);
   const seen = Number(cursor.split('.')[0]);
-  while ((await oldestOf(taskId)) <= seen + 1) await sleep(100);
+  await until(async () => (await oldestOf(taskId)) > seen + 1);
 
   const request = { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: cursor };
   const events: { id: string | undefined; event: string | undefined; data: string }[] = [];
@@ -88,7 +88,7 @@ test('a task outlives its retention: a live stream misses nothing, and a resumed
   for (const name of ['streaming_result', 'partial_result']) assert.equal(whole.textOf(name), TOKENS.join(''));
 });
 
-test('a task removed by retention is not found, with a reason [S4-44]', { timeout: 60_000 }, async () => {
+test('a task removed by retention is not found, with a reason [S4-44]', { timeout: 120_000 }, async () => {
   let taskId = '';
   for await (const { result } of frames(cluster.url, { text: 'count' })) {
     taskId ||= (result as { id: string }).id;
@@ -96,7 +96,7 @@ test('a task removed by retention is not found, with a reason [S4-44]', { timeou
   }
   assert.ok(taskId !== '');
   await rpc(cluster.url, { method: 'tasks/cancel', params: { id: taskId } });
-  while ((await log.facts.last(taskId)) !== undefined) await sleep(100);
+  await until(async () => (await log.facts.last(taskId)) === undefined);
   for (const method of ['tasks/get', 'tasks/resubscribe']) {
     const response = await rpc(cluster.ingresses[1]!.url, { method, params: { id: taskId } });
     assert.equal(((await response.json()) as { error: { code: number } }).error.code, -32001, method);

@@ -5,6 +5,7 @@ import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -102,7 +103,7 @@ async function transitionsOf(taskId: string): Promise<[state: string, at: number
 }
 
 test("an answer goes only to the agent that asked, and the other agent's part is kept [S4-41]", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const question = await send('stock and shop: 3 widgets');
   assert.deepEqual([question.status.state, textIn(question.status.message)], ['TASK_STATE_INPUT_REQUIRED', 'How many?']);
@@ -122,7 +123,7 @@ test("an answer goes only to the agent that asked, and the other agent's part is
 });
 
 test('an unanswered question fails its task in time, despite a kill of the relay [S3-8 S4-28]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const { id } = await send('stock');
   const relay = cluster.relays[0]!;
@@ -140,7 +141,7 @@ test('an unanswered question fails its task in time, despite a kill of the relay
 });
 
 test('missing credentials fail their task in time, despite a kill of the relay, and release its agent', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const { id } = await send('bank', {}, { configuration: { returnImmediately: true } });
   await reached(id, state => state === 'TASK_STATE_AUTH_REQUIRED');
@@ -155,11 +156,11 @@ test('missing credentials fail their task in time, despite a kill of the relay, 
     ['SUBMITTED', 'WORKING', 'AUTH_REQUIRED', 'FAILED'],
   );
   assert.ok(life[3]![1] - life[2]![1] >= TIMEOUT_MS, 'the timeout was not early');
-  while (!bank.requests.some(({ method }) => method === 'cancel')) await sleep(50);
+  await until(() => bank.requests.some(({ method }) => method === 'cancel'));
 });
 
 test('an answer stored just before the deadline takes precedence, with no relay running at either time [S3-8]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const { id } = await send('stock');
   const questionAt = (await transitionsOf(id)).at(-1)![1];
@@ -175,7 +176,7 @@ test('an answer stored just before the deadline takes precedence, with no relay 
 });
 
 test('an acknowledged task survives a kill of each service right after the response, before its work starts [S3-9]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   // No service takes the work, so the answer can only come from the store.
   await cluster.supervisors[0]!.kill();
@@ -193,7 +194,7 @@ test('an acknowledged task survives a kill of each service right after the respo
 });
 
 test('a stream contains only stored events: at its first frame the task is in the log [S3-9]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   for await (const frame of frames(cluster.url, { text: 'shop' })) {
     assert.equal(shapeOf(frame), 'task');
@@ -206,7 +207,7 @@ test('a stream contains only stored events: at its first frame the task is in th
   }
 });
 
-test('task states only move forward [S2-16]', { timeout: 60_000 }, async () => {
+test('task states only move forward [S2-16]', { timeout: 120_000 }, async () => {
   const list = await collect(cluster.url, { text: 'shop' });
   const id = (list[0]!.result as { id: string }).id;
   const life = await transitionsOf(id);

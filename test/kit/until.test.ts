@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { until } from './until.ts';
+import { until, untilTick } from './until.ts';
 
 test('until resolves with what was found, also when it is 0 or empty', async () => {
   const results = [null, undefined, false, 0];
@@ -34,5 +34,16 @@ test('until rejects with the error that its condition throws', async () => {
       throw new Error('lost');
     }),
     /lost/,
+  );
+});
+
+test('untilTick looks in every turn of the event loop, even under mocked timers, and fails at its limit', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  let looks = 0;
+  setImmediate(() => (looks = 10));
+  assert.equal(await untilTick(() => ++looks > 10), true);
+  await assert.rejects(
+    untilTick(() => looks < 0, undefined, 1),
+    /looks < 0: not within 1 ms/,
   );
 });

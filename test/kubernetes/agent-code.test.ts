@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../kit/until.ts';
 import { missingPrograms } from './cluster.ts';
 import { IPV4_POLICIES, Release } from './release.ts';
 
@@ -151,7 +152,7 @@ test('a container of the code that ends is started again, and the sub-agent stay
   assert.match(await ask('end'), /attempt 2 done/);
   const sum = (all: Record<string, number>) => Object.values(all).reduce((total, one) => total + one, 0);
   // The other pod may have answered before Kubernetes has counted the restart.
-  while (sum(await restarts('code')) === sum(before[0]!)) await sleep(500);
+  await until(async () => sum(await restarts('code')) !== sum(before[0]!), 'the restart is counted', TIMEOUT_MS / 2);
   assert.deepEqual(await restarts('sub-agent'), before[1]);
   assert.match(await ask('die'), /attempt 2 done/);
 });

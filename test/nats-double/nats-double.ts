@@ -54,8 +54,15 @@ export class NatsDouble implements StreamHost {
     const clusterOf: ApiOptions['clusterOf'] = (stream, view) => this.#clusterOf(stream, view);
     this.#api = new JsonApi(this, this.#streams, { onUnsupported, clusterOf, nodes, replicaOf });
     const info = {
-      ...{ server_id: `${name}-1`, server_name: name, version: VERSION, proto: 1, headers: true, max_payload: maxPayload },
-      ...{ jetstream: true, api_lvl: API_LEVEL, ...(users.length > 0 && { auth_required: true }) },
+      server_id: `${name}-1`,
+      server_name: name,
+      version: VERSION,
+      proto: 1,
+      headers: true,
+      max_payload: maxPayload,
+      jetstream: true,
+      api_lvl: API_LEVEL,
+      ...(users.length > 0 && { auth_required: true }),
       ...(nodes > 1 && { cluster: CLUSTER }),
     };
     this.#host = {

@@ -59,8 +59,15 @@ export function firstOperations(watchInbox: string): Operation[] {
     api('CONSUMER.CREATE.RECORDS.watch', {
       stream_name: 'RECORDS',
       config: {
-        ...{ name: 'watch', filter_subjects: ['log.a.1', 'log.b.1'], deliver_policy: 'new', deliver_subject: watchInbox },
-        ...{ ack_policy: 'none', headers_only: true, inactive_threshold: NEVER_NANOS, mem_storage: true, num_replicas: 1 },
+        name: 'watch',
+        filter_subjects: ['log.a.1', 'log.b.1'],
+        deliver_policy: 'new',
+        deliver_subject: watchInbox,
+        ack_policy: 'none',
+        headers_only: true,
+        inactive_threshold: NEVER_NANOS,
+        mem_storage: true,
+        num_replicas: 1,
       },
     }),
   ];

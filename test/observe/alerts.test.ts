@@ -9,7 +9,7 @@ import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM, INPUTS_STREAM, openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { until as found } from '../kit/until.ts';
+import { until } from '../kit/until.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, type RemoteAgentOptions, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc } from '../support/cluster/a2a-stream.ts';
@@ -99,7 +99,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     stack.defer(() => nc.close());
     prometheus = await startPrometheus(stack, { cluster, exporterPort });
     // Counters must have been scraped at 0, and the limit of HoplineShardsWithoutRelay is evaluated once a minute.
-    await until('all shards within the last hour', async () => {
+    await evaluated('all shards within the last hour', async () => {
       const [most] = await prometheus.query('max_over_time(sum(hopline_owned_shards{service="relay"})[1h:1m])');
       return Number(most?.value[1]) >= SHARDS_DEFAULT;
     });
@@ -213,7 +213,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
         nc.publish(newest!.subject, newest!.data);
         if (record % 5_000 === 0) await nc.flush();
       }
-      await until('the flood is read', async () => isOver.yes || (await unread()) === 0);
+      await evaluated('the flood is read', async () => isOver.yes || (await unread()) === 0);
     }
     await alert;
   });
@@ -231,7 +231,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     while (!isOver.yes) {
       const taskId = await startTask(cluster.url, taskIdInShard(0));
       const ofTask = { last_by_subj: `a2a.log.*.${taskId}` };
-      const newest = await found(() => streams.getMessage(FACTS_STREAM, ofTask));
+      const newest = await until(() => streams.getMessage(FACTS_STREAM, ofTask));
       nc.publish(newest.subject, newest.data);
       // Conflicts before the shard has restarted count once, and each of these tasks keeps a slot for seconds.
       await sleep(CONFLICT_EVERY_MS);
@@ -252,7 +252,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await consumers.add(WORK_STREAM, { durable_name: 'agent-absent', filter_subject: filter, ack_policy: AckPolicy.Explicit });
     nc.publish(`a2a.work.agent.absent.${randomUUID()}`, 'x'.repeat(1_000));
     await nc.flush();
-    await until('only this item', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
+    await evaluated('only this item', async () => (await streams.info(WORK_STREAM)).state.messages === 1);
     const { state, config } = await streams.info(WORK_STREAM);
     await streams.update(WORK_STREAM, { max_bytes: state.bytes + 1 });
     await reaches('HoplineNatsNearlyFull', 'pending');
@@ -273,7 +273,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await reaches('HoplineRequestsBudget', 'pending');
     await reaches('HoplineNatsAway');
     cluster.natsProxy!.mend();
-    await until('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
+    await evaluated('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
   });
 
   test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier: supervisor and notifier die, a question arrives', async () => {
@@ -341,19 +341,18 @@ async function startAgent(options: RemoteAgentOptions): Promise<RemoteAgent> {
  */
 async function askFirst(agent: string, metric: string): Promise<void> {
   await collect(cluster.url, questionTo(agent));
-  await until(`${metric} of ${agent}`, async () => (await prometheus.query(`${metric}{agent="${agent}"} > 0`)).length > 0);
+  await evaluated(`${metric} of ${agent}`, async () => (await prometheus.query(`${metric}{agent="${agent}"} > 0`)).length > 0);
 }
 
 /** Waits until the alert fires; with `pending`, until its condition holds. */
 async function reaches(alert: string, state: 'firing' | 'pending' = 'firing'): Promise<void> {
   const states = state === 'firing' ? 'firing' : 'firing|pending';
   const expr = `max_over_time(ALERTS{alertname="${alert}", alertstate=~"${states}"}[10m])`;
-  await until(`${alert} ${states}`, async () => (await prometheus.query(expr)).length > 0);
+  await evaluated(`${alert} ${states}`, async () => (await prometheus.query(expr)).length > 0);
   seen.add(alert);
 }
 
-/** Polls at the pace of Prometheus, and for as long as a rule may take. */
-async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
-  for (const endsAt = Date.now() + ALERT_MS_MAX; !(await condition()); await sleep(500))
-    if (Date.now() > endsAt) assert.fail(`${what}: not within ${ALERT_MS_MAX / 1_000} s`);
+/** Waits for as long as the evaluation of a rule may take. */
+async function evaluated(what: string, condition: () => Promise<boolean>): Promise<void> {
+  await until(condition, what, ALERT_MS_MAX);
 }

@@ -58,7 +58,7 @@ export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 40,
-  executedMax: 72,
+  executedMax: 73,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -134,6 +134,7 @@ export const TOKEN_PATH: TokenPath = {
         relay('shown-tasks.ts'),
         relay('read-times.ts'),
         relay('side-effects.ts'),
+        relay('stored-records.ts'),
         log('bounded-map.ts'),
         server('feed/byte-budget.ts'),
       ],

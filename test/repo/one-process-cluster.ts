@@ -53,26 +53,35 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const stop = new AbortController();
   const registered = Promise.withResolvers<AgentEntry>();
   const serving = serveAgent({
-    ...{
-      log: logs.agent,
-      name: 'agent',
-      url: 'http://127.0.0.1:9/',
-      slots: 1,
-      signal: stop.signal,
-      heartbeatMs: HEARTBEAT_MS,
-      pace: new TextPace(DEFAULT_SETTINGS),
-      ...reporting,
-    },
+    log: logs.agent,
+    name: 'agent',
+    url: 'http://127.0.0.1:9/',
+    slots: 1,
+    signal: stop.signal,
+    heartbeatMs: HEARTBEAT_MS,
+    pace: new TextPace(DEFAULT_SETTINGS),
+    ...reporting,
     agent: defineAgent({ name: 'agent', description: 'Yields a token on request', run: () => source.tokens() }),
     onRegistered: entry => registered.resolve(entry),
   });
   const renewal = renew(logs.agent, await registered.promise);
   const supervisor = await createSupervisor({
-    ...{ log: logs.supervisor, planner: new SkillPlanner(), profiles: PROFILES, displayName: 'Supervisor', slots: 1 },
-    ...{ agentGoneMs: HEARTBEAT_MS, agentWaitMs: HEARTBEAT_MS, pace: new TextPace(DEFAULT_SETTINGS), ...reporting },
+    log: logs.supervisor,
+    planner: new SkillPlanner(),
+    profiles: PROFILES,
+    displayName: 'Supervisor',
+    slots: 1,
+    agentGoneMs: HEARTBEAT_MS,
+    agentWaitMs: HEARTBEAT_MS,
+    pace: new TextPace(DEFAULT_SETTINGS),
+    ...reporting,
   });
   const ingress = await createIngress({
-    ...{ log: logs.ingress, profile: 'caipe', publicUrl: undefined, limits: {}, ...reporting },
+    log: logs.ingress,
+    profile: 'caipe',
+    publicUrl: undefined,
+    limits: {},
+    ...reporting,
     card: { name: 'test', description: 'test', version: '0', skills: 'public', extended: false, streaming: true, push: false },
     webhooks: webhookRules({ HOPLINE_WEBHOOK_ALLOW: undefined, HOPLINE_WEBHOOK_HTTP: false }),
     probes: { health: createHealth(), metricsText: async () => '', loopLagMsMax: 60_000, hosts: new AllowedHosts() },

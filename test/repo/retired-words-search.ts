@@ -24,15 +24,11 @@ export function splitWords(text: string): string {
     .toLowerCase();
 }
 
-/** Notes about earlier changes, whose sentences stay as they were written. */
-const NOTES = 'CHANGELOG.md';
-
 /** The retired words of one line, and its sentences that read as translated. */
-export function retiredIn(text: string, path = ''): { word: string; use: string }[] {
+export function retiredIn(text: string): { word: string; use: string }[] {
   const rest = ALLOWED_CONTEXTS.reduce((line, allowed) => line.replaceAll(allowed, ''), text);
   const split = splitWords(rest);
-  const patterns = path === NOTES ? RETIRED_WORDS : [...RETIRED_WORDS, ...SENTENCE_PATTERNS];
-  return patterns.filter(({ pattern, verbatim }) => pattern.test(verbatim ? rest : split));
+  return [...RETIRED_WORDS, ...SENTENCE_PATTERNS].filter(({ pattern, verbatim }) => pattern.test(verbatim ? rest : split));
 }
 
 /** All retired words in texts and paths of the project. */
@@ -41,7 +37,7 @@ export function retiredUses(): RetiredUse[] {
     .filter(path => !UNREAD.some(unread => unread.test(path)))
     .flatMap(path => {
       const lines = [path, ...(TEXT.test(path) ? read(path).split('\n') : [])];
-      return lines.flatMap((text, line) => retiredIn(text, path).map(({ word, use }) => ({ path, line, word, use })));
+      return lines.flatMap((text, line) => retiredIn(text).map(({ word, use }) => ({ path, line, word, use })));
     });
 }
 

@@ -150,7 +150,11 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     foundBy: 7,
     breaks: /^everything ends/,
     edits: [
-      { file: 'packages/task/src/limits.ts', from: 'LANES_BYTES_MAX = 128 * 1024;', to: 'LANES_BYTES_MAX = 1024 ** 3;' },
+      {
+        file: 'packages/task/src/limits.ts',
+        from: 'TURN_LANES_BYTES_MAX = 128 * 1024;',
+        to: 'TURN_LANES_BYTES_MAX = 1024 ** 3;',
+      },
       // A fact that does not fit into a record fails its task. Without that rule and the limit, the shard keeps repeating the end.
       {
         file: 'services/relay/src/task-appender.ts',
@@ -170,9 +174,9 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^everything ends|^a failure has a cause|^an acknowledged webhook|^an acknowledged message/,
     edits: [
       {
-        file: 'services/relay/src/shard.ts',
-        from: "if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
-        to: 'await Promise.all(looks);',
+        file: 'services/relay/src/stored-records.ts',
+        from: "if ((await Promise.all(checks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
+        to: 'await Promise.all(checks);',
       },
     ],
   },
@@ -182,7 +186,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^a viewer/,
     edits: [
       {
-        file: 'services/relay/src/shard.ts',
+        file: 'services/relay/src/stored-records.ts',
         from: 'if (this.#isInDoubt && (leadership',
         to: 'if (false && (leadership',
       },

@@ -1,7 +1,7 @@
 import { isTerminal, type StreamResponse } from '@hopline/a2a';
 import type { TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
-import { LANES_BYTES_MAX } from '@hopline/task';
+import { TURN_LANES_BYTES_MAX } from '@hopline/task';
 import { readTaskRecords } from '../../packages/task-audit/src/task-records.ts';
 import { traceOf } from '../../packages/task-audit/src/trace.ts';
 import { placeHistory } from '../support/history/place-history.ts';
@@ -43,7 +43,7 @@ export type RunEvidence = {
 };
 
 /** Limit of a task's aggregate in a record: its lanes plus the rest. */
-const AGGREGATE_BYTES_MAX = LANES_BYTES_MAX + 64 * 1024;
+const AGGREGATE_BYTES_MAX = TURN_LANES_BYTES_MAX + 64 * 1024;
 /** Maximum length of a verdict in a report. */
 const DETAIL_CHARS_MAX = 1_500;
 

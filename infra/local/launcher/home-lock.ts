@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { shellQuoted } from '@hopline/local-cluster';
+import { isAlive, shellQuoted } from '@hopline/local-cluster';
 import { LaunchError } from './launch-error.ts';
-import { commandLine, isAlive, startedAt } from './process-identity.ts';
+import { commandLine, startedAt } from './process-identity.ts';
 
 /**
  * The process that holds a home. `command` and `startedAt` distinguish it from a later process with the same id; after a restart of a

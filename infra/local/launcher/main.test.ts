@@ -19,6 +19,7 @@ import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until } from '../../../test/kit/until.ts';
 import { hasEnded } from './process-identity.ts';
 import { type RunningProcess, readRunFile } from './run-file.ts';
 
@@ -58,7 +59,6 @@ createServer((request, response) => {
 }).listen(Number(HOPLINE_PORT), HOPLINE_HOST);
 `;
 
-const START_MS_MAX = 40_000;
 const NATS_SERVER = process.env.HOPLINE_NATS_SERVER ?? 'nats-server';
 
 /** The files that a checkout has before its launcher starts. */
@@ -97,7 +97,7 @@ function makeCheckout(): string {
 type Launcher = {
   child: ChildProcess;
   output: () => string;
-  prints: (pattern: RegExp) => Promise<void>;
+  prints: (pattern: RegExp) => Promise<boolean>;
   exit: () => Promise<number | null>;
 };
 
@@ -138,21 +138,9 @@ async function hopline(root: string, ...args: string[]): Promise<string> {
   return (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout.trimEnd();
 }
 
-async function until(condition: () => boolean, what: () => string): Promise<void> {
-  for (const deadline = Date.now() + START_MS_MAX; !condition(); ) {
-    if (Date.now() > deadline) assert.fail(`timed out waiting for ${what()}`);
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
-}
-
 /** Waits until a service listens: before that it has no signal handlers. */
 async function untilAlive(url: string): Promise<void> {
-  for (const deadline = Date.now() + START_MS_MAX; Date.now() < deadline; ) {
-    const response = await fetch(`${url}/livez`).catch(() => null);
-    if (response?.ok) return;
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
-  assert.fail(`${url} does not respond`);
+  await until(async () => (await fetch(`${url}/livez`).catch(() => null))?.ok, `${url} responds`);
 }
 
 const isRunning = ({ pid }: RunningProcess) => !hasEnded(pid);
@@ -264,10 +252,7 @@ test('services end when the launcher is killed, and the next start on the home c
   await killed.prints(/Hopline is up/);
   const orphans = readRunFile(join(root, '.hopline/run.json'));
   killed.child.kill('SIGKILL');
-  await until(
-    () => orphans.filter(isRunning).length === 0,
-    () => 'the orphans to end',
-  );
+  await until(() => orphans.filter(isRunning).length === 0, 'the orphans end');
   assert.equal(readFileSync(join(root, 'notes'), 'utf8').match(/lost its launcher/g)?.length, orphans.length - 1);
   const next = start(t, root, ['--no-demo']);
   await next.prints(/Hopline is up/);

@@ -1,17 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { isAlive } from '@hopline/local-cluster';
 
 const PS_MS_MAX = 2000;
-
-/** Whether a process with this id exists, including a zombie. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
 
 /** Whether the process no longer exists or is a zombie; a container without an init process never reaps zombies. */
 export function hasEnded(pid: number): boolean {

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../test/kit/until.ts';
 import { Cluster, waitReady } from './cluster.ts';
 import { type ProcessEvents, type ProcessSpec, restartDelay, SupervisedProcess } from './supervised-process.ts';
 
@@ -48,7 +49,7 @@ const NOTES_SIGTERM = (name: string) =>
 
 /** Waits for the first output: the process installs its signal handlers before it. */
 async function printedSomething(path: string): Promise<void> {
-  while (readFileSync(path, 'utf8') === '') await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => readFileSync(path, 'utf8') !== '');
 }
 
 test('a process is killed on request as by a fault, and the messages of its next run are received too', async t => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { A2AError, DIALECTS, sseFrame } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
+import { untilTick } from '../../../test/kit/until.ts';
 import { AnswerSink } from './answer-sink.ts';
 import { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
 import type { Front } from './front.ts';
@@ -78,7 +79,7 @@ test('a front encodes the stream of a task, and may end it before the task ends'
   assert.deepEqual(counted, { count: 2, ended: 'read' });
   const all = (await (await post(rig.url, '/count/none')).json()) as { count: number };
   assert.equal(all.count, whole.length - 1);
-  while (rig.open() > 0) await new Promise(resolve => setImmediate(resolve));
+  await untilTick(() => rig.open() === 0);
 });
 
 test('a draining server breaks streams of fronts, and ends the reading of answers', async t => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Authenticate, LIMITS, type Limits } from '@hopline/a2a-server';
+import { untilTick } from '../../../test/kit/until.ts';
 import { type CallOptions, call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { restResponse } from './rest.test-kit.ts';
 import type { ExportTask } from './task-export-route.ts';
@@ -69,7 +70,7 @@ for (const [name, read] of Object.entries(READS)) {
   });
 }
 
-test('concurrent reads are answered only as far as the budget has room', { timeout: 30_000 }, async t => {
+test('concurrent reads are answered only as far as the budget has room', { timeout: 120_000 }, async t => {
   const { unlimited, taskId, limitedTo } = await openTask(t);
   const size = (await (await post(unlimited, 'get', { id: taskId }, { headers: ANNA })).arrayBuffer()).byteLength;
   let callers = 0;
@@ -85,7 +86,7 @@ test('concurrent reads are answered only as far as the budget has room', { timeo
     yield* read.apply(rig.log.facts, args);
   };
   const answers = Array.from({ length: 20 }, () => post(rig, 'get', { id: taskId }, { headers: ANNA }));
-  while (callers < answers.length) await new Promise(setImmediate);
+  await untilTick(() => callers >= answers.length);
   allBegun.resolve();
   const statuses = (await Promise.all(answers)).map(({ status }) => status);
   assert.deepEqual([statuses.filter(status => status === 200).length, statuses.filter(status => status === 429).length], [2, 18]);

@@ -43,7 +43,7 @@ async function rigWith(t: TestContext, limits: Partial<typeof LIMITS> = {}, ownE
 const exported = (rig: Rig, taskId: string, signal?: AbortSignal) =>
   fetch(`${rig.url}/tasks/${taskId}/export`, { headers: { 'a2a-version': '1.0' }, ...(signal && { signal }) });
 
-test('exports beyond the limit get 503 with Retry-After, until a running one has ended', { timeout: 30_000 }, async t => {
+test('exports beyond the limit get 503 with Retry-After, until a running one has ended', { timeout: 120_000 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);
   const running = Array.from({ length: EXPORTS_AT_ONCE_MAX }, () => exported(rig, taskId));
   await until(() => opened.length === EXPORTS_AT_ONCE_MAX);
@@ -61,7 +61,7 @@ test('exports beyond the limit get 503 with Retry-After, until a running one has
 });
 
 test("a caller has one export at a time: a second one gets 429 with Retry-After, and another caller's export is served", {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const opened: Lines[] = [];
   const exportTask: ExportTask = async () => {
@@ -94,7 +94,7 @@ test("a caller has one export at a time: a second one gets 429 with Retry-After,
 });
 
 test('an export that fails before its first line is an error of the request, and frees its place', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const failures: (() => Promise<AsyncIterable<string> | undefined>)[] = [
     async () => undefined,
@@ -110,7 +110,7 @@ test('an export that fails before its first line is an error of the request, and
 });
 
 test('a client that disconnects, even before the first line, frees its place, and the log is not read any further', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const { rig, taskId, opened } = await rigWith(t);
   for (let left = 1; left <= 2 * EXPORTS_AT_ONCE_MAX; left += 1) {
@@ -155,7 +155,7 @@ function ask(t: TestContext, rig: Rig, taskId: string): Socket {
 }
 
 test('an export is cut and logged if the log fails within the response, and not logged if the client disconnects', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const reading = Promise.withResolvers<void>();
   async function* lines(): AsyncGenerator<string> {
@@ -179,7 +179,7 @@ test('an export is cut and logged if the log fails within the response, and not 
 });
 
 test('a client that reads nothing of its export frees its place after viewerStallMsMax, and not before', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   let [opened, closed] = [0, 0];
   const exportTask = async () => {
@@ -205,7 +205,7 @@ function readSlowly(socket: Socket, bytes: number, everyMs: number): void {
   socket.once('close', () => clearInterval(timer)).on('readable', () => {});
 }
 
-test('a client that trickles its export frees its place after exportReadMsMax, and not before', { timeout: 60_000 }, async t => {
+test('a client that trickles its export frees its place after exportReadMsMax, and not before', { timeout: 120_000 }, async t => {
   const closed = Promise.withResolvers<void>();
   const exportTask = async () => endless(closed.resolve);
   const { rig, taskId } = await rigWith(t, { exportReadMsMax: STALL_MS }, exportTask);
@@ -215,7 +215,7 @@ test('a client that trickles its export frees its place after exportReadMsMax, a
   assert.ok(performance.now() - startedAt >= STALL_MS);
 });
 
-test('a slow client reads a large export to its end', { timeout: 60_000 }, async t => {
+test('a slow client reads a large export to its end', { timeout: 120_000 }, async t => {
   const lines = Array.from({ length: 64 }, () => 'x'.repeat(512 * 1024));
   const linesBytes = 64 * 512 * 1024;
   const exportTask = async () => Readable.from(lines);
@@ -239,7 +239,7 @@ test('a slow client reads a large export to its end', { timeout: 60_000 }, async
   assert.ok(performance.now() - startedAt > STALL_MS, 'it took longer than exportReadMsMax');
 });
 
-test('a client that waits for the log keeps its export', { timeout: 60_000 }, async t => {
+test('a client that waits for the log keeps its export', { timeout: 120_000 }, async t => {
   const { rig, taskId, opened } = await rigWith(t, { viewerStallMsMax: 100, exportReadMsMax: 400 });
   const response = exported(rig, taskId);
   await until(() => opened.length === 1);

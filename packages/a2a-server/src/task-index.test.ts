@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import fc from 'fast-check';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import { TaskIndex } from './task-index.ts';
 
 function openIndex(entriesMax = 1_000): TaskIndex {
@@ -93,7 +94,7 @@ function openHeld(readyMsMax: number) {
   const watch = tasks.watch.bind(tasks);
   tasks.watch = async function* (signal) {
     for await (const change of watch(signal)) {
-      while (held.isHeld) await new Promise(resolve => setTimeout(resolve, 5));
+      await until(() => !held.isHeld);
       if (held.isLost) {
         held.isLost = false;
         throw new Error('lost');
@@ -152,7 +153,7 @@ test('the bucket is read at the first list and followed from then on, removals i
   assert.deepEqual(ids(index), ['a']);
   await tasks.put('b', { ...entry(2, 1), startSeq: 2 });
   await tasks.delete('a');
-  while (ids(index).includes('a')) await new Promise(resolve => setImmediate(resolve));
+  await untilTick(() => !ids(index).includes('a'));
   assert.deepEqual(ids(index), ['b']);
   index.close();
 });

@@ -77,7 +77,11 @@ test('tasks come newest end first over lists, pages and entries, each once, what
   await log.taskLists.put(listKeyOf('open', entry(), log.layouts), entry({ at: 10_500 }));
   const lists = listsOf(log);
   const model: IndexedTask[] = tasks.map(([taskId, contextId, state, at, generation]) => ({
-    ...{ taskId, contextId, state, at, generation },
+    taskId,
+    contextId,
+    state,
+    at,
+    generation,
     owner: ANNA,
   }));
   model.push({ taskId: 'open', contextId: 'c', state: 'TASK_STATE_WORKING', at: 10_500, generation: 3, owner: ANNA });

@@ -1,4 +1,12 @@
-import { type Artifact, isTerminal, type Part, type StreamResponse, type Task, type TaskArtifactUpdateEvent } from './types.ts';
+import {
+  type Artifact,
+  isPlainText,
+  isTerminal,
+  type Part,
+  type StreamResponse,
+  type Task,
+  type TaskArtifactUpdateEvent,
+} from './types.ts';
 
 /** Rules that every stream must keep, whichever agent wrote it. */
 export const VIOLATIONS = {
@@ -147,8 +155,4 @@ function append(parts: Part[], more: readonly Part[]): void {
     if (last !== undefined && isPlainText(last) && isPlainText(part)) parts[parts.length - 1] = { text: last.text + part.text };
     else parts.push(part);
   }
-}
-
-function isPlainText(part: Part): part is { text: string } {
-  return part.text !== undefined && Object.keys(part).length === 1;
 }

@@ -62,6 +62,6 @@ export type {
   TerminalState,
   TimelineEntry,
 } from './types.ts';
-export { isInProgress, isInterrupted, isTerminal, stateWord, TASK_STATES } from './types.ts';
+export { isInProgress, isInterrupted, isPlainText, isTerminal, stateWord, TASK_STATES } from './types.ts';
 export type { DialectName } from './version.ts';
 export { DIALECT_NAMES, namedDialect, VERSION_HEADER, VERSION_QUERY } from './version.ts';

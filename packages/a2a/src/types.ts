@@ -140,6 +140,11 @@ export function isInProgress(state: TaskState): boolean {
   return !isTerminal(state) && !isInterrupted(state);
 }
 
+/** Whether text may be appended to the part: it has text and no other member. */
+export function isPlainText(part: Part): part is { text: string } {
+  return part.text !== undefined && Object.keys(part).length === 1;
+}
+
 /** A skill on an agent card. The planner matches messages against its tags and examples. */
 export type AgentSkill = {
   id: string;

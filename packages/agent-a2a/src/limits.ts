@@ -26,4 +26,4 @@ export const A2A_LIMITS: A2ALimits = {
 };
 
 /** Extensions requested from one agent; the agents file is checked against it. */
-export const EXTENSIONS_MAX = 16;
+export const AGENT_EXTENSIONS_MAX = 16;

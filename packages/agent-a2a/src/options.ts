@@ -20,7 +20,7 @@ export type A2AOptions = Partial<A2ALimits> & {
   text?: StatusText;
   /** Sent with every request, e.g. `authorization`. */
   headers?: Readonly<Record<string, string>>;
-  /** URIs of the A2A extensions requested from the agent, at most EXTENSIONS_MAX. */
+  /** URIs of the A2A extensions requested from the agent, at most AGENT_EXTENSIONS_MAX. */
   extensions?: readonly string[];
   /** PEM texts: a private certificate authority of the agent, and our client certificate with its key. */
   tls?: AgentTls;
@@ -60,12 +60,12 @@ export class AgentFault extends Error {
 
 export const NO_JSON_RPC =
   "the agent's card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, the only binding Hopline uses for agents";
-export const UNREACHABLE = 'the agent cannot be reached';
+export const AGENT_UNREACHABLE = 'the agent cannot be reached';
 export const NO_TERMINAL_STATE = 'the stream ended without a terminal state';
 export const NOT_JSON = 'the agent sent something other than JSON';
 
 const WORDS: Readonly<Record<string, string>> = {
-  [UNREACHABLE]: 'unreachable',
+  [AGENT_UNREACHABLE]: 'unreachable',
   [NO_TERMINAL_STATE]: 'stream_cut',
   [NO_JSON_RPC]: 'no_json_rpc',
   [NOT_JSON]: 'not_json',

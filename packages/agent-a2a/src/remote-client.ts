@@ -20,6 +20,7 @@ import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
 import {
+  AGENT_UNREACHABLE,
   AgentFault,
   type AgentTls,
   NO_JSON_RPC,
@@ -27,7 +28,6 @@ import {
   type Skipped,
   silenceFault,
   totalFault,
-  UNREACHABLE,
 } from './options.ts';
 import { requestWithin } from './request-within.ts';
 
@@ -144,7 +144,7 @@ export class RemoteClient {
       await this.#responses(response, takeInTime);
     } catch (error) {
       const fault = faultOf(error, deadlines, context.signal);
-      if (!hasBegun || fault.message !== UNREACHABLE) throw fault;
+      if (!hasBegun || fault.message !== AGENT_UNREACHABLE) throw fault;
     }
   }
 
@@ -174,7 +174,7 @@ export class RemoteClient {
     for (const cardUrl of cardUrls(url)) {
       const signal = AbortSignal.timeout(CALL_MS_MAX);
       const response = await requestWithin(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
-        throw new AgentFault(UNREACHABLE, true, { cause });
+        throw new AgentFault(AGENT_UNREACHABLE, true, { cause });
       });
       if (response.statusCode !== 200) {
         await response.body.dump();
@@ -362,5 +362,5 @@ function faultOf(error: unknown, deadlines: AgentDeadlines, turn: AbortSignal): 
   if (deadlines.fault !== undefined) return deadlines.fault;
   if (error instanceof A2AError)
     return new AgentFault('an event of the agent is too large', false, { cause: error, word: 'too_large' });
-  return new AgentFault(UNREACHABLE, true, { cause: error });
+  return new AgentFault(AGENT_UNREACHABLE, true, { cause: error });
 }

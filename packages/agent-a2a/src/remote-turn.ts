@@ -15,7 +15,7 @@ import type { RemoteAgent } from '@hopline/agent-card';
 import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
-import { AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, UNREACHABLE, type Webhooks } from './options.ts';
+import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault, type Webhooks } from './options.ts';
 import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { cancelRequest, type RemoteRun, taskIdOf } from './remote-run.ts';
@@ -245,7 +245,7 @@ export class RemoteTurn {
     for (const taskId of (turn.remoteRuns ?? []).flatMap(run => taskIdOf(run) ?? [])) {
       if (taskId === continued) continue;
       await cancels.cancel(taskId, cancelRequest(client, taskId, turn.trace)).catch(error => {
-        if (error instanceof AgentFault && error.message === UNREACHABLE) throw error;
+        if (error instanceof AgentFault && error.message === AGENT_UNREACHABLE) throw error;
         // The agent has the request but does not answer. Waiting longer would not stop it sooner.
       });
     }
@@ -489,7 +489,7 @@ export class RemoteTurn {
         if ('event' in response && 'task' in response.event) return response.event.task;
         throw new AgentFault(NO_TERMINAL_STATE, true);
       } catch (error) {
-        const isRetried = error instanceof AgentFault && error.message === UNREACHABLE && tries < GET_TRIES_MAX;
+        const isRetried = error instanceof AgentFault && error.message === AGENT_UNREACHABLE && tries < GET_TRIES_MAX;
         if (!isRetried) throw error instanceof AgentFault ? new AgentFault(NO_TERMINAL_STATE, true, { cause: error }) : error;
         const waitMs = GET_RETRY_MS_MIN + fullJitterMs(tries, GET_RETRY_MS_BASE, GET_RETRY_MS_MAX, Math.random);
         await delay(waitMs, undefined, { signal: this.#signal });

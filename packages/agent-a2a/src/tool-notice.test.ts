@@ -73,7 +73,9 @@ test('metadata takes precedence over the form of the text', () => {
 
 test('arguments and a result of the agent pass, in any form', () => {
   assert.deepEqual(noticeOfMetadata({ tool: 'x', phase: 'start', arguments: { city: 'Rome' }, result: 'early' }), {
-    ...{ phase: 'start', tool: 'x', failed: false },
+    phase: 'start',
+    tool: 'x',
+    failed: false,
     arguments: { city: 'Rome' },
   });
   const name = 'tool_notification_end';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
-import { activeExtensions, EXTENSIONS_MAX, extensionUris } from './extensions.ts';
+import { activeExtensions, extensionUris, HEADER_EXTENSIONS_MAX } from './extensions.ts';
 
 const offered = (uri: string, required = false) => ({ uri, description: '', required });
 
@@ -9,8 +9,8 @@ test('URIs of a header are read despite blanks and gaps, up to a bound', () => {
   assert.deepEqual(extensionUris(undefined), []);
   assert.deepEqual(extensionUris(''), []);
   assert.deepEqual(extensionUris(' urn:a ,, urn:b'), ['urn:a', 'urn:b']);
-  const many = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
-  assert.deepEqual(extensionUris(many.join(',')), many.slice(0, EXTENSIONS_MAX));
+  const many = Array.from({ length: HEADER_EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
+  assert.deepEqual(extensionUris(many.join(',')), many.slice(0, HEADER_EXTENSIONS_MAX));
 });
 
 test('extensions both requested and offered are active; required ones must be requested', () => {

@@ -8,12 +8,12 @@ export const EXTENSIONS_HEADER = 'a2a-extensions';
 export const LEGACY_EXTENSIONS_HEADER = 'x-a2a-extensions';
 
 /** URIs evaluated per request. */
-export const EXTENSIONS_MAX = 32;
+export const HEADER_EXTENSIONS_MAX = 32;
 
 /** The URIs of a header, separated by commas. */
 export function extensionUris(header: string | undefined): string[] {
   if (header === undefined) return [];
-  const uris = header.split(',', EXTENSIONS_MAX).map(uri => uri.trim());
+  const uris = header.split(',', HEADER_EXTENSIONS_MAX).map(uri => uri.trim());
   return uris.filter(uri => uri !== '');
 }
 

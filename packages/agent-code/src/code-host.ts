@@ -9,8 +9,8 @@ import { HostSteps } from './host-steps.ts';
 import {
   AUTHOR_TEXT_CHARS_MAX,
   type Code,
-  DESCRIPTION_CHARS_MAX,
   type FromHost,
+  HOST_DESCRIPTION_CHARS_MAX,
   type LOG_LEVELS,
   LOG_LINE_CHARS_MAX,
   type ToHost,
@@ -94,7 +94,7 @@ export class CodeHost {
       // After the module, which may register an SDK of its own.
       if (traced) await collectSpans(this.#spans);
       const { name, reportsWork = false, repeatsText = false } = agent;
-      const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
+      const description = agent.description.slice(0, HOST_DESCRIPTION_CHARS_MAX);
       const traits = { reportsWork, repeatsText, cancels: agent.cancelRemoteRun !== undefined };
       this.#send({ k: 'loaded', ...(name !== undefined && { name }), description, ...traits });
     } catch (error) {

@@ -88,7 +88,7 @@ export const LOG_LINE_CHARS_MAX = 1_024;
 /** Characters of an error for the author. */
 export const AUTHOR_TEXT_CHARS_MAX = 8 * 1024;
 /** Characters of the description of an agent. */
-export const DESCRIPTION_CHARS_MAX = 4_096;
+export const HOST_DESCRIPTION_CHARS_MAX = 4_096;
 /** Characters of a message that becomes the reason of a failed turn. */
 const MESSAGE_CHARS_MAX = 1_024;
 
@@ -123,7 +123,7 @@ const READERS: ReadonlyMap<unknown, (frame: Members) => FromHost | undefined> = 
   Object.entries<(frame: Members) => FromHost | undefined>({
     loaded: ({ name, description, reportsWork, repeatsText, cancels }) => {
       const isNamed = name === undefined || isText(name, MESSAGE_CHARS_MAX);
-      if (!isNamed || !isText(description, DESCRIPTION_CHARS_MAX)) return undefined;
+      if (!isNamed || !isText(description, HOST_DESCRIPTION_CHARS_MAX)) return undefined;
       const traits = { reportsWork: reportsWork === true, repeatsText: repeatsText === true, cancels: cancels === true };
       return { k: 'loaded', ...(name !== undefined && { name }), description, ...traits };
     },

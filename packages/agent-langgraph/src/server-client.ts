@@ -7,7 +7,7 @@ import type { JsonObject } from './json.ts';
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 /** Time limit of a request that is not a stream. */
 const ANSWER_MS_MAX = 30_000;
-export const UNREACHABLE = 'the LangGraph server cannot be reached';
+export const LANGGRAPH_UNREACHABLE = 'the LangGraph server cannot be reached';
 
 /** Follows no redirects and does not retry: a run may have begun even if the connection broke. */
 const FETCH = { redirectsMax: 0, freshConnections: true };
@@ -43,7 +43,7 @@ export class ServerClient {
     const text = await response.text().catch(cause => {
       if (cause instanceof ResponseTooLarge)
         throw new GraphFault('a response of the LangGraph server is too large', false, { cause });
-      throw new GraphFault(UNREACHABLE, true, { cause });
+      throw new GraphFault(LANGGRAPH_UNREACHABLE, true, { cause });
     });
     try {
       return text === '' ? undefined : JSON.parse(text);
@@ -86,7 +86,7 @@ export class ServerClient {
       ...(body && { body: JSON.stringify(body) }),
     };
     return await send(`${this.#base}${path}`, init).catch(cause => {
-      throw new GraphFault(UNREACHABLE, true, { cause });
+      throw new GraphFault(LANGGRAPH_UNREACHABLE, true, { cause });
     });
   }
 

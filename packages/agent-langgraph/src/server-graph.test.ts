@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { AgentEvent, Turn } from '@hopline/agent';
 import { createLangGraphAgent } from './langgraph-agent.ts';
-import { ANSWER_BYTES_MAX, UNREACHABLE } from './server-client.ts';
+import { ANSWER_BYTES_MAX, LANGGRAPH_UNREACHABLE } from './server-client.ts';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
@@ -85,7 +85,7 @@ async function failure(url: string): Promise<[string, boolean]> {
 }
 
 test('an unreachable or rejecting server fails the turn; the failure states whether it is retryable', async t => {
-  assert.deepEqual(await failure('http://127.0.0.1:1/'), [UNREACHABLE, true]);
+  assert.deepEqual(await failure('http://127.0.0.1:1/'), [LANGGRAPH_UNREACHABLE, true]);
   const refusing = async (code: number) => failure((await serve(t, status(code))).url);
   assert.deepEqual(await refusing(500), ['the LangGraph server answered with status 500', true]);
   assert.deepEqual(await refusing(429), ['the LangGraph server answered with status 429', true]);

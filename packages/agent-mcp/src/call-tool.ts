@@ -37,7 +37,7 @@ export type CallToolOptions = {
 export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
   const { session, limits, signal, onprogress, trace, began } = options;
   const connection = await session.connect().catch(() => undefined);
-  if (connection === undefined) throw new ToolCallFault(UNREACHABLE, true);
+  if (connection === undefined) throw new ToolCallFault(MCP_UNREACHABLE, true);
   const { client } = connection;
   let call: RemoteCall | undefined;
   const onSent = (request: RequestId) => {
@@ -79,11 +79,11 @@ const isUnreachable = (error: unknown) => error instanceof StreamableHTTPError |
 /** A call that timed out is not retryable: it may have had its effect. */
 function faultOf(tool: string, error: unknown): ToolCallFault {
   if (isTimeout(error)) return new ToolCallFault(`tool ${tool} timed out`, false);
-  if (isUnreachable(error)) return new ToolCallFault(UNREACHABLE, true);
+  if (isUnreachable(error)) return new ToolCallFault(MCP_UNREACHABLE, true);
   if (!(error instanceof McpError)) return new ToolCallFault(`the MCP server's response to ${tool} is malformed`, false);
   if (error.code === ErrorCode.ConnectionClosed)
     return new ToolCallFault(`the MCP server closed the connection during ${tool}`, true);
   return new ToolCallFault(`the MCP server answered ${tool} with error ${error.code}`, false);
 }
 
-export const UNREACHABLE = 'the MCP server cannot be reached';
+export const MCP_UNREACHABLE = 'the MCP server cannot be reached';

@@ -1,5 +1,5 @@
 /** Maximum tool calls in one message. */
-export const CALLS_MAX = 32;
+export const MESSAGE_CALLS_MAX = 32;
 /**
  * Most braces around a call that do not belong to JSON. Each of them costs a scan of the text that it encloses, or of all remaining text if
  * it is not closed.
@@ -10,7 +10,7 @@ export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;
 /** Bytes of one response, the same as the SDK's limit for stdio. */
-export const RESPONSE_BYTES_MAX = 10 * 1024 * 1024;
+export const MCP_RESPONSE_BYTES_MAX = 10 * 1024 * 1024;
 
 export type McpLimits = {
   /** Time for starting the server and the handshake. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
 import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { callTool, ToolCallFault, UNREACHABLE } from './call-tool.ts';
+import { callTool, MCP_UNREACHABLE, ToolCallFault } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
 import { findCalls, type ToolCall } from './tool-calls.ts';
@@ -34,7 +34,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
     .then(() => session.connect())
     .catch(() => undefined);
   if (connection === undefined) {
-    yield { type: 'failed', reason: UNREACHABLE, retryable: true, cause: 'unreachable' };
+    yield { type: 'failed', reason: MCP_UNREACHABLE, retryable: true, cause: 'unreachable' };
     return;
   }
   const tools = connection.tools();
@@ -102,12 +102,12 @@ function agentMessage(text: string): Message {
 }
 
 /** Length of the first line of a description in the list of tools. */
-const DESCRIPTION_CHARS_MAX = 160;
+const TOOL_DESCRIPTION_CHARS_MAX = 160;
 
 function listing(tools: readonly Tool[]): string {
   const lines = tools.map(tool => {
     const [first = ''] = (tool.description ?? tool.title ?? '').split('\n', 1);
-    return `- ${tool.name}${first === '' ? '' : `: ${first.slice(0, DESCRIPTION_CHARS_MAX)}`}\n`;
+    return `- ${tool.name}${first === '' ? '' : `: ${first.slice(0, TOOL_DESCRIPTION_CHARS_MAX)}`}\n`;
   });
   return `Name a tool and its arguments as \`tool {"argument":"value"}\`. The tools:\n${lines.join('')}`;
 }

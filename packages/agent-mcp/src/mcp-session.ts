@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, McpError, type RequestId, type Tool } from '@modelcontextprotocol/sdk/types.js';
 import packageJson from '../package.json' with { type: 'json' };
-import { type McpLimits, RESPONSE_BYTES_MAX, TOOLS_MAX } from './limits.ts';
+import { MCP_RESPONSE_BYTES_MAX, type McpLimits, TOOLS_MAX } from './limits.ts';
 import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
 import { startRemoteServer } from './remote-server.ts';
 import { type ServerCommand, startServer } from './server-process.ts';
@@ -35,7 +35,7 @@ const CLIENT = { name: 'hopline', version: packageJson.version };
  * read event by event, so it is unbounded. Every request uses a fresh connection: when a kept one breaks, it is unknown whether the tool of
  * a call has run.
  */
-const FETCH = { bytesMax: RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
+const FETCH = { bytesMax: MCP_RESPONSE_BYTES_MAX, boundedMethods: ['POST'], redirectsMax: REDIRECTS_MAX, freshConnections: true };
 /** Time limit of a ping. */
 const PING_MS_MAX = 5_000;
 

@@ -96,7 +96,7 @@ async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly u
   return { runs, rest };
 }
 
-test('a call is reported with its request in a session, and another process cancels it', { timeout: 30_000 }, async t => {
+test('a call is reported with its request in a session, and another process cancels it', { timeout: 120_000 }, async t => {
   const { url, calls, refused } = await serve(t, { refuses: 1 });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.equal(runs.length, 1);
@@ -106,7 +106,7 @@ test('a call is reported with its request in a session, and another process canc
   assert.equal(refused.length, 1, 'a cancel that a proxy refused was repeated');
 });
 
-test('the next attempt cancels the call of the previous one, and calls again', { timeout: 30_000 }, async t => {
+test('the next attempt cancels the call of the previous one, and calls again', { timeout: 120_000 }, async t => {
   const { url, calls } = await serve(t);
   const { runs } = await begin(agentOf(t, url), calls);
   const events: AgentEvent[] = [];
@@ -115,7 +115,7 @@ test('the next attempt cancels the call of the previous one, and calls again', {
 });
 
 test('a call of a turn that is canceled is canceled at the server, also when its first request fails', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const { url, calls, refused } = await serve(t, { refuses: 2 });
   const stop = new AbortController();
@@ -133,14 +133,14 @@ test('runs of another server or adapter are not canceled', async t => {
   await agent.cancelRemoteRun?.({ server: 'another', session: 's', request: 1 }, {});
 });
 
-test('a server that has forgotten the session ends the cancel', { timeout: 30_000 }, async t => {
+test('a server that has forgotten the session ends the cancel', { timeout: 120_000 }, async t => {
   const first = await serve(t);
   const { runs } = await begin(agentOf(t, first.url), first.calls);
   await agentOf(t, first.url).cancelRemoteRun?.({ ...(runs[0] as object), session: 'forgotten' }, {});
   assert.equal(first.calls[0]?.isCanceled, false);
 });
 
-test('a call at a server without sessions cannot be named, so it is not reported', { timeout: 30_000 }, async t => {
+test('a call at a server without sessions cannot be named, so it is not reported', { timeout: 120_000 }, async t => {
   const { url, calls } = await serve(t, { sessions: false });
   const { runs } = await begin(agentOf(t, url), calls);
   assert.deepEqual(runs, []);

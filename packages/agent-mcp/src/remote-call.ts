@@ -4,7 +4,7 @@ import { isObject } from '@hopline/a2a';
 import type { CancelRequest, Turn } from '@hopline/agent';
 import { boundedFetch } from '@hopline/outbound-http';
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
-import { RESPONSE_BYTES_MAX } from './limits.ts';
+import { MCP_RESPONSE_BYTES_MAX } from './limits.ts';
 
 /**
  * State that another process needs to cancel a call: its request in a session of the server, whose address is hashed because it may hold a
@@ -25,7 +25,7 @@ export function serverKey(url: string): string {
 type HttpServer = { url: string; headers?: Readonly<Record<string, string>> };
 
 /** Redirects are not followed, because the headers may hold a key. */
-const fetchAnswer = boundedFetch({ bytesMax: RESPONSE_BYTES_MAX, redirectsMax: 0, freshConnections: true });
+const fetchAnswer = boundedFetch({ bytesMax: MCP_RESPONSE_BYTES_MAX, redirectsMax: 0, freshConnections: true });
 /** Statuses after which a request is repeated: timeout, too early, too many requests. */
 const BUSY: readonly number[] = [408, 425, 429];
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { COMMAND_BYTES_MAX, listenForServers, SERVERS_MAX, startRemoteServer } from './remote-server.ts';
+import { COMMAND_BYTES_MAX, CONNECTED_SERVERS_MAX, listenForServers, startRemoteServer } from './remote-server.ts';
 
 async function listenerOf(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'mcp-servers-'));
@@ -104,7 +104,7 @@ test('a command that cannot run is an error of one sentence, and closes its conn
 test('a container runs a bounded number of servers at once', async t => {
   const { path } = await listenerOf(t);
   const open = await Promise.all(
-    Array.from({ length: SERVERS_MAX }, async () => {
+    Array.from({ length: CONNECTED_SERVERS_MAX }, async () => {
       const connection = connect(path);
       await once(connection, 'connect');
       return connection;

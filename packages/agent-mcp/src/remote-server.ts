@@ -11,7 +11,7 @@ import { type ServerCommand, type ServerProcess, STOP_MS, startServer } from './
 /** Bytes of the line with the command. */
 export const COMMAND_BYTES_MAX = 4 * 1024 * 1024;
 /** Servers of one container that run at the same time. */
-export const SERVERS_MAX = 64;
+export const CONNECTED_SERVERS_MAX = 64;
 /** How long a client waits for a container that starts again. */
 const CONNECT_MS_MAX = 10_000;
 
@@ -56,7 +56,7 @@ export async function listenForServers(path: string, { environment, onFault }: S
       connection.destroy();
     });
   });
-  listener.maxConnections = SERVERS_MAX;
+  listener.maxConnections = CONNECTED_SERVERS_MAX;
   await listenAt(path, listener);
   return { close: () => new Promise(closed => listener.close(() => closed())) };
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import { RESPONSE_BYTES_MAX } from './limits.ts';
+import { MCP_RESPONSE_BYTES_MAX } from './limits.ts';
 import type { ServerProcess } from './server-process.ts';
 
 /** The stdio transport of MCP. That of the SDK cannot start a server as another user or in another container. */
@@ -11,7 +11,7 @@ export class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #open: () => Promise<ServerProcess>;
-  readonly #received = new ReadBuffer({ maxBufferSize: RESPONSE_BYTES_MAX });
+  readonly #received = new ReadBuffer({ maxBufferSize: MCP_RESPONSE_BYTES_MAX });
   #server: ServerProcess | undefined;
 
   /** `open`: starts the server. */

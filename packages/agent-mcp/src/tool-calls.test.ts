@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Part } from '@hopline/a2a';
-import { CALLS_MAX, NESTED_MAX } from './limits.ts';
+import { MESSAGE_CALLS_MAX, NESTED_MAX } from './limits.ts';
 import { findCalls } from './tool-calls.ts';
 
 const TOOLS = new Set(['echo', 'get-sum', 'fs/read_file', 'a.b']);
@@ -73,9 +73,9 @@ test('prose and bare objects are not calls', () => {
 });
 
 test('the number of calls is bounded', () => {
-  assert.equal(find('echo {}'.repeat(CALLS_MAX)).calls?.length, CALLS_MAX);
-  assert.equal(find('echo {} '.repeat(CALLS_MAX)).calls?.length, CALLS_MAX);
-  assert.match(find('echo {} '.repeat(CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
+  assert.equal(find('echo {}'.repeat(MESSAGE_CALLS_MAX)).calls?.length, MESSAGE_CALLS_MAX);
+  assert.equal(find('echo {} '.repeat(MESSAGE_CALLS_MAX)).calls?.length, MESSAGE_CALLS_MAX);
+  assert.match(find('echo {} '.repeat(MESSAGE_CALLS_MAX + 1)).rejection ?? '', /more than 32 tool calls/);
 });
 
 test('a call nested in NESTED_MAX braces that are not JSON is not found, even if they are closed; a call after them is', () => {

@@ -1,5 +1,5 @@
 import { isObject, type Part } from '@hopline/a2a';
-import { CALLS_MAX, NESTED_MAX } from './limits.ts';
+import { MESSAGE_CALLS_MAX, NESTED_MAX } from './limits.ts';
 
 export type ToolCall = { tool: string; args: Record<string, unknown> };
 
@@ -26,7 +26,9 @@ export function findCalls(parts: readonly Part[], isTool: (name: string) => bool
     if (found.rejection !== undefined) return found;
     calls.push(...found.calls);
   }
-  return calls.length > CALLS_MAX ? { rejection: `the message names more than ${CALLS_MAX} tool calls` } : { calls };
+  return calls.length > MESSAGE_CALLS_MAX
+    ? { rejection: `the message names more than ${MESSAGE_CALLS_MAX} tool calls` }
+    : { calls };
 }
 
 function joinTexts(parts: readonly Part[]): (string | { data: unknown })[] {

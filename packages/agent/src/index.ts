@@ -9,6 +9,8 @@ export { checkEvent, defineAgent } from './define-agent.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
 export {
+  AGENT_STEPS_BYTES_MAX,
+  AGENT_STEPS_MAX,
   CANCEL_MS_MAX,
   CANCEL_TRY_MS_MAX,
   EVENTS_AT_ONCE_MAX,
@@ -19,8 +21,6 @@ export {
   RETRIES_DEFAULT,
   RETRIES_MAX,
   RUN_RETRIES_MAX,
-  STEPS_BYTES_MAX,
-  STEPS_MAX,
   STOP_MS_MAX,
   TOOL_ARGUMENTS_BYTES_MAX,
   TOOL_RESULT_BYTES_MAX,
@@ -35,7 +35,7 @@ export { model } from './model.ts';
 export type { ModelAnswer, ModelLoopOptions, ModelTools } from './model-loop.ts';
 export { cutResult, runModel } from './model-loop.ts';
 export { AbortableEvents, isEnd } from './pump-events.ts';
-export { HEARTBEAT_INTERVAL_MS } from './register-agent.ts';
+export { AGENT_HEARTBEAT_MS } from './register-agent.ts';
 export type { CancelRequest } from './remote-run-cancels.ts';
 export { RemoteRunCancels } from './remote-run-cancels.ts';
 export { isRepetition } from './repetition.ts';

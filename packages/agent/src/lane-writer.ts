@@ -75,7 +75,7 @@ export class LaneWriter {
 
   /**
    * An artifact event of a lane. Use `add` for an artifact that is complete in one event: it needs no lane, and lanes are limited
-   * (LANES_MAX of packages/task).
+   * (TURN_LANES_MAX of packages/task).
    */
   artifact(input: ArtifactInput): void {
     const { lane } = input;

@@ -2,7 +2,7 @@
 export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
 /** Events of one turn. */
 export const TURN_EVENTS_MAX = 2_000_000;
-/** Concurrent streams of one turn: half of the lanes a task may have (LANES_MAX of packages/task). */
+/** Concurrent streams of one turn: half of the lanes a task may have (TURN_LANES_MAX of packages/task). */
 export const TURN_TEXTS_MAX = 64;
 /** Artifacts and notices of one turn: every client of the task reads each of them. */
 export const TURN_ARTIFACTS_MAX = 1_000;
@@ -16,7 +16,7 @@ export const TURN_TOOL_BYTES_MAX = 2 * 1024 * 1024;
  * Bytes that may wait for the log before the agent has to wait. One event, such as a tool's answer, can be as large as a whole turn, so
  * this times 16, where a writer stops its source, must exceed TURN_TEXT_BYTES_MAX.
  */
-export const WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
+export const TURN_WAITING_BYTES_MAX = TURN_TEXT_BYTES_MAX / 8;
 /**
  * Events of one turn that are taken before the process does other work. Otherwise a socket that is always full would be read for 40 ms or
  * more in one turn of the event loop, during which no acknowledgement, cancellation or other task is served.
@@ -51,9 +51,9 @@ export const RUN_RETRY_MS_MAX = 15_000;
 /** That a first attempt has come to a step is stored with its outcome, or by itself after this time, in milliseconds. */
 export const STEP_HOLD_MS = 250;
 /** Stored steps of one attempt. */
-export const STEPS_MAX = 1_000;
+export const AGENT_STEPS_MAX = 1_000;
 /** JSON bytes of the results of one attempt's steps. The next attempt keeps all of them in memory. */
-export const STEPS_BYTES_MAX = 8 * 1024 * 1024;
+export const AGENT_STEPS_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Default of `stepsMax` of a model: its requests in one call. Each one but the last ends in calls of tools. */
 export const MODEL_STEPS_DEFAULT = 16;

@@ -76,7 +76,10 @@ test('its tools run side by side; clients see the calls, and the model reads the
   assert.deepEqual(
     tools,
     ['Rome', 'Oslo'].map(city => ({
-      ...{ tool: 'weather', arguments: { city }, result: { city, sky: 'clear' }, outcome: 'completed' },
+      tool: 'weather',
+      arguments: { city },
+      result: { city, sky: 'clear' },
+      outcome: 'completed',
     })),
   );
   assert.deepEqual(

@@ -6,7 +6,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import {
   DEAD_INSTANCE_MS,
-  DESCRIPTION_CHARS_MAX,
+  ENTRY_DESCRIPTION_CHARS_MAX,
   EXAMPLE_CHARS_MAX,
   EXAMPLES_MAX,
   registerAgent,
@@ -50,7 +50,7 @@ async function register(log: Log, heartbeats: number): Promise<Registration> {
 }
 
 test('a registered agent has one listener on its signal, not one for each heartbeat, and its entry marks a default agent', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const { signal, stop } = await register(log, 20);
@@ -62,7 +62,7 @@ test('a registered agent has one listener on its signal, not one for each heartb
   await log.close();
 });
 
-test('an instance that stops removes its own entry and no others', { timeout: 30_000 }, async () => {
+test('an instance that stops removes its own entry and no others', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const [first, second] = [await register(log, 1), await register(log, 1)];
   assert.equal((await log.agents.under('mine')).length, 2);
@@ -74,7 +74,7 @@ test('an instance that stops removes its own entry and no others', { timeout: 30
 });
 
 test('an agent whose skills are malformed is registered without them, and its fault is reported', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
@@ -102,7 +102,7 @@ test('an agent whose skills are malformed is registered without them, and its fa
   await log.close();
 });
 
-test('an instance that starts removes the entries of instances that died long ago', { timeout: 30_000 }, async () => {
+test('an instance that starts removes the entries of instances that died long ago', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const silentFor = (ms: number): AgentEntry => ({
     name: 'mine',
@@ -125,7 +125,7 @@ test('an instance that starts removes the entries of instances that died long ag
   await log.close();
 });
 
-test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 30_000 }, async () => {
+test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
   const reached = Promise.withResolvers<AgentEntry>();
@@ -153,7 +153,7 @@ test('skills of any length fit the registry: each is cut to the limits of an age
   assert.deepEqual([skills.length, new Set(skills.map(({ id }) => id)).size], [SKILLS_MAX, SKILLS_MAX]);
   assert.deepEqual(
     [first?.id.length, first?.name.length, first?.description.length, first?.tags.length, first?.examples?.length],
-    [SKILL_NAME_CHARS_MAX, SKILL_NAME_CHARS_MAX, DESCRIPTION_CHARS_MAX, TAGS_MAX, EXAMPLES_MAX],
+    [SKILL_NAME_CHARS_MAX, SKILL_NAME_CHARS_MAX, ENTRY_DESCRIPTION_CHARS_MAX, TAGS_MAX, EXAMPLES_MAX],
   );
   assert.deepEqual([first?.tags[0]?.length, first?.examples?.[0]?.length], [TAG_CHARS_MAX, EXAMPLE_CHARS_MAX]);
   assert.ok(JSON.stringify(skills).length < 1024 * 1024, 'one record of NATS');

@@ -9,7 +9,7 @@ import { AgentMisuse } from './misuse.ts';
  * Interval of an agent's heartbeats in the registry: one may be lost within AGENT_SILENCE_MS_MAX. Each is a stored write that every supervisor and
  * ingress receives, the largest part of what an idle agent costs.
  */
-export const HEARTBEAT_INTERVAL_MS = 4_000;
+export const AGENT_HEARTBEAT_MS = 4_000;
 /**
  * Interval in milliseconds at which the agent's skills are requested; until they have been received once, every heartbeat requests them.
  */
@@ -20,7 +20,7 @@ const SKILLS_MS = 30_000;
 const FIRST_SKILLS_MS_MAX = 3_000;
 /** Skills of an entry, and characters of a description. Both are bounded because every supervisor keeps all entries. */
 export const SKILLS_MAX = 128;
-export const DESCRIPTION_CHARS_MAX = 512;
+export const ENTRY_DESCRIPTION_CHARS_MAX = 512;
 /**
  * The same limits as in the agents file: an entry of 1 MiB, from skills that remote agents and code describe, would be refused with every
  * heartbeat.
@@ -64,14 +64,14 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   void removeDeadInstances(options);
   await Promise.race([skills.refresh(), sleepUnlessAborted(FIRST_SKILLS_MS_MAX, signal)]);
   while (!signal.aborted) {
-    const description = agent.description.slice(0, DESCRIPTION_CHARS_MAX);
+    const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
     const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
     );
-    await sleepUnlessAborted(options.heartbeatMs ?? HEARTBEAT_INTERVAL_MS, signal);
+    await sleepUnlessAborted(options.heartbeatMs ?? AGENT_HEARTBEAT_MS, signal);
     void skills.refresh();
   }
   await log.agents.delete(key).catch(error => logger.warn({ agent: name, err: error }, 'agent could not be removed'));
@@ -138,7 +138,7 @@ function bounded(skill: AgentSkill): AgentSkill {
   const entry = {
     id: id.slice(0, SKILL_NAME_CHARS_MAX),
     name: name.slice(0, SKILL_NAME_CHARS_MAX),
-    description: description.slice(0, DESCRIPTION_CHARS_MAX),
+    description: description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX),
     tags: cut(tags, TAGS_MAX, TAG_CHARS_MAX),
   };
   return examples === undefined ? entry : { ...entry, examples: cut(examples, EXAMPLES_MAX, EXAMPLE_CHARS_MAX) };

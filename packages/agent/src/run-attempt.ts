@@ -7,7 +7,7 @@ import { type Hop, type HopMetrics, takenWork, withModelCalls } from '@hopline/t
 import type { Turn } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
-import { WAITING_BYTES_MAX } from './limits.ts';
+import { TURN_WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
 import { StoredSteps } from './stored-steps.ts';
@@ -70,7 +70,10 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const lost = new AbortController();
   const signal = AbortSignal.any([deps.signal, ended.signal, lost.signal]);
   const steps = new StoredSteps({
-    ...{ log: deps.log, job, writer, signal },
+    log: deps.log,
+    job,
+    writer,
+    signal,
     add: input => inputs.agentStep(input),
     onLost: error => lost.abort(error),
   });
@@ -121,7 +124,7 @@ function inputWriter({ log, name: agent, pace }: AttemptDeps, job: Job, { hop, t
   const { work, item, attempt, requeues } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
-  const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken, waitingBytesMax: WAITING_BYTES_MAX };
+  const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken, waitingBytesMax: TURN_WAITING_BYTES_MAX };
   return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import { Superseded } from '@hopline/log';
+import { untilTick } from '../../../test/kit/until.ts';
 import type { Agent, AgentEvent } from './agent.ts';
-import { EVENTS_AT_ONCE_MAX, WAITING_BYTES_MAX } from './limits.ts';
+import { EVENTS_AT_ONCE_MAX, TURN_WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
@@ -39,7 +40,7 @@ test('the first text of a lane is appended at once, in one record with the lane,
   });
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const outcome = run(task, agent, task.job(), stop.signal).catch(() => undefined);
-  while ((await task.inputs()).length === 0) await new Promise(resolve => setImmediate(resolve));
+  await untilTick(async () => (await task.inputs()).length > 0);
   const kinds = (await task.inputs()).map(({ kind }) => kind);
   stop.abort();
   await outcome;
@@ -535,7 +536,7 @@ test('an agent that hands over many events at once waits for the log between the
   };
   const outcome = run(task, agent);
   for (let turns = 0; turns < 100; turns += 1) await new Promise(resolve => setImmediate(resolve));
-  assert.ok(taken > 0 && taken * piece.length <= WAITING_BYTES_MAX, `${taken} of ${pieces} were taken`);
+  assert.ok(taken > 0 && taken * piece.length <= TURN_WAITING_BYTES_MAX, `${taken} of ${pieces} were taken`);
   released.resolve();
   assert.equal((await outcome)?.state, 'TASK_STATE_COMPLETED');
   assert.equal((await task.fold()).textOf('streaming_result'), piece.repeat(pieces));

@@ -6,7 +6,7 @@ import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Agent, Turn } from './agent.ts';
-import { DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
+import { ENTRY_DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
@@ -81,7 +81,7 @@ test('an agent that does not answer is registered with what is known, and its sk
 test('the size of the registry entry is bounded', async t => {
   const task = await TaskLog.create('caipe');
   const skills = Array.from({ length: SKILLS_MAX + 1 }, (_, index) =>
-    skill(`s${index}`, { description: 'x'.repeat(DESCRIPTION_CHARS_MAX + 1) }),
+    skill(`s${index}`, { description: 'x'.repeat(ENTRY_DESCRIPTION_CHARS_MAX + 1) }),
   );
   const { stop, served } = serve(t, task, { ...scripted([]), skills: async () => skills });
   await until(async () => ((await registered(task))?.value.skills.length ?? 0) > 0);
@@ -89,7 +89,7 @@ test('the size of the registry entry is bounded', async t => {
   stop();
   await served;
   assert.equal(value.skills.length, SKILLS_MAX);
-  assert.ok(value.skills.every(one => one.description.length === DESCRIPTION_CHARS_MAX));
+  assert.ok(value.skills.every(one => one.description.length === ENTRY_DESCRIPTION_CHARS_MAX));
 });
 
 test('work of the role runs until its attempts are used up, and is then settled', async t => {

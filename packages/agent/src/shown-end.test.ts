@@ -45,7 +45,7 @@ async function storedEnd(mode: 'caipe' | 'direct', job: (task: TaskLog) => Job =
 }
 
 test('a superseded attempt whose last append is stored late does not complete the work item of the attempt that replaced it', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const task = await TaskLog.create('caipe', { ackWaitMs: 50 });
   const { log, freeze, thaw } = heldAppends(task);
@@ -210,7 +210,7 @@ test('a newer attempt without a fact is found by its item, and the older one doe
   await left;
 });
 
-test('an end that waits to be shown does not take a slot of its worker', { timeout: 30_000 }, async t => {
+test('an end that waits to be shown does not take a slot of its worker', { timeout: 120_000 }, async t => {
   const task = await TaskLog.create('caipe');
   const agent = scripted([text('answer'), { type: 'done' }]);
   const stop = new AbortController();

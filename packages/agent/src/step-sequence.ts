@@ -1,7 +1,7 @@
 import { isDeeperThan } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX, type StepOutcome } from '@hopline/events';
 import { STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
-import { STEPS_BYTES_MAX, STEPS_MAX } from './limits.ts';
+import { AGENT_STEPS_BYTES_MAX, AGENT_STEPS_MAX } from './limits.ts';
 import { AgentMisuse } from './misuse.ts';
 
 /** Levels of JSON in an outcome. The input around it has a few more. */
@@ -27,7 +27,7 @@ export class StepSequence {
     if (this.#begun !== undefined)
       throw new AgentMisuse(`step ${step} begins inside of step ${this.#begun.step}; steps follow one another`);
     this.#steps += 1;
-    if (this.#steps > STEPS_MAX) throw new AgentMisuse(`the turn has more than ${STEPS_MAX} steps`);
+    if (this.#steps > AGENT_STEPS_MAX) throw new AgentMisuse(`the turn has more than ${AGENT_STEPS_MAX} steps`);
     const n = (this.#counts.get(step) ?? 0) + 1;
     this.#counts.set(step, n);
     return { step, n };
@@ -51,8 +51,8 @@ export class StepSequence {
     if (place === undefined) throw new AgentMisuse('a step ends that has not begun');
     this.#begun = undefined;
     this.#bytes += checkOutcome(place.step, outcome);
-    if (this.#bytes > STEPS_BYTES_MAX)
-      throw new AgentMisuse(`the results of the turn's steps have more than ${STEPS_BYTES_MAX} bytes of JSON`);
+    if (this.#bytes > AGENT_STEPS_BYTES_MAX)
+      throw new AgentMisuse(`the results of the turn's steps have more than ${AGENT_STEPS_BYTES_MAX} bytes of JSON`);
     return place;
   }
 }

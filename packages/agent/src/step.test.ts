@@ -5,7 +5,7 @@ import { STEP_NAME_UNITS_MAX, STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
 import type { AgentTurn } from './define-agent.ts';
 import { defineAgent } from './define-agent.ts';
-import { STEPS_BYTES_MAX, STEPS_MAX } from './limits.ts';
+import { AGENT_STEPS_BYTES_MAX, AGENT_STEPS_MAX } from './limits.ts';
 import { step } from './step.ts';
 import { CALL, run, TaskLog } from './task-log.test-kit.ts';
 import { playTurn } from './test-kit.ts';
@@ -164,10 +164,10 @@ test('steps have bounds, and each error names the step and the number', async ()
     async function* () {
       for (let n = 0; n < count; n += 1) yield* step('many', () => n);
     };
-  assert.equal(await reasonOf(many(STEPS_MAX)), 'none');
-  assert.match(await reasonOf(many(STEPS_MAX + 1)), /more than 1000 steps/);
+  assert.equal(await reasonOf(many(AGENT_STEPS_MAX)), 'none');
+  assert.match(await reasonOf(many(AGENT_STEPS_MAX + 1)), /more than 1000 steps/);
   const large = async function* () {
-    for (let bytes = 0; bytes <= STEPS_BYTES_MAX; bytes += STEP_OUTCOME_BYTES_MAX)
+    for (let bytes = 0; bytes <= AGENT_STEPS_BYTES_MAX; bytes += STEP_OUTCOME_BYTES_MAX)
       yield* step('large', () => ofBytes(STEP_OUTCOME_BYTES_MAX));
   };
   assert.match(await reasonOf(large), /more than 8388608 bytes/);

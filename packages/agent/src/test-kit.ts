@@ -72,7 +72,14 @@ export async function playTurn(
   const steps = new PlayedSteps(options.steps ?? [], attempt);
   const models = options.model && new PlayedModels(options.model);
   const turn: Turn = {
-    ...{ taskId: TASK, contextId: CONTEXT, message, metadata, attempt, history, trace: {}, signal },
+    taskId: TASK,
+    contextId: CONTEXT,
+    message,
+    metadata,
+    attempt,
+    history,
+    trace: {},
+    signal,
     ...(resume !== undefined && { resume }),
     steps,
     ...(models && { modelFetch: models.fetch }),

@@ -47,7 +47,11 @@ test('from the first token on, the time of an agent is in `talk`, `finish` and i
   const hop = { count: () => {}, max: () => {}, beforeSegmentEnd: () => {}, carrier: () => ({}) } as unknown as Hop;
   const hopDuration = { recordMs: (ms: number, { hop }: { hop: string }) => recorded.push([hop, ms]) };
   const metrics = new TurnMetrics({
-    ...{ hop, agent: 'argocd', takenAt: STARTED_AT, isFirstAttempt: true, onToolEnd: () => {} },
+    hop,
+    agent: 'argocd',
+    takenAt: STARTED_AT,
+    isFirstAttempt: true,
+    onToolEnd: () => {},
     metrics: { hopDuration } as unknown as Pick<HopMetrics, 'hopDuration'>,
   });
   const after = (ms: number, event: Parameters<TurnMetrics['count']>[0]) => {

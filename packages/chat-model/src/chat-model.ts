@@ -5,7 +5,13 @@ import { Deadlines, HEADER_VALUE, type MissedDeadline, unsendableHeader } from '
 import { Arrivals } from './arrivals.ts';
 import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
 import { ABANDONED, ChatTelemetry } from './chat-telemetry.ts';
-import { type ChatModelOptions, MODEL_LIMITS, type ModelLimits, RESPONSE_BYTES_MAX, STEP_UNITS_MAX } from './limits.ts';
+import {
+  type ChatModelOptions,
+  MODEL_LIMITS,
+  MODEL_RESPONSE_BYTES_MAX,
+  MODEL_STEP_UNITS_MAX,
+  type ModelLimits,
+} from './limits.ts';
 import { mergedTextFetch } from './merged-text.ts';
 import { ModelError } from './model-error.ts';
 import { type ModelPrice, readPrices } from './model-prices.ts';
@@ -42,7 +48,7 @@ class OpenAICompatibleModel implements ChatModel {
       ...(apiKey !== undefined && { apiKey }),
       ...(headers && { headers: { ...headers } }),
       includeUsage: true,
-      fetch: mergedTextFetch(RESPONSE_BYTES_MAX, fetch),
+      fetch: mergedTextFetch(MODEL_RESPONSE_BYTES_MAX, fetch),
     });
     this.#model = provider.chatModel(model);
   }
@@ -72,7 +78,7 @@ class OpenAICompatibleModel implements ChatModel {
     let failure: string | undefined = ABANDONED;
     const { firstTokenMsMax: firstEventMsMax, ...limits } = this.#limits;
     using deadlines = new Deadlines({ ...limits, firstEventMsMax }, modelErrorOfDeadline, signal);
-    const folded = new StepText(unitsMax ?? STEP_UNITS_MAX);
+    const folded = new StepText(unitsMax ?? MODEL_STEP_UNITS_MAX);
     let arrivals: Arrivals<LanguageModelV4StreamPart> | undefined;
     try {
       const { stream } = await this.#model.doStream({

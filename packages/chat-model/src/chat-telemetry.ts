@@ -95,7 +95,7 @@ export function countRequest(
 ): void {
   const cost = costOf(usage, price);
   // Also a request that failed: the provider may charge for its tokens.
-  work?.onModelCall?.({ ...{ model, at, ms: Math.round(ms), ...usage }, ...(cost !== undefined && { cost }) });
+  work?.onModelCall?.({ model, at, ms: Math.round(ms), ...usage, ...(cost !== undefined && { cost }) });
   const metrics = processMetrics();
   if (metrics === undefined) return;
   const { inputTokens: input, cachedTokens: cached, outputTokens: output, reasoningTokens: reasoning } = usage;

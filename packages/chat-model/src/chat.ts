@@ -15,7 +15,7 @@ export type ChatTool = { name: string; description: string; parameters: Record<s
 export type ChatRequest = {
   messages: readonly ChatMessage[];
   tools: readonly ChatTool[];
-  /** Limit for the length of the step in UTF-16 units. Default: STEP_UNITS_MAX. */
+  /** Limit for the length of the step in UTF-16 units. Default: MODEL_STEP_UNITS_MAX. */
   unitsMax?: number;
   /** Trace context of the requests. Absent: the active span is their parent. */
   trace?: TraceCarrier;

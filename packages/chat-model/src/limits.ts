@@ -6,16 +6,16 @@ export const API_KEY_FORM = { pattern: HEADER_VALUE, words: 'visible ASCII chara
 export const OPENAI_BASE_URL_DEFAULT = 'https://api.openai.com/v1';
 
 /** Maximum length of the text, reasoning and arguments of one step together. */
-export const STEP_UNITS_MAX = 512 * 1024;
+export const MODEL_STEP_UNITS_MAX = 512 * 1024;
 /** Maximum tool calls of one step. */
-export const STEP_CALLS_MAX = 32;
-/** Bytes of one response: enough for a step of STEP_UNITS_MAX, in which every token has about 200 bytes of JSON around it. */
-export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
+export const MODEL_STEP_CALLS_MAX = 32;
+/** Bytes of one response: enough for a step of MODEL_STEP_UNITS_MAX, in which every token has about 200 bytes of JSON around it. */
+export const MODEL_RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 /** First delay before a retry, in milliseconds; doubled per failure, with full jitter. */
 export const RETRY_MS_BASE = 500;
 export const RETRY_MS_MAX = 8_000;
 /** Longest `Retry-After` that a step waits for, in milliseconds. With a longer one the step fails, and the error contains the delay. */
-export const RETRY_AFTER_MS_MAX = 30_000;
+export const MODEL_RETRY_AFTER_MS_MAX = 30_000;
 /** Upper bound of the first-token and silence limits, in milliseconds: Node's fetch aborts a silent response after 300 s. */
 export const MODEL_MS_MAX = 280_000;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
+import { MODEL_RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
 import { retryAfterMs, retryDelayMs } from './retry-delay.ts';
 
 test('Retry-After in seconds, as a date, in milliseconds, absent and garbled', () => {
@@ -31,11 +31,11 @@ test('a delay is jittered, grows to a bound, is at least the provider’s, and i
     2_000,
   );
   assert.equal(
-    retryDelayMs(1, RETRY_AFTER_MS_MAX, () => 0),
-    RETRY_AFTER_MS_MAX,
+    retryDelayMs(1, MODEL_RETRY_AFTER_MS_MAX, () => 0),
+    MODEL_RETRY_AFTER_MS_MAX,
   );
   assert.equal(
-    retryDelayMs(1, RETRY_AFTER_MS_MAX + 1, () => 0),
+    retryDelayMs(1, MODEL_RETRY_AFTER_MS_MAX + 1, () => 0),
     undefined,
   );
 });

@@ -1,5 +1,5 @@
 import { fullJitterMs } from '@hopline/a2a';
-import { RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
+import { MODEL_RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
 
 /** Reads the provider's delay in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3). */
 export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
@@ -13,10 +13,10 @@ export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: n
 }
 
 /**
- * Milliseconds before the next attempt, after this number of failures; undefined when the provider's delay exceeds RETRY_AFTER_MS_MAX.
+ * Milliseconds before the next attempt, after this number of failures; undefined when the provider's delay exceeds MODEL_RETRY_AFTER_MS_MAX.
  * The provider's delay is a lower bound; the jitter is added to it.
  */
 export function retryDelayMs(failures: number, providerMs: number | undefined, random: () => number): number | undefined {
-  if (providerMs !== undefined && providerMs > RETRY_AFTER_MS_MAX) return undefined;
+  if (providerMs !== undefined && providerMs > MODEL_RETRY_AFTER_MS_MAX) return undefined;
   return Math.round((providerMs ?? 0) + fullJitterMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, random));
 }

@@ -1,7 +1,7 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { TokenUsage } from '@hopline/events';
 import type { Step, StepEvent, ToolCall } from './chat.ts';
-import { STEP_CALLS_MAX } from './limits.ts';
+import { MODEL_STEP_CALLS_MAX } from './limits.ts';
 import { ModelError } from './model-error.ts';
 import { modelErrorOf } from './provider-error.ts';
 
@@ -58,7 +58,7 @@ export class StepText {
   }
 
   #call(id: string, name: string, input: string): void {
-    if (this.#calls.length === STEP_CALLS_MAX) throw new ModelError('too_many_calls');
+    if (this.#calls.length === MODEL_STEP_CALLS_MAX) throw new ModelError('too_many_calls');
     this.#calls.push({ id, name, input });
   }
 

@@ -48,7 +48,12 @@ function contextOf(process: ProcessContext, shown: Pick<CommandContext, 'output'
   const { own, url } = shown;
   let client: Client | undefined;
   return {
-    ...{ ...shown, environment, folder, signal, takeInterrupts, commands: COMMANDS },
+    ...shown,
+    environment,
+    folder,
+    signal,
+    takeInterrupts,
+    commands: COMMANDS,
     conversations: new Conversations(environment),
     commandLine: commandLineFor(own, url),
     get stdin() {

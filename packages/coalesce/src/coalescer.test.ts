@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Chunk } from './chunk.ts';
 import { type Coalescer, close, closeAll, createCoalescer, flush, offer, tick, wakeAtMs } from './coalescer.ts';
-import { DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
+import { COALESCED_LANES_MAX, DEFAULT_SETTINGS, HALF_PAIR_HOLD_MS } from './settings.ts';
 
 const token = (text: string, atMs = 0) => ({ text, atMs });
 const counted = (chunks: readonly Chunk[]) => chunks.reduce((sum, { count }) => sum + count, 0);
@@ -215,15 +215,16 @@ test('time that steps back is ignored: no negative hold time, no chunk lost or r
   );
 });
 
-test('one lane above LANES_MAX evicts an idle lane, or the lane with the oldest text', () => {
+test('one lane above COALESCED_LANES_MAX evicts an idle lane, or the lane with the oldest text', () => {
   const coalescer = createCoalescer();
-  for (let index = 0; index < LANES_MAX; index++) assert.deepEqual(offer(coalescer, `lane ${index}`, token('x'), index), []);
+  for (let index = 0; index < COALESCED_LANES_MAX; index++)
+    assert.deepEqual(offer(coalescer, `lane ${index}`, token('x'), index), []);
   assert.deepEqual(brief(offer(coalescer, 'one more', token('y'), 999)), ['lane 0 x size']);
-  assert.equal(coalescer.lanes.size, LANES_MAX);
+  assert.equal(coalescer.lanes.size, COALESCED_LANES_MAX);
   flush(coalescer, 1000);
   assert.deepEqual(offer(coalescer, 'another', token('z'), 1001), []);
   assert.deepEqual(offer(coalescer, 'a third', token('z'), 1002), [], 'lanes that hold text stay while one is idle');
-  assert.equal(coalescer.lanes.size, LANES_MAX);
+  assert.equal(coalescer.lanes.size, COALESCED_LANES_MAX);
   assert.equal(counted(closeAll(coalescer, 1003)), 2);
 });
 

@@ -1,6 +1,6 @@
 import type { Chunk, FlushReason, Token } from './chunk.ts';
 import { HoldPolicy } from './hold-policy.ts';
-import { type CoalesceSettings, completeSettings, HALF_PAIR_HOLD_MS, LANES_MAX } from './settings.ts';
+import { COALESCED_LANES_MAX, type CoalesceSettings, completeSettings, HALF_PAIR_HOLD_MS } from './settings.ts';
 import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
 
 /**
@@ -13,7 +13,7 @@ import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
  */
 export type Coalescer = {
   readonly settings: Readonly<CoalesceSettings>;
-  /** All lanes, in the order they were opened. At most LANES_MAX. */
+  /** All lanes, in the order they were opened. At most COALESCED_LANES_MAX. */
   readonly lanes: Map<string, Lane>;
   /** The lanes that hold text. */
   readonly holding: Set<Lane>;
@@ -167,7 +167,7 @@ function closeLane(coalescer: Coalescer, lane: Lane, reason: FlushReason, now: n
 }
 
 function openLane(coalescer: Coalescer, key: string, now: number, chunks: Chunk[]): Lane {
-  if (coalescer.lanes.size >= LANES_MAX) {
+  if (coalescer.lanes.size >= COALESCED_LANES_MAX) {
     const evicted = idleLane(coalescer) ?? byOldest(coalescer)[0];
     if (evicted !== undefined) closeLane(coalescer, evicted, 'size', now, chunks);
   }

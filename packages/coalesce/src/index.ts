@@ -4,12 +4,12 @@ export { CREDIT_EVENTS, REFILL_SHARE } from './hold-policy.ts';
 export { type Optimum, offlineOptimum } from './offline-optimum.ts';
 export {
   CHUNK_BYTES_MIN,
+  COALESCED_LANES_MAX,
   type CoalesceSettings,
   checkSettings,
   DEFAULT_SETTINGS,
   EVENT_COST_MS_MAX,
   HOLD_MS_MAX,
-  LANES_MAX,
 } from './settings.ts';
 export { pieceEnd } from './text-cut.ts';
 export { TextHold } from './text-hold.ts';

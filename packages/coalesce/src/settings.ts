@@ -27,7 +27,7 @@ export const HALF_PAIR_HOLD_MS = 30_000;
  * Lanes of one coalescer. Another lane evicts an idle lane with its model or, if none is idle, the lane with the oldest text, which is then
  * sent.
  */
-export const LANES_MAX = 256;
+export const COALESCED_LANES_MAX = 256;
 
 /**
  * With an event cost of 110, a chunk has 10 tokens at 500 tokens/s (10 ms mean delay), 3 at 50 tokens/s (20 ms) and 2 at 15 tokens/s, and a

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createCoalescer, offer, tick, wakeAtMs } from './coalescer.ts';
 import type { CoalesceSettings } from './settings.ts';
-import { LANES_MAX } from './settings.ts';
+import { COALESCED_LANES_MAX } from './settings.ts';
 import { TextHold } from './text-hold.ts';
 
 type Arrival = { atMs: number; text: string };
@@ -113,7 +113,7 @@ test('all lanes leave together, when the first of them is due', () => {
   assert.deepEqual([hold.dueMs, hold.sinceMs], [Number.POSITIVE_INFINITY, undefined]);
 });
 
-test('a closed lane begins again, and one lane above LANES_MAX is forgotten while it holds nothing', () => {
+test('a closed lane begins again, and one lane above COALESCED_LANES_MAX is forgotten while it holds nothing', () => {
   const hold = new TextHold();
   hold.arrive('a', 'x', 1, 0);
   hold.left(0);
@@ -121,7 +121,7 @@ test('a closed lane begins again, and one lane above LANES_MAX is forgotten whil
   hold.arrive('a', 'x', 1, 1);
   assert.equal(hold.dueMs, 1);
   hold.left(1);
-  for (let lane = 0; lane < LANES_MAX; lane += 1) hold.arrive(`lane ${lane}`, 'x', 1, 2);
+  for (let lane = 0; lane < COALESCED_LANES_MAX; lane += 1) hold.arrive(`lane ${lane}`, 'x', 1, 2);
   hold.left(2);
   hold.arrive('lane 0', 'x', 1, 3);
   assert.ok(hold.dueMs > 3);

@@ -1,5 +1,5 @@
 import { HoldPolicy } from './hold-policy.ts';
-import { type CoalesceSettings, completeSettings, LANES_MAX } from './settings.ts';
+import { COALESCED_LANES_MAX, type CoalesceSettings, completeSettings } from './settings.ts';
 import { CLUSTER_LOOKBACK_UNITS, endsOpen, utf8Bytes } from './text-cut.ts';
 
 type HeldLane = {
@@ -77,7 +77,7 @@ export class TextHold {
     const now = this.#advance(nowMs);
     for (const [key, lane] of this.#lanes) {
       if (lane.sinceMs === undefined) {
-        if (this.#lanes.size > LANES_MAX) this.#lanes.delete(key);
+        if (this.#lanes.size > COALESCED_LANES_MAX) this.#lanes.delete(key);
         continue;
       }
       lane.policy.decide();

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { A2AError } from '@hopline/a2a';
+import { until } from '../../../test/kit/until.ts';
 import { type AuthOptions, createAuthenticator, type Headers } from './authenticator.ts';
 import { createIssuer, folder, inSeconds, RULES, recordingLogger } from './issuer.test-kit.ts';
 
@@ -156,7 +157,7 @@ test('keys removed from the file are refused from then on; a broken file is logg
       () => true,
       () => false,
     );
-  while (await taken()) await sleep(20);
+  await until(async () => !(await taken()));
 });
 
 test('an unusable file at start is reported with its setting', async t => {

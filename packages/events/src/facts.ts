@@ -215,7 +215,7 @@ export type ProducerState = {
 
 /**
  * The decider's complete state of a task. Every record holds it, so a new owner of the shard reads one message per task. Bounded by
- * LANES_MAX lanes and CALLS_MAX calls (packages/task).
+ * TURN_LANES_MAX lanes and TURN_CALLS_MAX calls (packages/task).
  */
 export type TaskAggregate = {
   taskId: string;

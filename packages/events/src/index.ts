@@ -41,6 +41,7 @@ export type {
   CloseInput,
   CopyForwardInput,
   EndedInput,
+  InputKind,
   InputRecord,
   InputSource,
   MessageInput,

@@ -234,6 +234,8 @@ export type AgentInput =
   | AgentStepInput
   | UnknownInput;
 
+export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
+
 /**
  * A source of inputs on a task. Ordinals are contiguous per producer, turn and attempt; inputs of an earlier turn or attempt, and
  * ordinals that were seen before, are rejected.

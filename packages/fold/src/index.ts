@@ -10,7 +10,7 @@ export {
   withMark,
 } from './append-queue.ts';
 export { attemptLaneKey, CoalescedText, isEarlierAttempt } from './coalesced-text.ts';
-export type { InputKind, InputOutcome } from './input-ledger.ts';
+export type { InputOutcome } from './input-ledger.ts';
 export { InputLedger } from './input-ledger.ts';
 export { type FoldedText, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 export { TaskInputs } from './task-inputs.ts';

@@ -1,7 +1,5 @@
-import { type AgentInput, type ClientInput, ordinalsOf, type RelayInput } from '@hopline/events';
+import { type AgentInput, type ClientInput, type InputKind, ordinalsOf, type RelayInput } from '@hopline/events';
 import type { Command, RejectionReason } from '@hopline/task';
-
-export type InputKind = (ClientInput | AgentInput | RelayInput)['kind'];
 
 /**
  * Every input is `received` once and settled once: accepted or rejected by the decider, a duplicate, or abandoned when its pipeline stops

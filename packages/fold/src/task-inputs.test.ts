@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CoalesceSettings, DEFAULT_SETTINGS } from '@hopline/coalesce';
-import type { AgentInput, Fact, InputRecord, Producer, TaskAggregate, Writer } from '@hopline/events';
+import type { AgentInput, Fact, InputKind, InputRecord, Producer, TaskAggregate, Writer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import fc from 'fast-check';
 import { AppendQueue, decideBatch } from './append-queue.ts';
 import { CoalescedText } from './coalesced-text.ts';
-import { type InputKind, InputLedger, type InputOutcome } from './input-ledger.ts';
+import { InputLedger, type InputOutcome } from './input-ledger.ts';
 import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';
 

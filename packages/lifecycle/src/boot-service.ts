@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { setFastPaths } from '@hopline/a2a';
-import { createLogger, type Logger, startTelemetry, type Telemetry } from '@hopline/telemetry';
+import { createLogger, type Env, type Logger, startTelemetry, type Telemetry } from '@hopline/telemetry';
 import packageJson from '../package.json' with { type: 'json' };
 import { observeCertificates } from './certificate-expiry.ts';
-import { type Config, ConfigError, type Env, type Settings } from './config.ts';
+import { type Config, ConfigError, type Settings } from './config.ts';
 import { createHealth, type Health } from './health.ts';
 import type { ServiceSettings } from './service-settings.ts';
 import type { Setting } from './setting.ts';

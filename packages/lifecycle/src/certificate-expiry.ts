@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { HopMetrics } from '@hopline/telemetry';
-import type { Env } from './config.ts';
+import type { Env, HopMetrics } from '@hopline/telemetry';
 
 /** The settings that name a certificate which this process shows to others, and the value of the label `kind`. */
 const CERTIFICATES = [

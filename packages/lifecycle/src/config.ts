@@ -1,7 +1,7 @@
+import type { Env } from '@hopline/telemetry';
 import { checkSetting, parseSetting } from './parse-setting.ts';
 import { describeAllowed, type Setting, type SettingValue, type ValueOf } from './setting.ts';
 
-export type Env = Readonly<Record<string, string | undefined>>;
 export type Settings<T extends Readonly<Record<string, Setting>>> = { readonly [K in keyof T]: ValueOf<T[K]> };
 /** Replaces a secret in output. */
 export const MASK = '***';

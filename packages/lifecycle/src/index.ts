@@ -1,6 +1,6 @@
 export { AllowedHosts } from './allowed-hosts.ts';
 export { EXIT_CONFIG } from './boot-service.ts';
-export type { Config, Env, Settings } from './config.ts';
+export type { Config, Settings } from './config.ts';
 export { ConfigError, defineConfig, fromSettings, MASK } from './config.ts';
 export type { Health, Readiness, ReadyCheck } from './health.ts';
 export { createHealth, READY_CHECK_MS_MAX } from './health.ts';

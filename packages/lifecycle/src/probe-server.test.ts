@@ -125,7 +125,7 @@ test('connections that stay silent close by themselves', async t => {
   assert.equal(await livez(server.url), 200);
 });
 
-test('a client that reopens incomplete requests whenever one is closed cannot keep probes out', { timeout: 60_000 }, async t => {
+test('a client that reopens incomplete requests whenever one is closed cannot keep probes out', { timeout: 120_000 }, async t => {
   const { server } = await probes(t);
   let isOver = false;
   let opened = 0;

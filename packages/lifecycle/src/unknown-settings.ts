@@ -1,4 +1,4 @@
-import type { Env } from './config.ts';
+import type { Env } from '@hopline/telemetry';
 import SETTING_NAMES from './setting-names.json' with { type: 'json' };
 import { suggestion } from './suggestion.ts';
 

@@ -14,6 +14,7 @@ export type ProcessState = { isReady: boolean; fault: string | null; isStarting:
 export async function processState({ pid, url, service, ending, agent }: ListedProcess): Promise<ProcessState> {
   const down = { isReady: false, isStarting: false };
   if (pid === null) return { ...down, fault: `does not run (${ending ?? 'starting'})`, isStarting: ending === undefined };
+  // The launcher's list is outdated if the launcher was killed.
   if (!isAlive(pid)) return { ...down, fault: `does not run (process ${pid} is gone)` };
   if (service === 'nats') return { isReady: true, fault: null, isStarting: false };
   let body: { degraded?: { check: string; reason: string }[]; not_ready?: { check: string; reason: string }[] };
@@ -35,7 +36,7 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
   return { isReady: true, fault, isStarting: reason === PENDING };
 }
 
-/** Checks the process itself, because the launcher's list is outdated if the launcher was killed. */
+/** Whether a process with this id exists, including a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

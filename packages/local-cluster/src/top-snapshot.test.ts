@@ -9,7 +9,14 @@ const reading = (monotonicMs: number, processes?: ReadProcess[]): TopReading => 
   return { at: 9_000 - monotonicMs, monotonicMs, tasks: [], counts: { working: 0 }, agents, processes, missing: [] };
 };
 const relay = (pid: number, text: string): ReadProcess => ({
-  ...{ service: 'relay', instance: 'relay-1', pid, url: 'http://h', restarts: 1, isReady: true, isStarting: false, fault: null },
+  service: 'relay',
+  instance: 'relay-1',
+  pid,
+  url: 'http://h',
+  restarts: 1,
+  isReady: true,
+  isStarting: false,
+  fault: null,
   metrics: new MetricsText(text),
 });
 const counted = (tokens: number, cpu: number, first: [sum: number, count: number]) =>

@@ -251,7 +251,9 @@ function processOf(process: ReadProcess, before: TopReading, seconds: number): T
   const earlier = before.processes?.find(one => one.instance === instance && one.pid === pid)?.metrics;
   const cpu = (of: MetricsText) => of.sum('process_cpu_time_seconds_total');
   return {
-    ...{ service, instance, state: isReady ? 'ready' : (fault ?? 'not ready') },
+    service,
+    instance,
+    state: isReady ? 'ready' : (fault ?? 'not ready'),
     ...(metrics && earlier && { cpu: Math.max(0, cpu(metrics) - cpu(earlier)) / seconds }),
     ...(metrics && { memoryBytes: metrics.sum('process_memory_usage_bytes') }),
     ...(metrics && { loopDelayS: metrics.sum('nodejs_eventloop_delay_p99_seconds') }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import fc from 'fast-check';
-import { until } from '../../../test/kit/until.ts';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import { HistoryLost } from './errors.ts';
 import type { FollowStart, StoredFacts } from './fact-log.ts';
 import {
@@ -184,7 +184,7 @@ test('each record is yielded once and in order while tails are pushed, and no ta
       const got: number[] = [];
       const options = { tailCheckMs: TAIL_CHECK_MS, bufferRecordsMax: 3 };
       const ended = collect(await follow(log.pushing, 0, abort.signal, options), got, slow ? tick : undefined);
-      while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+      await until(() => log.pushes.size > 0);
       log.push();
       await tick();
       const { checks } = log;
@@ -212,13 +212,13 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const abort = new AbortController();
   const got: number[] = [];
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
-  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => log.pushes.size > 0);
   log.push();
   // From now on the follower waits only for the push.
   await tick();
   log.losePush();
   log.append(0);
-  while (got.length < 1) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => got.length >= 1);
   log.push();
   await tick();
   const { checks } = log;
@@ -227,7 +227,7 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   assert.deepEqual(got, [1]);
   assert.equal(log.checks, checks);
   log.push();
-  while (got.length < 2) await tick();
+  await untilTick(() => got.length >= 2);
   abort.abort();
   await ended;
   assert.deepEqual(got, [1, 2]);
@@ -238,7 +238,7 @@ test('a pushed record that retention removed is read once, not again and again',
   const abort = new AbortController();
   const got: number[] = [];
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
-  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => log.pushes.size > 0);
   log.append(0);
   log.push();
   log.expire(1);
@@ -260,7 +260,7 @@ test('the tail is pushed after PUSH_AFTER_CHECKS checks that found nothing, not 
     },
   };
   const ended = collect(await follow(source, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), []);
-  while (log.checks < PUSH_AFTER_CHECKS + 3) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => log.checks >= PUSH_AFTER_CHECKS + 3);
   abort.abort();
   await ended;
   assert.deepEqual(checksBefore, [PUSH_AFTER_CHECKS]);
@@ -282,7 +282,7 @@ test('a tail that is not a record is read once, not after each check', async () 
     },
   };
   const ended = collect(await follow(source, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), []);
-  while (checks < 4) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => checks >= 4);
   abort.abort();
   await ended;
   assert.deepEqual(log.reads, [1]);
@@ -299,7 +299,7 @@ test('a check of the tail that fails is repeated after the next quiet time', asy
   };
   const ended = collect(await follow({ ...log.source, tail }, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   log.append(0);
-  while (got.length < 1) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => got.length >= 1);
   abort.abort();
   await ended;
   assert.ok(failures > 2);
@@ -315,10 +315,10 @@ test('a gap is read from its first record, or from the first record of a new tas
   log.append(0, { gap: 1_000 });
   log.append(1);
   log.append(1);
-  while (got.length < 3) await tick();
+  await untilTick(() => got.length >= 3);
   log.append(0);
   log.append(1);
-  while (got.length < 5) await tick();
+  await untilTick(() => got.length >= 5);
   abort.abort();
   await ended;
   assert.deepEqual(got, [1_000, 1_001, 1_002, 1_003, 1_004]);
@@ -352,7 +352,7 @@ test('a record stored between the newest one and the subscription is read when t
     const options = { tailCheckMs: 60_000, onReread: (reason: RereadReason) => void reasons.push(reason) };
     const ended = collect(await follow(log.source, { newest: 1 }, abort.signal, options), got);
     if (next) log.append(1);
-    while (got.length < (next ? 2 : 1)) await new Promise(resolve => setTimeout(resolve, 1));
+    await until(() => got.length >= (next ? 2 : 1));
     abort.abort();
     await ended;
     assert.deepEqual(got, next ? [2, 3] : [2]);
@@ -367,12 +367,12 @@ test('a follower misses no record when the start of the task moves past those th
   const abort = new AbortController();
   const got: number[] = [];
   const ended = collect(await follow(log.source, 1, abort.signal, { tailCheckMs: 60_000 }), got);
-  while (got.length < 2) await tick();
+  await untilTick(() => got.length >= 2);
   log.append(0);
   log.append(0);
   const live = log.next(6, 5);
   for (const { onLive } of log.listeners) onLive(live);
-  while (got.length < 5) await tick();
+  await untilTick(() => got.length >= 5);
   abort.abort();
   await ended;
   assert.deepEqual(got, [2, 3, 4, 5, 6]);
@@ -391,10 +391,10 @@ test('the buffer of a follower is bounded in records and bytes; on overflow the 
     assert.deepEqual(reasons, ['overflow']);
     const got: number[] = [];
     const ended = collect(live, got);
-    while (got.length < 5) await tick();
+    await untilTick(() => got.length >= 5);
     for (let count = 6; count <= 20; count += 1) {
       log.append(1);
-      while (got.length < count) await tick();
+      await untilTick(() => got.length >= count);
     }
     assert.deepEqual(reasons, ['overflow'], 'what was read leaves its room');
     abort.abort();
@@ -412,10 +412,10 @@ test('a predecessor that retention removed is not a gap', async () => {
   const abort = new AbortController();
   const got: number[] = [];
   const ended = collect(await follow(log.source, 3, abort.signal, { tailCheckMs: 60_000 }), got);
-  while (log.reads.length < 1) await tick();
+  await untilTick(() => log.reads.length >= 1);
   log.expire(3);
   log.append(1);
-  while (got.length < 1) await tick();
+  await untilTick(() => got.length >= 1);
   abort.abort();
   await ended;
   assert.deepEqual(got, [4]);
@@ -460,7 +460,7 @@ async function followerOfFive(source: (log: ReturnType<typeof taskLog>) => Follo
   const got: number[] = [];
   const ended = collect(await follow(source(log), 'new', abort.signal, { tailCheckMs }), got);
   for (let i = 0; i < 5; i += 1) log.append(1);
-  while (got.length < 5) await tick();
+  await untilTick(() => got.length >= 5);
   return { log, abort, got, ended };
 }
 
@@ -520,11 +520,11 @@ for (const [how, start] of Object.entries({
       const got: number[] = [];
       const ended = collect(await follow(log.source, start.after, stop.signal, options), got);
       if (!isStored) for (let n = 0; n < 5; n += 1) log.append(1, start);
-      if (typeof start.after !== 'object') while (got.length < 5) await tick();
+      if (typeof start.after !== 'object') await untilTick(() => got.length >= 5);
       // Only now does the follower know which record it is. Without the id, a check of the tail names it.
       const knows = typeof start.after !== 'object' || 'id' in start.after || 'skipsText' in start.after;
       if (!knows) log.reconnect();
-      while (!knows && log.checks === 0) await tick();
+      await untilTick(() => knows || log.checks !== 0);
       await tick();
       log.lose(1);
       log.append(times, start);
@@ -538,7 +538,7 @@ for (const [how, start] of Object.entries({
 test('another record in the place of the newest one ends a follower whose tail is pushed', async () => {
   for (const isPushed of [false, true]) {
     const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
-    while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+    await until(() => log.pushes.size > 0);
     if (isPushed) log.push();
     await tick();
     const { checks } = log;
@@ -552,7 +552,7 @@ test('another record in the place of the newest one ends a follower whose tail i
 
 test('a pushed tail that is older than the one before ends a follower, if the log has lost its records', async () => {
   const { log, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
-  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => log.pushes.size > 0);
   log.push();
   await tick();
   log.lose(3);
@@ -563,15 +563,15 @@ test('a pushed tail that is older than the one before ends a follower, if the lo
 
 test('the same record, reported again in any way, is not taken for another one, and costs no request to the leader', async () => {
   const { log, abort, got, ended } = await followerOfFive(({ pushing }) => pushing, TAIL_CHECK_MS);
-  while (log.pushes.size === 0) await new Promise(resolve => setTimeout(resolve, 1));
+  await until(() => log.pushes.size > 0);
   log.push();
   log.push();
   await tick();
   const { checks } = log;
   log.reconnect();
-  while (log.checks === checks) await tick();
+  await untilTick(() => log.checks !== checks);
   log.append(2);
-  while (got.length < 6) await tick();
+  await untilTick(() => got.length >= 6);
   log.push();
   await tick();
   abort.abort();
@@ -591,7 +591,7 @@ test('a record folded again after a loss ends only followers that have yielded l
   await assert.rejects(other.ended, HistoryLost);
   const same = await followerOfFive(({ source }) => source, 60_000);
   folded(same.log, 5);
-  while (same.got.length < 6) await tick();
+  await untilTick(() => same.got.length >= 6);
   same.abort.abort();
   await same.ended;
 });
@@ -602,16 +602,16 @@ test('a lagging tail, or one that retention removed, does not end a follower', a
     TAIL_CHECK_MS,
   );
   const { log, abort, got, ended } = lagging;
-  while (log.asked.length < 3) await tick();
+  await untilTick(() => log.asked.length >= 3);
   log.append(1);
-  while (got.length < 6) await tick();
+  await untilTick(() => got.length >= 6);
   abort.abort();
   await ended;
   const expired = await followerOfFive(({ source }) => source, TAIL_CHECK_MS);
   expired.log.expire(5);
-  while (expired.log.asked.length < 3) await tick();
+  await untilTick(() => expired.log.asked.length >= 3);
   expired.log.append(1);
-  while (expired.got.length < 6) await tick();
+  await untilTick(() => expired.got.length >= 6);
   expired.abort.abort();
   await expired.ended;
 });

@@ -36,7 +36,7 @@ export { type BucketView, followBucket } from './follow-bucket.ts';
 export { heapWatch, SLOTS_DEFAULT, SLOTS_DOC } from './heap-room.ts';
 export type { InputAppendOptions, InputLog, RejectedInput, StoredInput, Unread } from './input-log.ts';
 export type { InputWriter } from './input-writer.ts';
-export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WAITING_BYTES_MAX } from './input-writer.ts';
+export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WRITER_WAITING_BYTES_MAX } from './input-writer.ts';
 export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
 export {
   hasText,

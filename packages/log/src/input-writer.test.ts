@@ -10,6 +10,7 @@ import {
   ordinalsOf,
 } from '@hopline/events';
 import fc from 'fast-check';
+import { until } from '../../../test/kit/until.ts';
 import { InputTooDeep, LogUnavailable, Superseded } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
 import {
@@ -732,7 +733,7 @@ function heldLog() {
   };
   const acknowledge = async (count: number, inFlight = () => {}) => {
     during = inFlight;
-    while (appended.length < count) await new Promise(resolve => setTimeout(resolve, 1));
+    await until(() => appended.length >= count);
     await new Promise(resolve => setImmediate(resolve));
     during = () => {};
   };

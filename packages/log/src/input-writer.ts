@@ -71,7 +71,7 @@ export type InputWriterOptions = {
   pace?: TextPace;
   /** Ordinal of the first input, default 1. */
   startN?: number;
-  /** Bytes that may wait before `ready` blocks the source, default WAITING_BYTES_MAX. */
+  /** Bytes that may wait before `ready` blocks the source, default WRITER_WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
   /** How long one append is retried, in milliseconds; default APPEND_TIMEOUT_MS. */
   timeoutMs?: number;
@@ -84,7 +84,7 @@ export const RECORD_TOKENS_MAX = 2_048;
  * max_payload of 1 MiB.
  */
 export const RECORD_INPUT_BYTES_MAX = 96 * 1024;
-export const WAITING_BYTES_MAX = 512 * 1024;
+export const WRITER_WAITING_BYTES_MAX = 512 * 1024;
 /** A record with this many tokens shows a burst, because they arrived within the time of one append. The next record is then held. */
 export const BURST_TOKENS = 256;
 /**
@@ -163,7 +163,7 @@ class Writer implements InputWriter {
   constructor(inputs: InputLog, options: InputWriterOptions) {
     this.#inputs = inputs;
     this.#options = options;
-    this.#waitingBytesMax = options.waitingBytesMax ?? WAITING_BYTES_MAX;
+    this.#waitingBytesMax = options.waitingBytesMax ?? WRITER_WAITING_BYTES_MAX;
     this.#hold = options.pace?.createHold();
     this.#nextN = options.startN ?? 1;
     this.#storedN = this.#nextN - 1;

@@ -141,8 +141,16 @@ export function plainAnswer(): TaskBuilder {
 export async function taskFileOf({ taskId, aggregate, facts, inputs }: StoredTask): Promise<string> {
   const { contextId, role, profile } = aggregate;
   const header: TaskHeader = {
-    ...{ format: TASK_FORMAT, version: TASK_FORMAT_VERSION, hopline: '0.1.0', exportedAt: EPOCH_MS },
-    ...{ taskId, contextId, role, profile, agents: ['writer'], contains: ['inputs', 'facts'] },
+    format: TASK_FORMAT,
+    version: TASK_FORMAT_VERSION,
+    hopline: '0.1.0',
+    exportedAt: EPOCH_MS,
+    taskId,
+    contextId,
+    role,
+    profile,
+    agents: ['writer'],
+    contains: ['inputs', 'facts'],
   };
   let generation = 0;
   const entries: RecordEntry[] = [

@@ -1,9 +1,9 @@
 import { type Artifact, isTerminal } from '@hopline/a2a';
-import { type Fact, type FactRecord, ordinalsOf } from '@hopline/events';
+import { type Fact, type FactRecord, type InputKind, ordinalsOf } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { TaskViewBuilder, withDecidedConditions } from '@hopline/task';
 import { Replay } from './replay.ts';
-import type { InputKind, Tallies } from './tally.ts';
+import type { Tallies } from './tally.ts';
 import { partialOf, type TaskRecords } from './task-records.ts';
 
 export type Audit = {

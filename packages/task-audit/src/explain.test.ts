@@ -79,8 +79,16 @@ test('an event is explained by its inputs, its producer and attempt, its hops, a
   );
   const { appendMs: _appendMs, ...chunk } = text.chunk!;
   assert.deepEqual(chunk, {
-    ...{ tokens: CHUNKS, reason: 'age', firstSeq: seqs.firstSeq, lastSeq: seqs.lastSeq, firstMs: 100, lastMs: 100 },
-    ...{ publishMs: 395, heldMs: 3, waitMs: 2, ageMs: 400 },
+    tokens: CHUNKS,
+    reason: 'age',
+    firstSeq: seqs.firstSeq,
+    lastSeq: seqs.lastSeq,
+    firstMs: 100,
+    lastMs: 100,
+    publishMs: 395,
+    heldMs: 3,
+    waitMs: 2,
+    ageMs: 400,
   });
   for (const generation of [4, 5]) {
     const { inputs } = await explain(generation);

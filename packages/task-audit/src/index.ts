@@ -6,7 +6,7 @@ export type { EventExplanation, ExplainedInput } from './explain.ts';
 export { EXPLAINED_INPUTS_MAX, explainEvent } from './explain.ts';
 export type { ModelCost } from './model-costs.ts';
 export type { Percentiles, ProducerActivity, TracedTool } from './producers.ts';
-export type { InputKind, Tallies, Tally } from './tally.ts';
+export type { Tallies, Tally } from './tally.ts';
 export { INPUT_KINDS } from './tally.ts';
 export type { ReadLimits, RecordKind } from './task-records.ts';
 export { TaskTooLong } from './task-records.ts';

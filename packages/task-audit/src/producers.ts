@@ -127,19 +127,26 @@ class ActivityCounter {
     const ms = <N extends string>(name: N, at: number | undefined) =>
       (at === undefined ? {} : { [name]: at - this.#startMs }) as { [K in N]?: number };
     return {
-      ...{ id, agent, turn, attempt },
+      id,
+      agent,
+      turn,
+      attempt,
       ...ms('queuedMs', queuedAt),
       ...ms('takenMs', takenAt),
       ...(cause && { cause }),
-      ...{ otherEvents: this.#otherEvents, tokens: this.#tokens, characters: this.#characters },
-      ...{ firstMs: this.#firstAt - this.#startMs, lastMs: this.#lastAt - this.#startMs },
+      otherEvents: this.#otherEvents,
+      tokens: this.#tokens,
+      characters: this.#characters,
+      firstMs: this.#firstAt - this.#startMs,
+      lastMs: this.#lastAt - this.#startMs,
       ...ms('firstTokenMs', this.#firstTokenAt),
       ...ms('lastTokenMs', this.#tokenAt),
       ...ms('endMs', this.#endAt),
       ...this.#end,
       gapMsMax: this.#gapMsMax,
       appendMs: percentilesOf(this.#appendMs),
-      ...{ tools: this.#tools, models: this.#models },
+      tools: this.#tools,
+      models: this.#models,
       ...(this.#remoteTaskId !== undefined && { remoteTaskId: this.#remoteTaskId }),
     };
   }

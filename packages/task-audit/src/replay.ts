@@ -1,7 +1,15 @@
-import { type AgentRecord, type ClientInput, isRole, isSameItem, type TaskAggregate, type TextInput } from '@hopline/events';
+import {
+  type AgentRecord,
+  type ClientInput,
+  type InputKind,
+  isRole,
+  isSameItem,
+  type TaskAggregate,
+  type TextInput,
+} from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { type Command, decide, evolve, isOfOtherAgent, type RejectionReason, TaskViewBuilder } from '@hopline/task';
-import { emptyTallies, type InputKind, type Tallies } from './tally.ts';
+import { emptyTallies, type Tallies } from './tally.ts';
 
 type SeenRun = {
   turn: number;

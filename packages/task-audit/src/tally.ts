@@ -1,7 +1,5 @@
-import type { AgentInput, ClientInput, RelayInput } from '@hopline/events';
+import type { InputKind } from '@hopline/events';
 import type { RejectionReason } from '@hopline/task';
-
-export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];
 
 /** Every kind of input: the audit accounts for all of them (S2-13, S2-32). */
 export const INPUT_KINDS = [

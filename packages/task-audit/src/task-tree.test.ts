@@ -5,7 +5,11 @@ import { type AgentTask, type TaskBelow, TREE_LEVELS_MAX, TREE_TASKS_MAX, tasksB
 /** The part of an audit that a tree needs. Agents of `remote` have a task at their own server. */
 function auditWith(remote: Record<string, string | undefined>): Required<Pick<AgentTask, 'report'>>['report'] {
   const producers = Object.entries(remote).map(([agent, remoteTaskId]) => ({
-    ...{ id: agent, agent, turn: 1, attempt: 1, tokens: 7 },
+    id: agent,
+    agent,
+    turn: 1,
+    attempt: 1,
+    tokens: 7,
     ...(remoteTaskId !== undefined && { remoteTaskId }),
   }));
   return { state: 'completed', startedAt: 1_000, events: [{ atMs: 5 }, { atMs: 90 }], producers };
@@ -35,7 +39,10 @@ test('tasks below are read level by level, and an agent without an audit is a le
   };
   assert.deepEqual(tree, [
     {
-      ...{ agent: 'regional', ...at, taskId: 'r-1', url: 'http://r/' },
+      agent: 'regional',
+      ...at,
+      taskId: 'r-1',
+      url: 'http://r/',
       audited: { state: 'completed', startedAt: 1_000, durationMs: 90, tokens: 14 },
       below: [argocd],
     },

@@ -48,8 +48,16 @@ test('a trace counts the output of each producer in code points, and holds the t
   assert.deepEqual([noticeEvent?.name, noticeEvent?.characters, NOTICE.length], ['notice', 38, 39]);
   const { appendMs = 0, ...chunkOfAnswer } = answer?.chunk ?? {};
   assert.deepEqual(chunkOfAnswer, {
-    ...{ tokens: 3, reason: 'silence', firstSeq: 2, lastSeq: 2, firstMs: 100, lastMs: 405 },
-    ...{ publishMs: 308, heldMs: 12, waitMs: 0, ageMs: 320 },
+    tokens: 3,
+    reason: 'silence',
+    firstSeq: 2,
+    lastSeq: 2,
+    firstMs: 100,
+    lastMs: 405,
+    publishMs: 308,
+    heldMs: 12,
+    waitMs: 0,
+    ageMs: 320,
   });
   assert.equal(appendMs, (answer?.storedMs ?? 0) - 420);
   assert.equal(JSON.stringify(result).includes('👍'), false, 'a trace holds no text');
@@ -156,7 +164,10 @@ test('a trace has the hops of a turn, its attempts, its takeovers with their cau
   assert.deepEqual(relays, [
     { relay: 'relay-1-aaaaaaaa', fromGeneration: 1, records: 4, fromMs: 10 },
     {
-      ...{ relay: 'relay-2-bbbbbbbb', fromGeneration: 5, records: 1, fromMs: 4_000 },
+      relay: 'relay-2-bbbbbbbb',
+      fromGeneration: 5,
+      records: 1,
+      fromMs: 4_000,
       takeover: { atMs: 3_900, cause: 'lost' },
     },
   ]);

@@ -178,7 +178,8 @@ export function visibleEventsOf(fact: Fact, { seq, storedAt, record }: StoredFac
       append,
       last: lastChunk,
       ...(typeof agent === 'string' && { agent }),
-      ...{ producer: fact.producer, attempt: fact.attempt },
+      producer: fact.producer,
+      attempt: fact.attempt,
       ...(chunk && { chunk }),
     },
   ];
@@ -193,9 +194,15 @@ function chunkOf(
   if (chunk === undefined) return undefined;
   const { count: tokens, reason, firstSeq, lastSeq, heldMs, waitMs = 0, firstAt, lastAt } = chunk;
   return {
-    ...{ tokens, reason, firstSeq, lastSeq },
-    ...{ firstMs: firstAt - startMs, lastMs: lastAt - startMs },
-    ...{ publishMs: Math.max(0, at - waitMs - heldMs - firstAt), heldMs, waitMs },
+    tokens,
+    reason,
+    firstSeq,
+    lastSeq,
+    firstMs: firstAt - startMs,
+    lastMs: lastAt - startMs,
+    publishMs: Math.max(0, at - waitMs - heldMs - firstAt),
+    heldMs,
+    waitMs,
     ...(storedAt !== undefined && { appendMs: Math.max(0, storedAt - at) }),
     ageMs: at - firstAt,
   };
@@ -237,7 +244,9 @@ function relaysOf(facts: readonly StoredFacts[], startMs: number): RelayPeriod[]
       const takeover = takeoverOf(record, startMs);
       period = {
         ...(relay !== undefined && { relay }),
-        ...{ fromGeneration: record.facts.find(isVisible)?.generation ?? generation + 1, records: 0, fromMs: at - startMs },
+        fromGeneration: record.facts.find(isVisible)?.generation ?? generation + 1,
+        records: 0,
+        fromMs: at - startMs,
         ...(takeover && { takeover }),
       };
       periods.push(period);

@@ -10,7 +10,10 @@ import { type WaterfallRow, waterfallOf } from './waterfall.ts';
 import { whyLines } from './why-lines.ts';
 
 const step = (name: string, phase: AgentStepInput['phase'], more: Partial<AgentStepInput> = {}): AgentStepInput => ({
-  ...{ kind: 'agent-step', step: name, n: 1, phase },
+  kind: 'agent-step',
+  step: name,
+  n: 1,
+  phase,
   ...more,
 });
 const value = (text: string) => ({ outcome: { value: text } });
@@ -106,7 +109,11 @@ test('an explanation lists the steps that the attempt had come to before the eve
 test('the rows of many steps end with one for the rest', async () => {
   const report = (await reportTask(await taskWithSteps(), 't'))!;
   const many = Array.from({ length: 60 }, (_, n) => ({
-    ...{ name: 'page', n: n + 1, outcome: n < 55 ? ('reused' as const) : ('ran' as const), fromMs: n, toMs: n + 1 },
+    name: 'page',
+    n: n + 1,
+    outcome: n < 55 ? ('reused' as const) : ('ran' as const),
+    fromMs: n,
+    toMs: n + 1,
   }));
   const producers = [{ ...report.producers[0]!, steps: many }];
   const rows = waterfallOf({ ...report, producers }).filter(({ kind }) => kind === 'step');

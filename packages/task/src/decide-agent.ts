@@ -23,14 +23,14 @@ import type { AgentCommand, RejectionReason, TextRun } from './commands.ts';
 import { artifactFact, changeState, closeLanes, type Decision, Facts, failTask, reject, statusFact } from './decision.ts';
 import { evolve } from './evolve.ts';
 import {
-  CALLS_MAX,
-  LANES_BYTES_MAX,
-  LANES_MAX,
   REMOTE_RUN_UNITS_MAX,
+  STEP_JSON_UNITS_MAX,
   STEP_NAME_UNITS_MAX,
   STEP_OUTCOME_BYTES_MAX,
-  STEP_UNITS_MAX,
-  STEPS_MAX,
+  TURN_CALLS_MAX,
+  TURN_LANES_BYTES_MAX,
+  TURN_LANES_MAX,
+  TURN_STEPS_MAX,
 } from './limits.ts';
 import { pathTo } from './transitions.ts';
 
@@ -152,9 +152,10 @@ const UTF8 = new TextEncoder();
 function laneFact(aggregate: TaskAggregate, fact: LaneOpened | ArtifactUpdated): Decision {
   const { lanes } = evolve(aggregate, fact);
   if (entryOf(lanes, fact.lane)?.artifact === entryOf(aggregate.lanes, fact.lane)?.artifact) return { facts: [fact] };
-  if (Object.keys(lanes).length > LANES_MAX) return failTask(aggregate, `more than ${LANES_MAX} streamed artifacts`, fact.at);
-  if (UTF8.encode(JSON.stringify(lanes)).length > LANES_BYTES_MAX) {
-    const reason = `names and metadata of the streamed artifacts have more than ${LANES_BYTES_MAX} bytes`;
+  if (Object.keys(lanes).length > TURN_LANES_MAX)
+    return failTask(aggregate, `more than ${TURN_LANES_MAX} streamed artifacts`, fact.at);
+  if (UTF8.encode(JSON.stringify(lanes)).length > TURN_LANES_BYTES_MAX) {
+    const reason = `names and metadata of the streamed artifacts have more than ${TURN_LANES_BYTES_MAX} bytes`;
     return failTask(aggregate, reason, fact.at);
   }
   return { facts: [fact] };
@@ -215,7 +216,8 @@ export function queued(aggregate: TaskAggregate, { message }: QueuedInput, at: n
 function call(aggregate: TaskAggregate, from: Producer, input: CallInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
   if (Object.hasOwn(aggregate.calls, input.call)) return reject('duplicate call');
-  if (Object.keys(aggregate.calls).length >= CALLS_MAX) return failTask(aggregate, `more than ${CALLS_MAX} agent calls`, at);
+  if (Object.keys(aggregate.calls).length >= TURN_CALLS_MAX)
+    return failTask(aggregate, `more than ${TURN_CALLS_MAX} agent calls`, at);
   const { call, agent, statusPasses } = input;
   return { facts: [{ kind: 'call.started', at, call, agent, ...(statusPasses && { statusPasses }), ...contentOf(from, input) }] };
 }
@@ -251,9 +253,9 @@ function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: 
 
 function step(aggregate: TaskAggregate, from: Producer, { step: name, payload }: StepInput, at: number): Decision {
   if (from.id !== rootProducer(aggregate)) return reject('not root');
-  if ((aggregate.steps ?? 0) >= STEPS_MAX) return failTask(aggregate, `more than ${STEPS_MAX} steps`, at);
-  if (JSON.stringify(payload).length > STEP_UNITS_MAX)
-    return failTask(aggregate, `a step is larger than ${STEP_UNITS_MAX} UTF-16 units`, at);
+  if ((aggregate.steps ?? 0) >= TURN_STEPS_MAX) return failTask(aggregate, `more than ${TURN_STEPS_MAX} steps`, at);
+  if (JSON.stringify(payload).length > STEP_JSON_UNITS_MAX)
+    return failTask(aggregate, `a step is larger than ${STEP_JSON_UNITS_MAX} UTF-16 units`, at);
   return { facts: [{ kind: 'step.recorded', at, step: name, payload }] };
 }
 

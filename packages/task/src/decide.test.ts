@@ -4,14 +4,14 @@ import { ID_CHARS_MAX, type Message, textOf } from '@hopline/a2a';
 import { queueNotice, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide, INPUTS_LOST } from './decide.ts';
 import {
-  CALLS_MAX,
-  LANES_BYTES_MAX,
-  LANES_MAX,
   REMOTE_RUN_UNITS_MAX,
+  STEP_JSON_UNITS_MAX,
   STEP_NAME_UNITS_MAX,
   STEP_OUTCOME_BYTES_MAX,
-  STEP_UNITS_MAX,
-  STEPS_MAX,
+  TURN_CALLS_MAX,
+  TURN_LANES_BYTES_MAX,
+  TURN_LANES_MAX,
+  TURN_STEPS_MAX,
   TURNS_MAX,
 } from './limits.ts';
 import { agent, Scenario, supervisor } from './scenario.test-kit.ts';
@@ -321,10 +321,10 @@ test('task and context ids of an agent message are replaced by those of the task
 
 test('one lane or call above the bound fails the task; one message above the bound is rejected', () => {
   const lanes = started();
-  for (let index = 0; index <= LANES_MAX; index++) lanes.open(agent(), `lane-${index}`);
+  for (let index = 0; index <= TURN_LANES_MAX; index++) lanes.open(agent(), `lane-${index}`);
   assert.equal(lanes.view?.task.status.state, 'TASK_STATE_FAILED');
   const calls = new Scenario().message('hello');
-  for (let index = 0; index < CALLS_MAX; index++) calls.input(supervisor(), { kind: 'call', call: `c${index}`, agent: 'a' });
+  for (let index = 0; index < TURN_CALLS_MAX; index++) calls.input(supervisor(), { kind: 'call', call: `c${index}`, agent: 'a' });
   assert.equal(calls.view?.task.status.state, 'TASK_STATE_SUBMITTED');
   calls.input(supervisor(), { kind: 'call', call: 'one more', agent: 'a' });
   assert.equal(calls.view?.task.status.state, 'TASK_STATE_FAILED');
@@ -340,7 +340,7 @@ function recordBytes(story: Scenario, before: number): number {
   return Buffer.byteLength(JSON.stringify(record));
 }
 
-test('lanes with LANES_BYTES_MAX bytes of names and metadata leave room for the end of the task; one byte more fails the task', () => {
+test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for the end of the task; one byte more fails the task', () => {
   // Characters of three bytes, and every bound of the aggregate at its edge.
   const contextId = '語'.repeat(ID_CHARS_MAX);
   const owner = { tenant: 't'.repeat(128), subject: 's'.repeat(512) };
@@ -351,7 +351,7 @@ test('lanes with LANES_BYTES_MAX bytes of names and metadata leave room for the 
       story.message('x', messageId, 'supervisor', 'caipe', { contextId, owner });
     }
     const root = supervisor(1, TURNS_MAX);
-    for (let call = 0; call < CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'argocd' });
+    for (let call = 0; call < TURN_CALLS_MAX; call++) story.input(root, { kind: 'call', call: `call-${call}`, agent: 'argocd' });
     return story;
   };
   const from = agent('call-0', 1, TURNS_MAX);
@@ -360,12 +360,12 @@ test('lanes with LANES_BYTES_MAX bytes of names and metadata leave room for the 
     return story.text(from, lane, 'x');
   };
   const lanesBytes = (story: Scenario) => Buffer.byteLength(JSON.stringify(story.aggregate!.lanes));
-  for (const lanes of [1, LANES_MAX]) {
+  for (const lanes of [1, TURN_LANES_MAX]) {
     const filled = begin();
     for (let lane = 1; lane < lanes; lane++) open(filled, `lane-${lane}`, '語'.repeat(200));
     // A lane of phase `open` is 4 characters shorter than a declared one.
     const empty = begin();
-    const spare = LANES_BYTES_MAX - lanesBytes(filled) - (lanesBytes(open(empty, 'last', '')) + 3);
+    const spare = TURN_LANES_BYTES_MAX - lanesBytes(filled) - (lanesBytes(open(empty, 'last', '')) + 3);
     const edge = 'x'.repeat(spare);
     for (const [description, state] of [
       [edge, 'TASK_STATE_CANCELED'],
@@ -428,12 +428,12 @@ test('a step is accepted from the root producer only, hidden from clients, count
   story.input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   story.input(agent(), { kind: 'step', step: '2', payload: 1 });
   assert.deepEqual(story.rejected, ['not root']);
-  const edge = 'x'.repeat(STEP_UNITS_MAX - 2);
+  const edge = 'x'.repeat(STEP_JSON_UNITS_MAX - 2);
   story.input(supervisor(), { kind: 'step', step: '2', payload: edge });
   assert.equal(story.aggregate?.steps, 2);
   story.message('more', 'm2');
   assert.equal(story.aggregate?.steps, undefined);
-  for (let step = 0; step < STEPS_MAX; step += 1)
+  for (let step = 0; step < TURN_STEPS_MAX; step += 1)
     story.input(supervisor(1, 2), { kind: 'step', step: String(step), payload: null });
   assert.equal(story.aggregate?.state, 'TASK_STATE_SUBMITTED');
   story.input(supervisor(1, 2), { kind: 'step', step: 'one more', payload: null });

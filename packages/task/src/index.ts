@@ -13,13 +13,13 @@ export type { Decision } from './decision.ts';
 export { artifactIdOf, failTask } from './decision.ts';
 export { evolve, onlyContinuesText } from './evolve.ts';
 export {
-  CALLS_MAX,
-  LANES_BYTES_MAX,
-  LANES_MAX,
+  STEP_JSON_UNITS_MAX,
   STEP_NAME_UNITS_MAX,
   STEP_OUTCOME_BYTES_MAX,
-  STEP_UNITS_MAX,
-  STEPS_MAX,
+  TURN_CALLS_MAX,
+  TURN_LANES_BYTES_MAX,
+  TURN_LANES_MAX,
+  TURN_STEPS_MAX,
   TURNS_MAX,
 } from './limits.ts';
 export type { TaskView } from './project.ts';

@@ -77,7 +77,12 @@ test('generations of the first record are counted back from its aggregate, also 
 
 const update = (artifactId: string, parts: Part[], transitory?: true): Fact => ({
   kind: 'artifact.updated',
-  ...{ at: 1, generation: 3, lane: artifactId, producer: 'agent', attempt: 1, ...(transitory && { transitory }) },
+  at: 1,
+  generation: 3,
+  lane: artifactId,
+  producer: 'agent',
+  attempt: 1,
+  ...(transitory && { transitory }),
   event: { artifactUpdate: { ...ids, artifact: { artifactId, parts }, append: true } },
 });
 const viewOf = (...facts: Fact[]) => facts.reduce<TaskView | undefined>(project, undefined)!.task;

@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  isPlainText,
   isTerminal,
   type Message,
   type Part,
@@ -207,8 +208,4 @@ function pushParts(parts: Part[], more: Part[]): void {
   const isMerged = last !== undefined && first !== undefined && isPlainText(last) && isPlainText(first);
   if (isMerged) parts[parts.length - 1] = { text: last.text + first.text };
   for (let index = isMerged ? 1 : 0; index < more.length; index += 1) parts.push(more[index]!);
-}
-
-function isPlainText(part: Part): part is { text: string } {
-  return part.text !== undefined && Object.keys(part).length === 1;
 }

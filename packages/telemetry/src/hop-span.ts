@@ -113,30 +113,32 @@ export function startHop(name: SpanName, options: HopOptions): Hop {
   const parent = options.parent === undefined ? context.active() : contextFrom(options.parent);
   const causes = links.slice(0, HOP_LINKS_MAX);
   if (receive === undefined) {
-    const span = startSpan(name, kind, parent, { ...attributes, [ATTR.segment]: 1 }, causes);
+    const span = startSpan(name, { kind, parent, attributes: { ...attributes, [ATTR.segment]: 1 }, causes });
     return span.isRecording() ? new RecordingHop(name, options, parent, span) : new PassingHop(span, parent);
   }
   const { queuedAt, takenAt = Date.now(), spanId } = receive;
-  const start = { startTime: Math.min(queuedAt ?? takenAt, takenAt) };
+  const startTime = Math.min(queuedAt ?? takenAt, takenAt);
   const received = withSpanId(spanId, () =>
-    startSpan(receive.name, 'client', parent, { ...attributes, ...receive.attributes }, causes, start),
+    startSpan(receive.name, { kind: 'client', parent, attributes: { ...attributes, ...receive.attributes }, causes, startTime }),
   );
   received.end(takenAt);
   const own = trace.setSpan(parent, received);
-  const span = startSpan(name, kind, own, { ...attributes, [ATTR.segment]: 1 }, [], { startTime: takenAt });
+  const span = startSpan(name, { kind, parent: own, attributes: { ...attributes, [ATTR.segment]: 1 }, startTime: takenAt });
   return span.isRecording() ? new RecordingHop(name, options, own, span, received.spanContext()) : new PassingHop(span, own);
 }
 
-function startSpan(
-  name: SpanName,
-  kind: Kind,
-  parent: Context,
-  attributes: HopAttributes,
-  causes: readonly TraceCarrier[],
-  more: { startTime?: number; links?: Link[] } = {},
-): Span {
+type StartedSpan = {
+  kind: Kind;
+  parent: Context;
+  attributes: HopAttributes;
+  /** Spans that caused this one; they become links after `links`. */
+  causes?: readonly TraceCarrier[];
+  links?: Link[];
+  startTime?: number;
+};
+
+function startSpan(name: SpanName, { kind, parent, attributes, causes = [], links = [], ...start }: StartedSpan): Span {
   const parentSpan = trace.getSpanContext(parent);
-  const { links = [], ...start } = more;
   for (const cause of causes) {
     const found = linkTo(cause, parentSpan, links);
     if (found !== undefined) links.push(found);
@@ -327,7 +329,7 @@ class RecordingHop implements Hop {
   #startSegment(links: Link[]): void {
     this.#segment += 1;
     const attributes = { ...this.#attributes, [ATTR.segment]: this.#segment };
-    this.#span = startSpan(this.#name, this.#kind, this.#parent, attributes, [], { links });
+    this.#span = startSpan(this.#name, { kind: this.#kind, parent: this.#parent, attributes, links });
     this.#carrier = undefined;
     this.#timer = this.#startTimer();
   }

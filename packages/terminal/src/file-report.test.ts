@@ -114,8 +114,15 @@ test('the number of files is bounded, and the excess is reported and not saved',
 test('a file of which the view has kept nothing is reported and not saved', () => {
   const kept = new ArtifactFolder(join(folder, 'kept'));
   const file: ViewFile = {
-    ...{ id: 'over', name: undefined, description: undefined, agent: undefined, turn: 1, parts: [], isComplete: true },
-    ...{ bytes: 5, missing: 'excess' },
+    id: 'over',
+    name: undefined,
+    description: undefined,
+    agent: undefined,
+    turn: 1,
+    parts: [],
+    isComplete: true,
+    bytes: 5,
+    missing: 'excess',
   };
   assert.equal(fileReport(file, kept), `over, 5 bytes: not saved, more than ${FILE_BYTES_MAX} bytes are not kept`);
   assert.deepEqual([kept.failed, readdirSync(join(folder, 'kept'))], [true, []]);

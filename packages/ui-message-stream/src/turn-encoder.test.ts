@@ -39,7 +39,9 @@ test('the task after a gap is shown at once', () => {
 test('a page resumes the running task, else one that has just ended and was not canceled', () => {
   const now = Date.parse('2030-01-01T00:00:00.000Z');
   const task = (id: string, state: TaskState, agoMs: number): Task => ({
-    ...{ id, contextId: 'c', status: { state, timestamp: new Date(now - agoMs).toISOString() } },
+    id,
+    contextId: 'c',
+    status: { state, timestamp: new Date(now - agoMs).toISOString() },
     history: [
       { messageId: 'u1', role: 'ROLE_USER', parts: [] },
       { messageId: 'a', role: 'ROLE_AGENT', parts: [] },

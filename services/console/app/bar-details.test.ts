@@ -5,19 +5,24 @@ import { failureOf, firstTokenOf, hopDetails, producerDetails, rateOf, rateText,
 
 const none = { count: 0, p50: 0, p99: 0, max: 0 };
 const activity = (more: Partial<ProducerActivity> = {}): ProducerActivity => ({
-  ...{
-    id: 'call-1-1',
-    agent: 'argocd',
-    turn: 1,
-    attempt: 1,
-    queuedMs: 10,
-    takenMs: 50,
-    firstMs: 60,
-    lastMs: 2_200,
-    endMs: 2_250,
-  },
-  ...{ firstTokenMs: 200, lastTokenMs: 2_200, tokens: 101, characters: 400, otherEvents: 1, gapMsMax: 20, appendMs: none },
-  ...{ tools: [{ name: 'look_up', fromMs: 60, ms: 40 }], state: 'completed' },
+  id: 'call-1-1',
+  agent: 'argocd',
+  turn: 1,
+  attempt: 1,
+  queuedMs: 10,
+  takenMs: 50,
+  firstMs: 60,
+  lastMs: 2_200,
+  endMs: 2_250,
+  firstTokenMs: 200,
+  lastTokenMs: 2_200,
+  tokens: 101,
+  characters: 400,
+  otherEvents: 1,
+  gapMsMax: 20,
+  appendMs: none,
+  tools: [{ name: 'look_up', fromMs: 60, ms: 40 }],
+  state: 'completed',
   ...more,
 });
 
@@ -56,7 +61,10 @@ test('the details of a hop have its meaning, its time and its share of the criti
   const report = { costs, producers: [] } as unknown as TaskReport;
   const row = { kind: 'hop', turn: 1, label: 'agent_queue argocd', fromMs: 20, toMs: 80, note: '60 ms' } as const;
   assert.deepEqual(hopDetails(row, report, 'hop-1'), {
-    ...{ key: 'hop-1', title: 'agent queue argocd', fromMs: 20, atMs: 80 },
+    key: 'hop-1',
+    title: 'agent queue argocd',
+    fromMs: 20,
+    atMs: 80,
     sentences: [
       'The work waited for a free worker of the agent.',
       'From 20 ms to 80 ms after the question: 60 ms.',

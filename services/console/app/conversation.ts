@@ -157,9 +157,14 @@ class BlockFold {
     const text = textOfParts(parts);
     const [segments, characters] = isAppend && known !== undefined ? [known.segments, known.characters] : [[], 0];
     const block: ArtifactBlock = {
-      ...{ kind: 'artifact', key: artifactId, name, agent, isClosed },
+      kind: 'artifact',
+      key: artifactId,
+      name,
+      agent,
+      isClosed,
       role: kindOfArtifact({ name, ...(metadata && { metadata }) }) ?? known?.role,
-      ...{ segments: appended(segments, text), characters: characters + codePoints(text) },
+      segments: appended(segments, text),
+      characters: characters + codePoints(text),
     };
     if (place === undefined) this.#places.set(artifactId, this.#blocks.push(block) - 1);
     else this.#blocks[place] = block;

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { untilTick } from '../../../test/kit/until.ts';
 import { type Connection, RequestError } from './connection.ts';
 import { TaskSession } from './task-session.ts';
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await setImmediate();
-}
 
 test('the interval of audits does not follow a clock that is set back', async t => {
   Object.assign(globalThis, { document: { hidden: true } });
@@ -31,13 +27,13 @@ test('the interval of audits does not follow a clock that is set back', async t 
   const session = new TaskSession('t', connection as unknown as Connection, () => {});
   t.after(() => session.close());
   t.mock.timers.tick(1_001);
-  await until(() => session.auditFault !== '');
+  await untilTick(() => session.auditFault !== '');
   assert.equal(audits, 1);
   now -= 3_600_000;
   const artifact = { artifactId: 'a', parts: [{ text: 'one' }] };
   const event = JSON.stringify({ artifactUpdate: { taskId: 't', contextId: 'c', artifact } });
   send(`id: 1.1\ndata: ${event}\n\n`);
-  await until(() => session.recording.length === 1);
+  await untilTick(() => session.recording.length === 1);
   t.mock.timers.tick(4_001);
   assert.equal(audits, 2);
 });

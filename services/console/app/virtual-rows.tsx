@@ -18,7 +18,11 @@ export function VirtualRows({ count, rowHeight, row, keyOf, label, focus, onEnd 
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((version: number) => version + 1, 0);
   const options = {
-    ...{ count, observeElementRect, observeElementOffset, scrollToFn: elementScroll, overscan: 8 },
+    count,
+    observeElementRect,
+    observeElementOffset,
+    scrollToFn: elementScroll,
+    overscan: 8,
     getScrollElement: () => scroller.current,
     estimateSize: () => rowHeight,
     onChange: () => redraw(undefined),

@@ -40,8 +40,15 @@ test('a path that a proxy could resolve to another one is refused', () => {
 
 test('only headers for credentials and A2A are passed on', () => {
   const received = {
-    ...{ authorization: 'Bearer a', 'x-key': 'k', cookie: 'session=1', host: 'h', connection: 'upgrade', 'x-forwarded-for': '1' },
-    ...{ 'a2a-version': '1.0', 'last-event-id': '1.2', 'accept-encoding': 'gzip' },
+    authorization: 'Bearer a',
+    'x-key': 'k',
+    cookie: 'session=1',
+    host: 'h',
+    connection: 'upgrade',
+    'x-forwarded-for': '1',
+    'a2a-version': '1.0',
+    'last-event-id': '1.2',
+    'accept-encoding': 'gzip',
   };
   assert.deepEqual(Object.keys(requestHeaders(received, 'x-key')).sort(), [
     'a2a-version',

@@ -199,7 +199,11 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
   });
 
   scope.get('/console.json', async () => ({
-    ...{ version, writes, apiKeyHeader, links: linksOf(deps), killToken: killToken(deps) },
+    version,
+    writes,
+    apiKeyHeader,
+    links: linksOf(deps),
+    killToken: killToken(deps),
     showsBelow: deps.auditBelow !== undefined,
   }));
 

@@ -216,7 +216,7 @@ test('a log failure rejects the waiting call', async () => {
 });
 
 test('a notifier that restarts between two parts of a copy-forward delivers the rest of the task [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd'], false);

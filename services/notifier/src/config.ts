@@ -1,5 +1,5 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { LEASE_HEARTBEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { SECRETS_SETTINGS } from '@hopline/log/webhook-secrets';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
@@ -102,7 +102,7 @@ export const notifierConfig = defineServiceConfig({
   },
   HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
-    default: HEARTBEAT_INTERVAL_MS,
+    default: LEASE_HEARTBEAT_MS,
     min: 50,
     max: 10_000,
     unit: 'ms',

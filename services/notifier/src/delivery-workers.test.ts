@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { until } from '../../../test/kit/until.ts';
 import { type DeliveryEnd, DeliveryWorkers, type DeliveryWorkersOptions, type WorkerSignals } from './delivery-workers.ts';
 
 type Run = { key: string; signals: WorkerSignals; end: (reason: DeliveryEnd) => void; fail: (error: Error) => void };
@@ -48,10 +49,10 @@ test('a worker that waits for a retry, or failed, holds no slot and runs again a
   await tick();
   assert.deepEqual(keys(), ['a', 'b']);
   runs[1]!.fail(new Error('log unavailable'));
-  while (runs.length < 4) {
-    await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => {
     runs[2]?.end('finished');
-  }
+    return runs.length >= 4;
+  });
   assert.deepEqual(keys().slice(2).sort(), ['a', 'b']);
   const waited = runs.slice(2).map(({ key, signals }) => [key, signals.hasWaited]);
   assert.deepEqual(Object.fromEntries(waited), { a: true, b: false });
@@ -149,7 +150,7 @@ test('workers of removed configurations are cancelled at once, running or waitin
 });
 
 test('releasing a shard cancels its deliveries after the grace period; other shards continue', {
-  timeout: 10_000,
+  timeout: 120_000,
 }, async () => {
   const { workers, runs } = workersOf({ workersMax: 3 });
   workers.start('quick', 1, 1);

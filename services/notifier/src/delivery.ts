@@ -8,7 +8,7 @@ import type { DeliveryEnd, WorkerSignals } from './delivery-workers.ts';
 import { Pace, type PaceLimits } from './pace.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
-import { RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-policy.ts';
+import { type RetryLimits, retryWaitMs, WEBHOOK_RETRY_AFTER_MS_MAX } from './retry-policy.ts';
 import { bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
@@ -43,7 +43,7 @@ type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, 
 export async function deliver(key: string, context: DeliveryContext, signals: WorkerSignals): Promise<DeliveryEnd> {
   const webhook = await loadWebhook(key, context);
   if (webhook === undefined) return 'finished';
-  const { over, retryAt = 0, retryMs = RETRY_AFTER_MS_MAX, failingSince } = webhook.progress.value;
+  const { over, retryAt = 0, retryMs = WEBHOOK_RETRY_AFTER_MS_MAX, failingSince } = webhook.progress.value;
   if (over !== undefined) return 'finished';
   // The recorded time may come from another clock, or from this one before it was adjusted.
   const waitMs = signals.hasWaited ? 0 : Math.min(retryAt - context.now(), retryMs);

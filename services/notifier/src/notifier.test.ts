@@ -90,7 +90,7 @@ async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<v
 }
 
 test('a configuration older than the notifier, for a finished task, gets the events after its generation', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -104,7 +104,7 @@ test('a configuration older than the notifier, for a finished task, gets the eve
 });
 
 test('a configuration written after the last event of its task is finished without a delivery', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -117,7 +117,7 @@ test('a configuration written after the last event of its task is finished witho
 });
 
 test('a webhook whose task never starts ends after its time; one whose time is not over gets the task', {
-  timeout: 40_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -140,7 +140,7 @@ test('a webhook whose task never starts ends after its time; one whose time is n
 });
 
 test('by default a webhook on this machine receives nothing and is abandoned at once', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -153,7 +153,7 @@ test('by default a webhook on this machine receives nothing and is abandoned at 
   await notifier.stop();
 });
 
-test('a configuration whose secrets no key opens waits for the key', { timeout: 20_000 }, async () => {
+test('a configuration whose secrets no key opens waits for the key', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
   await finished(log);
@@ -170,7 +170,7 @@ test('a configuration whose secrets no key opens waits for the key', { timeout: 
 });
 
 test('a configuration of an unknown dialect does not affect others: its failures are recorded, and other webhooks of the task continue', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const other = `t1.${Buffer.from('other').toString('base64url')}`;
   for (const dialect of ['2.0', 'constructor']) {
@@ -189,7 +189,7 @@ test('a configuration of an unknown dialect does not affect others: its failures
 });
 
 test('notifications of a configuration keep their interval; text that waits is merged, not lost', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   for (const dialect of ['1.0', '0.3'] as const) {
     const log = createMemoryLog();
@@ -222,7 +222,7 @@ test('notifications of a configuration keep their interval; text that waits is m
 });
 
 test('0.3 posts the whole task: even a long text stays within the byte rate of a webhook, failures included', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   for (const refused of [0, 1]) {
     const log = createMemoryLog();
@@ -261,7 +261,7 @@ test('0.3 posts the whole task: even a long text stays within the byte rate of a
   }
 });
 
-test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 20_000 }, async () => {
+test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(() => 500);
   await finished(log);
@@ -280,7 +280,7 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
 });
 
 test('a notification that may have been received is repeated with the same events, although later ones could join them', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -304,7 +304,7 @@ test('a notification that may have been received is repeated with the same event
 });
 
 test('a retry recorded by a fast clock waits for its own delay, not for that clock [S3-25]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -327,7 +327,7 @@ test('a retry recorded by a fast clock waits for its own delay, not for that clo
 });
 
 test('a new configuration of an abandoned webhook starts at its own generation', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   let status = 410;
@@ -346,7 +346,7 @@ test('a new configuration of an abandoned webhook starts at its own generation',
 });
 
 test('deleting a configuration cancels its delivery in flight, and nothing is sent or stored afterwards', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const held = Promise.withResolvers<number>();
@@ -366,7 +366,7 @@ test('deleting a configuration cancels its delivery in flight, and nothing is se
 });
 
 test('a webhook receives nothing of a task with another owner: owners are compared at each record', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -390,7 +390,7 @@ test('a webhook receives nothing of a task with another owner: owners are compar
 });
 
 test('more webhooks than workers take turns: one whose task is silent does not block others', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook();
@@ -408,7 +408,7 @@ test('more webhooks than workers take turns: one whose task is silent does not b
 });
 
 test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor has every event once', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(async () => {
@@ -444,7 +444,7 @@ test('if two notifiers both believe that they own a shard, a receiver that dedup
 });
 
 test('a notification is on record before it is sent, so that a notifier that has lost its shard sends nothing', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const own = log.another();

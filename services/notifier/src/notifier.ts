@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { backoffMs, type Log, LogConflict } from '@hopline/log';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
+import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, type Logger, ShardLines } from '@hopline/telemetry';
 import type { Resolve, WebhookRules } from '@hopline/webhook-guard';
 import { BacklogBudget } from './backlog.ts';
@@ -109,7 +109,7 @@ function createLeases(deps: NotifierDeps, configs: OwnedConfigs, workers: Delive
     keys: { member: 'notifier', shard: 'notifier-shard' },
     shards: () => log.shards,
     instance: `${deps.instance}-${randomUUID().slice(0, 8)}`,
-    heartbeatMs: deps.heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: deps.heartbeatMs ?? LEASE_HEARTBEAT_MS,
     leaseMs: deps.leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (shard, _progress, cause) => {

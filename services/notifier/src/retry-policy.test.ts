@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { REFUSALS_MAX, RETRY_AFTER_MS_MAX, type RetryLimits, retryWaitMs } from './retry-policy.ts';
+import { REFUSALS_MAX, type RetryLimits, retryWaitMs, WEBHOOK_RETRY_AFTER_MS_MAX } from './retry-policy.ts';
 
 const limits: RetryLimits = { attemptsMax: 10, retryMsBase: 1_000, retryMsMax: 60_000, abandonAfterMs: 3_600_000 };
 const NOW = 1_000_000;
@@ -36,7 +36,7 @@ test('a refusal gets fewer attempts, and a permanent failure is not retried', ()
 
 test('Retry-After is respected, up to an hour', () => {
   assert.equal(failed(1, { retryAfterMs: 30_000 }), 30_000);
-  assert.equal(failed(1, { retryAfterMs: 999 * RETRY_AFTER_MS_MAX }), RETRY_AFTER_MS_MAX);
+  assert.equal(failed(1, { retryAfterMs: 999 * WEBHOOK_RETRY_AFTER_MS_MAX }), WEBHOOK_RETRY_AFTER_MS_MAX);
 });
 
 test('a webhook that fails for too long is abandoned, whatever the number of attempts', () => {

@@ -14,7 +14,7 @@ export type RetryLimits = {
 /** Attempts at a webhook that refuses (4xx, a redirect, a forbidden address), because the cause may be a deployment in progress. */
 export const REFUSALS_MAX = 5;
 /** Upper bound of Retry-After. */
-export const RETRY_AFTER_MS_MAX = 60 * 60_000;
+export const WEBHOOK_RETRY_AFTER_MS_MAX = 60 * 60_000;
 
 export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
 
@@ -25,7 +25,7 @@ export function retryWaitMs(
   now: number,
 ): number | undefined {
   if (failures >= attemptsMaxOf(retry, limits)) return undefined;
-  const waitMs = backoffMs(failures, limits.retryMsBase, limits.retryMsMax, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX));
+  const waitMs = backoffMs(failures, limits.retryMsBase, limits.retryMsMax, Math.min(retryAfterMs, WEBHOOK_RETRY_AFTER_MS_MAX));
   return now + waitMs - failingSince > limits.abandonAfterMs ? undefined : Math.ceil(waitMs);
 }
 

@@ -152,7 +152,7 @@ suite('nothing is sent to this machine or a private network', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('proxies of the environment are not used', { timeout: 30_000 }, async () => {
+  test('proxies of the environment are not used', { timeout: 120_000 }, async () => {
     await using proxy = await trap();
     await using webhook = await serve((_request, response) => void response.end());
     const script = `
@@ -205,7 +205,7 @@ suite('responses of a webhook', () => {
     for (const value of ['', 'soon', '-1.5e', ['1', '2'], undefined]) assert.equal(retryAfterMs(value, now), undefined);
   });
 
-  test('a missing listener, a missing response and an aborted response are retried', { timeout: 30_000 }, async () => {
+  test('a missing listener, a missing response and an aborted response are retried', { timeout: 120_000 }, async () => {
     const gone = await serve(() => {});
     await gone[Symbol.asyncDispose]();
     const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, retry: 'normal' });
@@ -220,7 +220,7 @@ suite('responses of a webhook', () => {
     assert.deepEqual(await post(cut.url, { allow: '127.0.0.1' }), unreachable('UND_ERR_SOCKET'));
   });
 
-  test('an endless body is not read, and does not change the outcome', { timeout: 30_000 }, async () => {
+  test('an endless body is not read, and does not change the outcome', { timeout: 120_000 }, async () => {
     let written = 0;
     await using endless = await serve((_request, response) => {
       response.writeHead(200);
@@ -256,7 +256,7 @@ suite('responses of a webhook', () => {
     assert.equal(listening.connections(), 0);
   });
 
-  test('unusable certificates fail the attempt, and the process continues', { timeout: 30_000 }, async () => {
+  test('unusable certificates fail the attempt, and the process continues', { timeout: 120_000 }, async () => {
     await using listening = await trap();
     const unusable: Trust[] = [async () => ({}) as SecureContext, () => Promise.reject(new Error('no certificates'))];
     for (const trust of unusable) {
@@ -275,7 +275,7 @@ suite('responses of a webhook', () => {
   });
 
   test('attempts to one host are bounded; one that waits too long ends as busy, and a cancelled one stops', {
-    timeout: 30_000,
+    timeout: 120_000,
   }, async () => {
     let inFlight = 0;
     let most = 0;

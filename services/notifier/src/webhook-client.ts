@@ -5,7 +5,7 @@ import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 
 /** Bytes of a response body that are read and discarded, so that its connection can be reused. */
-const RESPONSE_BYTES_MAX = 16 * 1024;
+const WEBHOOK_RESPONSE_BYTES_MAX = 16 * 1024;
 
 export type WebhookLimits = {
   /** One attempt, from the connection to the end of the response. */
@@ -107,7 +107,7 @@ export class WebhookClient {
         signal: AbortSignal.any([timeout, signal]),
       });
       // The status decides. A body that breaks off or never ends does not change the outcome.
-      await response.body.dump({ limit: RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
+      await response.body.dump({ limit: WEBHOOK_RESPONSE_BYTES_MAX, signal: AbortSignal.any([timeout, signal]) }).catch(() => {});
       return outcomeOf(response.statusCode, response.headers['retry-after']);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };

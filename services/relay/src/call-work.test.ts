@@ -103,7 +103,15 @@ test('the relay that stores a call queues its work, below the span of the superv
   const { presentation, message, metadata, resume } = CONTENT;
   const call = { id: 'call-1-1', presentation, resume };
   assert.deepEqual(work, {
-    ...{ v: 1, taskId: 't', contextId: 'c', turn: 1, profile: 'caipe', call, message, metadata, owner: { subject: 'me' } },
+    v: 1,
+    taskId: 't',
+    contextId: 'c',
+    turn: 1,
+    profile: 'caipe',
+    call,
+    message,
+    metadata,
+    owner: { subject: 'me' },
   });
   const started = newest?.record.facts.find(fact => fact.kind === 'call.started');
   assert.deepEqual(started, { kind: 'call.started', at: queuedAt, call: 'call-1-1', agent: 'writer', ...CONTENT });

@@ -1,6 +1,6 @@
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS } from '@hopline/log';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { LEASE_HEARTBEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
 import { LAYOUTS_FORM, LOG_SETTINGS } from '@hopline/log-jetstream';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 
@@ -43,7 +43,7 @@ const declared = defineServiceConfig({
   },
   HOPLINE_LEASE_HEARTBEAT_MS: {
     type: 'integer',
-    default: HEARTBEAT_INTERVAL_MS,
+    default: LEASE_HEARTBEAT_MS,
     min: 50,
     max: 10_000,
     unit: 'ms',

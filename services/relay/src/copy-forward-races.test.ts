@@ -58,7 +58,7 @@ async function waitingTask(log: MemoryLog): Promise<number> {
 }
 
 test('the next copy-forward becomes due even if the relay of the last one died before it wrote the index [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
@@ -73,7 +73,7 @@ test('the next copy-forward becomes due even if the relay of the last one died b
 });
 
 test('a relay that dies between two parts of a copy loses nothing, and its successor copies everything [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
@@ -111,7 +111,7 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
 });
 
 test('a record stored before a copy-forward does not mark the copy-forward as folded: the next owner performs it [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
@@ -143,7 +143,7 @@ test('a record stored before a copy-forward does not mark the copy-forward as fo
 });
 
 test('promise 1: half of a surrogate pair waits for its other half across inputs that change nothing', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const received: Received = new Map();
@@ -170,7 +170,7 @@ test('promise 1: half of a surrogate pair waits for its other half across inputs
 });
 
 test('a relay that released its shard copies no further part of its tasks', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await waitingTask(log);

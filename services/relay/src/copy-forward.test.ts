@@ -50,7 +50,7 @@ async function waitingTask(log: MemoryLog): Promise<Fact[]> {
 }
 
 test('a short task, whose copy is one record, is copied forward repeatedly and loses no fact [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
@@ -65,7 +65,7 @@ test('a short task, whose copy is one record, is copied forward repeatedly and l
 });
 
 test('an open task is copied forward repeatedly while retention removes its first records, and loses no fact [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
@@ -95,7 +95,7 @@ test('an open task is copied forward repeatedly while retention removes its firs
   await relay.stop();
 });
 
-test('a finished task is not copied forward, and without the setting no task is', { timeout: 20_000 }, async () => {
+test('a finished task is not copied forward, and without the setting no task is', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await waitingTask(log);
   const before = await newestOf(log);
@@ -113,7 +113,7 @@ test('a finished task is not copied forward, and without the setting no task is'
 });
 
 test('a relay that dies between two parts leaves the task unchanged; the next one copies it forward', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
@@ -138,7 +138,7 @@ test('a relay that dies between two parts leaves the task unchanged; the next on
 });
 
 test('a fact that does not fit into a record beside the grown aggregate is not copied forward, and blocks nothing else', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
@@ -160,7 +160,7 @@ test('a fact that does not fit into a record beside the grown aggregate is not c
 });
 
 test('a task fails if nothing was stored between two copies, because no worker continues it [S4-44]', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);

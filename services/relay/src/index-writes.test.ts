@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict, LogUnavailable, type TaskIndexEntry } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
+import { untilTick } from '../../../test/kit/until.ts';
 import type { OpenTask } from './index-entry.ts';
 import { INDEX_TRIES_MAX, storeEntry } from './index-entry.ts';
 import { IndexWrites, RUNNING_INDEX_DELAY_MS } from './index-writes.ts';
@@ -38,7 +39,7 @@ function slow(tasks: KeyValue<TaskIndexEntry>) {
     },
   };
   const started = async (count: number): Promise<string[]> => {
-    while (waiting.length < count) await new Promise(setImmediate);
+    await untilTick(() => waiting.length >= count);
     return waiting.map(({ what }) => what);
   };
   return { tasks: bucket as KeyValue<TaskIndexEntry>, waiting, started };

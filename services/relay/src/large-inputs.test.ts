@@ -30,7 +30,7 @@ const file = (lane: string, units: number): AgentInput => ({
 });
 
 test('promise 1: inputs that each fit into a record are stored, however many wait for the same append', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const own = log.another();
@@ -62,7 +62,7 @@ test('promise 1: inputs that each fit into a record are stored, however many wai
   await relay.stop();
 });
 
-test('promise 5: a shard that cannot load its tasks stops reading inputs at its bound', { timeout: 20_000 }, async () => {
+test('promise 5: a shard that cannot load its tasks stops reading inputs at its bound', { timeout: 120_000 }, async () => {
   const log = createMemoryLog({ shards: 1 });
   const units = 256 * 1024;
   const records = (3 * SHARD_WAITING_UNITS_MAX) / units;

@@ -4,6 +4,7 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { costsOf, readTaskPaths } from '@hopline/task-audit';
 import { collect } from '../../../test/kit/collect.ts';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
+import { untilTick } from '../../../test/kit/until.ts';
 import { PATH_INPUT_BYTES_MAX, PATH_PAUSE_MS, PATH_RECORDS_MAX, PathMeasurement } from './path-measurement.ts';
 import type { StoredStep } from './pipeline-context.ts';
 import { logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
@@ -51,7 +52,7 @@ async function withRelay<T>(log: MemoryLog, fn: () => Promise<T>): Promise<T> {
 
 /** Lets the measurement that began end. */
 const settled = async (turns: Map<string, number>, outcome: string) => {
-  while (!turns.has(outcome)) await new Promise(resolve => setImmediate(resolve));
+  await untilTick(() => turns.has(outcome));
 };
 
 test('of the turns that end in a pause one is measured, as the trace shows it; the others are counted', async t => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { textOf } from '@hopline/a2a';
 import type { InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { LANES_MAX } from '@hopline/task';
+import { TURN_LANES_MAX } from '@hopline/task';
 import { COALESCE, recordsOf, relayOn as relayWith, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
 /** The first half of a surrogate pair, which the coalescer holds. */
@@ -41,7 +41,7 @@ for (const when of ['before', 'after'] as const) {
     const writer = await startTask(log);
     if (when === 'before') {
       writer.token('a', HALF);
-      for (let n = 0; n <= LANES_MAX; n += 1) writer.add({ kind: 'open', lane: `more ${n}`, artifact: { name: 'b' } });
+      for (let n = 0; n <= TURN_LANES_MAX; n += 1) writer.add({ kind: 'open', lane: `more ${n}`, artifact: { name: 'b' } });
       await writer.flush();
       await reachedState(log, 'TASK_STATE_FAILED');
     } else {

@@ -1,6 +1,16 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { CallInput, Fact, Layouts, MessageInput, Owner, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
-import type { InputKind, InputOutcome } from '@hopline/fold';
+import type {
+  CallInput,
+  Fact,
+  InputKind,
+  Layouts,
+  MessageInput,
+  Owner,
+  Takeover,
+  TaskAggregate,
+  TraceCarrier,
+} from '@hopline/events';
+import type { InputOutcome } from '@hopline/fold';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import type { Party } from '@hopline/telemetry';

@@ -6,6 +6,7 @@ import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
 import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hopline/telemetry';
 import fc from 'fast-check';
+import { untilTick } from '../../../test/kit/until.ts';
 import { REJECTED_LINES_PER_MINUTE_MAX, type RejectedRecord, RejectedRecords } from './rejected-records.ts';
 import { shardContext } from './shard.test-kit.ts';
 import { Shard, type ShardContext } from './shard.ts';
@@ -195,7 +196,7 @@ test('an input that cannot be encoded, or throws elsewhere, fails only its task'
     await shard.start('t');
     await shard.agent('t', 1, WORKING);
     await shard.agent('t', 2, OPEN, { kind: 'text', lane: 'a', tokens: ['x'] });
-    if (fault === 'every append') while (shard.rejected.length === 0) await new Promise(setImmediate);
+    if (fault === 'every append') await untilTick(() => shard.rejected.length > 0);
     else {
       const fold = await shard.ended('t');
       const reason = fault === 'append' ? 'an event of this task cannot be encoded' : INPUT_UNREADABLE;
@@ -206,7 +207,7 @@ test('an input that cannot be encoded, or throws elsewhere, fails only its task'
     }
     await shard.assertServesOthers('other');
     const newest = await shard.append('other', { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } });
-    while (shard.checkpoint < newest) await new Promise(setImmediate);
+    await untilTick(() => shard.checkpoint >= newest);
   }
 });
 
@@ -320,7 +321,7 @@ test('a task that a later version wrote waits for a relay of that version; other
   const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } };
   const seq = await shard.append('u', { v: 1, at: 1, from: 'client', input: MESSAGE_INPUT });
   await shard.append('t', cancel);
-  while ((await shard.log.facts.last('u')) === undefined || shard.rejected.length === 0) await new Promise(setImmediate);
+  await untilTick(async () => (await shard.log.facts.last('u')) !== undefined && shard.rejected.length > 0);
   assert.deepEqual(shard.rejected, [{ seq: 1, taskId: 't', fault: 'unknown version' }]);
   assert.ok(seq > 1 && other.checkpoint === 0);
   await other.stop();

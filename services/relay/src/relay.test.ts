@@ -70,7 +70,7 @@ test('the aggregate of a record equals the fold of all facts, so a new owner nee
 });
 
 test('a message whose task id is new creates the task without a read of the log; after a takeover the task is read', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const [last, read] = [log.facts.last.bind(log.facts), new Set<string>()];
@@ -175,8 +175,12 @@ test('a notice neither waits for held text nor overtakes the text before it [S2-
   const out = writerOf(log, { taskId: 't1' });
   out.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
   const notice = (lane: string) => ({
-    ...{ kind: 'artifact' as const, lane, artifact: { name: lane } },
-    ...{ parts: [{ text: '🔧' }], append: false, last: true },
+    kind: 'artifact' as const,
+    lane,
+    artifact: { name: lane },
+    parts: [{ text: '🔧' }],
+    append: false,
+    last: true,
   });
   const sentAt: number[] = [];
   for (const step of ['before', 'tool_notification_start', 'between', 'tool_notification_end']) {
@@ -298,7 +302,7 @@ test('promise 1: a held half of a surrogate pair survives a later notice and the
 });
 
 test('a message whose first record exceeds the limit of the log is rejected, counted, and does not block other tasks', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, recordBytesMax: 4_096 });
   const rejected = Promise.withResolvers<string | undefined>();
@@ -315,7 +319,7 @@ test('a message whose first record exceeds the limit of the log is rejected, cou
   await relay.stop();
 });
 
-test('two relays split the shards evenly, and one owns all when the other stops', { timeout: 20_000 }, async () => {
+test('two relays split the shards evenly, and one owns all when the other stops', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   const second = await relayOn(log.another());
@@ -326,7 +330,7 @@ test('two relays split the shards evenly, and one owns all when the other stops'
 });
 
 test('a full work queue does not fail a shard: the work is requested until there is room, and other tasks continue', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
   const own = log.another();
@@ -356,7 +360,7 @@ test('a full work queue does not fail a shard: the work is requested until there
 });
 
 test('a relay that takes over logs its shards together, at its start and after the other one stopped', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 16 });
   const lines: { msg: string; shards?: number; cause?: string }[] = [];
@@ -378,7 +382,7 @@ test('a relay that takes over logs its shards together, at its start and after t
 });
 
 test('a relay that stops while the work queue is full no longer requests work; the next owner of the shard does', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const other = log.another();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
 import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, type ShardProgress } from '@hopline/log';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
+import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
 import { IndexWrites } from './index-writes.ts';
@@ -130,7 +130,7 @@ function shardLeases(
     keys: { member: 'relay', shard: 'shard' },
     shards: () => log.shards,
     instance: identity,
-    heartbeatMs: heartbeatMs ?? HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: heartbeatMs ?? LEASE_HEARTBEAT_MS,
     leaseMs: leaseMs ?? LEASE_MS,
     now: () => performance.now(),
     startShard: (shard, progress, cause) => {

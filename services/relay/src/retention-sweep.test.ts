@@ -91,7 +91,7 @@ test('open tasks outlive a log that others fill three times, and lose no fact [S
 });
 
 test('a working task that was silent for as long as copies by age permit fails instead of being copied forever', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, factsBytesMax: BYTES_MAX });
   const relay = await relayOn(log.another(), 1_000);
@@ -105,7 +105,7 @@ test('a working task that was silent for as long as copies by age permit fails i
 });
 
 test('the index keeps open tasks while others fill it three times, so that their deadlines apply', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1, tasksBytesMax: 16 * 1024 });
   const relay = await relayOn(log.another());
@@ -153,7 +153,7 @@ async function finish(log: MemoryLog, write: () => Promise<void>): Promise<void>
 }
 
 test('a task fails if its agent has finished and its last inputs were removed, although nothing is written afterwards', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
@@ -171,7 +171,7 @@ const LOST_ENTRIES = [
 for (const { shown, lost } of LOST_ENTRIES) {
   const states = `${stateWord(lost.state)} after ${stateWord(shown.state)}`;
   test(`an index entry that was lost with its relay is written again although all inputs were removed: ${states}`, {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async () => {
     const log = createMemoryLog();
     const own = log.another();
@@ -191,7 +191,7 @@ for (const { shown, lost } of LOST_ENTRIES) {
   });
 }
 
-test('a record without a fact does not hide that the work item is gone', { timeout: 20_000 }, async () => {
+test('a record without a fact does not hide that the work item is gone', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await outage(log, () => finish(log, () => appendAgent(log, 't', [COMPLETED], 2)));
   const second = await relayOn(log.another());
@@ -204,7 +204,7 @@ test('a record without a fact does not hide that the work item is gone', { timeo
 });
 
 test('a silent task whose agent still has its work item is left alone, however much was removed', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   await outage(log, async () => {});

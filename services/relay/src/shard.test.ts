@@ -3,17 +3,10 @@ import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
 import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { untilTick } from '../../../test/kit/until.ts';
 import { shardContext } from './shard.test-kit.ts';
-import {
-  ENDED_IDLE_MS,
-  IDLE_MS,
-  LOOK_OFTEN_MS,
-  LOOK_OLD_MS,
-  SHARD_WAITING_UNITS_MAX,
-  Shard,
-  type ShardContext,
-  SWEEP_MS,
-} from './shard.ts';
+import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
+import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
 
 const message = (messageId: string): InputRecord => ({
   v: 1,
@@ -45,7 +38,7 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
   shard.start();
   const append = (taskId: string, record: InputRecord) => log.inputs.append(taskId, record, { id: `i${++ids}` });
   const folded = async (taskId: string, foldedSeq: number) => {
-    while (((await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0) < foldedSeq) await new Promise(setImmediate);
+    await untilTick(async () => ((await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0) >= foldedSeq);
   };
   const sweepAt = (ms: number) => {
     nowMs = ms;
@@ -59,11 +52,11 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
     await append('works', MESSAGE);
     const { seq } = await append('works', agent(1, 'TASK_STATE_WORKING'));
     await Promise.all([folded('ends', end.seq), folded('works', seq)]);
-    while (shard.checkpoint < seq) await new Promise(setImmediate);
+    await untilTick(() => shard.checkpoint >= seq);
     assert.equal(sweepAt(ENDED_IDLE_MS - 1), 2);
     assert.equal(sweepAt(ENDED_IDLE_MS), 1);
     const late = await append('ends', agent(3, 'TASK_STATE_WORKING'));
-    while (shard.checkpoint < late.seq) await new Promise(setImmediate);
+    await untilTick(() => shard.checkpoint >= late.seq);
     assert.deepEqual(reasons, ['terminal']);
     assert.equal(sweepAt(IDLE_MS - 1), 1, 'the ended task, read again, is gone; the open one is here');
     assert.equal(sweepAt(IDLE_MS), 0);
@@ -85,8 +78,9 @@ for (const [when, isSwept] of [
     shard.start();
     const stores = async (taskId: string, record: InputRecord) => {
       const { seq } = await log.inputs.append(taskId, record, { id: `i${++ids}` });
-      while (((await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0) < seq || shard.checkpoint < seq)
-        await new Promise(setImmediate);
+      await untilTick(
+        async () => ((await log.facts.last(taskId))?.record.aggregate.foldedSeq ?? 0) >= seq && shard.checkpoint >= seq,
+      );
     };
     const sweep = async () => {
       nowMs += SWEEP_MS;
@@ -100,7 +94,10 @@ for (const [when, isSwept] of [
       const lost = (await log.facts.extent()).lastSeq;
       for (let n = 0; isSwept && n < 4; n += 1) await sweep();
       log.loseFacts(lastSeq);
-      while ((await log.facts.extent()).lastSeq <= lost) await stores('busy', message(`m${++ids}`));
+      await untilTick(async () => {
+        await stores('busy', message(`m${++ids}`));
+        return (await log.facts.extent()).lastSeq > lost;
+      });
       assert.equal(failures.length, 0);
       await sweep();
       assert.ok(failures[0] instanceof HistoryLost);
@@ -113,7 +110,7 @@ for (const [when, isSwept] of [
   });
 }
 
-test('a shard looks for its newest record with each sweep, and only every LOOK_OLD_MS once it is old', async t => {
+test('a shard checks its newest record with each sweep, and only every CHECK_OLD_MS once it is old', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const log = createMemoryLog({ shards: 1 });
   let [nowMs, looks] = [0, 0];
@@ -132,22 +129,22 @@ test('a shard looks for its newest record with each sweep, and only every LOOK_O
   };
   const store = async (taskId: string) => {
     const { seq } = await log.inputs.append(taskId, MESSAGE, { id: taskId });
-    while (shard.checkpoint < seq || (await log.facts.last(taskId)) === undefined) await new Promise(setImmediate);
+    await untilTick(async () => shard.checkpoint >= seq && (await log.facts.last(taskId)) !== undefined);
   };
   try {
     await store('first');
     assert.equal(await looksAt(SWEEP_MS), true);
     // The task leaves memory: its record is looked for once more.
     await looksAt(IDLE_MS);
-    const oldMs = LOOK_OFTEN_MS;
+    const oldMs = CHECK_OFTEN_MS;
     assert.equal(await looksAt(oldMs - 2), true);
     assert.equal(await looksAt(oldMs - 1), true);
     assert.equal(await looksAt(oldMs + SWEEP_MS), false);
-    assert.equal(await looksAt(oldMs - 1 + LOOK_OLD_MS), true);
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS), false);
+    assert.equal(await looksAt(oldMs - 1 + CHECK_OLD_MS), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS), false);
     await store('second');
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS + 1), true);
-    assert.equal(await looksAt(oldMs + LOOK_OLD_MS + 2), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS + 1), true);
+    assert.equal(await looksAt(oldMs + CHECK_OLD_MS + 2), true);
   } finally {
     await shard.stop();
   }
@@ -163,13 +160,13 @@ test('a loss is noticed if the log has another record than the index names, or n
     before.start();
     const { seq } = await log.inputs.append('gone', MESSAGE, { id: 'i1' });
     await log.inputs.append('gone', agent(1, 'TASK_STATE_WORKING'), { id: 'i2' });
-    while (failures.length === 0) await new Promise(setImmediate);
+    await untilTick(() => failures.length > 0);
     assert.ok(failures[0] instanceof HistoryLost);
     await before.stop();
     const shard = new Shard(0, { ...before.progress, checkpoint: seq }, shardContext(log, context));
     shard.start();
     try {
-      while ((await log.facts.last('gone'))?.record.aggregate.state !== 'TASK_STATE_WORKING') await new Promise(setImmediate);
+      await untilTick(async () => (await log.facts.last('gone'))?.record.aggregate.state === 'TASK_STATE_WORKING');
       assert.equal(failures.length, 1);
     } finally {
       await shard.stop();
@@ -215,7 +212,7 @@ test('a shard reads no more than its limit while an append is pending, even with
     assert.ok(bytesRead <= SHARD_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
     assert.ok(shard.oldestInputAt! >= startedAt && shard.oldestInputAt! < startedAt + 1_000, 'the oldest input waits');
     release.resolve();
-    while (shard.checkpoint < records + 1) await new Promise(setImmediate);
+    await untilTick(() => shard.checkpoint >= records + 1);
     assert.equal(shard.oldestInputAt, undefined);
   } finally {
     release.resolve();
@@ -237,11 +234,11 @@ test('a task whose work waits for room in the queue stays in memory, because onl
   shard.start();
   try {
     const { seq } = await log.inputs.append('t', MESSAGE, { id: 'i1' });
-    while ((await log.facts.last('t')) === undefined) await new Promise(setImmediate);
+    await untilTick(async () => (await log.facts.last('t')) !== undefined);
     assert.equal(tasksAt(2 * IDLE_MS), 1);
     assert.equal(shard.checkpoint, seq - 1, 'the next owner would request the work');
     room.resolve();
-    while (shard.checkpoint < seq) await new Promise(setImmediate);
+    await untilTick(() => shard.checkpoint >= seq);
     assert.equal(tasksAt(4 * IDLE_MS), 0);
   } finally {
     await shard.stop();

@@ -4,16 +4,15 @@ import {
   HistoryLost,
   type InputLog,
   LaterVersion,
-  type RecordMark,
   type RejectedInput,
   type ShardProgress,
   type StoredFacts,
   type StoredInput,
-  taskOfFactsId,
   type Unread,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { ReadTimes } from './read-times.ts';
+import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
 /**
@@ -26,22 +25,12 @@ export const IDLE_MS = 30_000;
 /** The same for a task that has ended, because few inputs follow its end and each task in memory is a step of every checkpoint. */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
-/** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
-const QUIET_MS = 1_000;
-/**
- * Time after which a record that was found again and again is looked for only every LOOK_OLD_MS. A crash of NATS loses records that are younger than its
- * sync interval (2 minutes by default); only a restored backup lacks older ones.
- */
-export const LOOK_OFTEN_MS = 10 * 60_000;
-export const LOOK_OLD_MS = 60_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task after which the folded ones are forgotten. */
 const RECORDS_PER_LOOK = 64;
-/** Records checked concurrently. */
-const LOOKS_AT_ONCE_MAX = 16;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo'> & {
   inputs: InputLog;
@@ -60,25 +49,14 @@ type LoadedTask = {
   unfolded: number[];
   /** Records read since the last check. */
   sinceLook: number;
-  /** The newest record of the task that this shard stored. The task's next append proves that the log has it. */
-  stored?: RecordMark;
-  /** `stored` when it was added to the records that are checked, so that it is added once. */
-  listed?: RecordMark;
   /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
   blockedAt?: number;
 };
 
 /**
- * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task.
- *
- * The checkpoint is valid only while the log keeps the stored records. So the shard remembers its newest record, and checks that the log has it at
- * start, before it continues a task from the log, and from time to time. A loss between two checks may spare the record of the first one, and another
- * task's later record then hides it at the second. So the newest record of each task is checked once the task is quiet, and a later loss of it has
- * taken the record of the last check as well. If the log has lost a record, all inputs are read again: those that a task has folded are recognized, and
- * lost facts are made again.
- *
- * No mark names the last records of an owner that died. Their loss is ruled out only while the stream of facts has had one leader. Otherwise tasks that
- * such an owner may have continued go on at generations that no client can have received (ADR 144).
+ * All tasks of one shard: reads the shard's inputs in order and dispatches each to its task. The checkpoint is valid only while the log keeps the
+ * stored records (StoredRecords). If the log has lost one, all inputs are read again: those that a task has folded are recognized, and lost facts are
+ * made again.
  */
 export class Shard {
   readonly index: number;
@@ -87,26 +65,7 @@ export class Shard {
   readonly #stop = new AbortController();
   #checkpoint: number;
   #lastReadSeq: number;
-  #newest: RecordMark | undefined;
-  /** `#newest` at the last check that found it. */
-  #found: RecordMark | undefined;
-  #refoldTo: number | undefined;
-  /**
-   * Names the leader that the stream of facts has had since this owner took the shard or, before this owner has begun, since the previous one took
-   * it.
-   */
-  #leadership: string | undefined;
-  /** An earlier owner may have stored records that no mark names, and this owner has not yet checked whether the log has lost them. */
-  #isInDoubt: boolean;
-  #leapTo: number | undefined;
-  /** Records that no append will confirm, so they must be checked. */
-  #unproven: RecordMark[] = [];
-  /** When this process stored the newest record or, if it stored none, took the shard. Monotonic milliseconds, like the time of the last look. */
-  #storedAtMs: number;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  /** The running check of the newest record, and the next one. */
-  #looking: Promise<void> | undefined;
-  #nextLook: Promise<void> | undefined;
+  readonly #stored: StoredRecords;
   readonly #readTimes = new ReadTimes();
   /** Records read since this owner took the shard, for the load of the shard. */
   #recordsRead = 0;
@@ -114,28 +73,28 @@ export class Shard {
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
 
-  constructor(
-    index: number,
-    { checkpoint, newest, refoldTo, leadership, isInDoubt, leapTo = refoldTo, unproven = [] }: ShardProgress,
-    context: ShardContext,
-  ) {
+  constructor(index: number, progress: ShardProgress, context: ShardContext) {
     this.index = index;
+    this.#stored = new StoredRecords(progress, {
+      facts: context.facts,
+      leadership: () => context.leadershipOf(index),
+      lastInput: () => this.#lastInput(),
+      hasOwnerDied: context.owned.cause === 'lost',
+      now: context.now,
+      onLost: () => {
+        [this.#checkpoint, this.#lastReadSeq] = [0, 0];
+        context.onRefold(index);
+      },
+    });
     this.#context = {
       ...context,
       onAppend: (ms, stored, of) => {
-        this.#noteStored(stored);
+        this.#stored.add(stored);
         context.onAppend(ms, stored, of);
       },
     };
-    this.#checkpoint = checkpoint;
-    this.#lastReadSeq = checkpoint;
-    this.#newest = newest;
-    this.#refoldTo = refoldTo;
-    this.#leadership = leadership;
-    this.#isInDoubt = isInDoubt === true || context.owned.cause === 'lost';
-    this.#leapTo = leapTo;
-    this.#unproven = [...unproven];
-    this.#storedAtMs = context.now();
+    this.#checkpoint = progress.checkpoint;
+    this.#lastReadSeq = progress.checkpoint;
   }
 
   start(): void {
@@ -153,21 +112,7 @@ export class Shard {
 
   get progress(): ShardProgress {
     const { checkpoint } = this;
-    const refoldTo = this.#refoldTo ?? 0;
-    const isInDoubt = this.#isInDoubt || (this.#stop.signal.aborted && this.#hasUnansweredAppend);
-    const unproven = new Set(this.#unproven);
-    // A check may have found that this record is lost, although the newest one is not.
-    if (this.#found !== undefined) unproven.add(this.#found);
-    for (const { stored } of this.#tasks.values()) if (stored !== undefined) unproven.add(stored);
-    return {
-      checkpoint,
-      ...(this.#newest && { newest: this.#newest }),
-      ...(checkpoint < refoldTo && { refoldTo }),
-      ...(this.#leadership !== undefined && { leadership: this.#leadership }),
-      ...(isInDoubt && { isInDoubt }),
-      ...(this.#leapTo !== undefined && { leapTo: this.#leapTo }),
-      unproven: [...unproven],
-    };
+    return { checkpoint, ...this.#stored.progress(checkpoint, this.#stop.signal.aborted && this.#hasUnansweredAppend) };
   }
 
   /** Raw sequence up to which every input of the shard is folded, including side effects. */
@@ -227,63 +172,12 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const { onRefold, leadershipOf } = this.#context;
-    const leadership = await leadershipOf(this.index);
-    try {
-      await this.#look();
-    } catch (error) {
-      if (!(error instanceof HistoryLost)) throw error;
-      const lastSeq = await this.#lastInput();
-      [this.#checkpoint, this.#lastReadSeq, this.#newest, this.#unproven] = [0, 0, undefined, []];
-      [this.#refoldTo, this.#leapTo] = [lastSeq, lastSeq];
-      onRefold(this.index);
-    }
-    if (this.#isInDoubt && (leadership === undefined || leadership !== this.#leadership)) this.#leapTo = await this.#lastInput();
-    [this.#leadership, this.#isInDoubt] = [leadership, false];
+    await this.#stored.begin();
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 
   async #lastInput(): Promise<number> {
     return (await this.#context.inputs.extent()).ofShard(this.index).lastSeq;
-  }
-
-  #noteStored(stored: RecordMark): void {
-    const task = this.#tasks.get(taskOfFactsId(stored.id));
-    if (task !== undefined) task.stored = stored;
-    const before = this.#newest;
-    if (before !== undefined && before.seq >= stored.seq) return;
-    this.#newest = stored;
-    this.#storedAtMs = this.#context.now();
-    if (before === undefined || taskOfFactsId(before.id) === taskOfFactsId(stored.id)) return;
-    if (this.#tasks.get(taskOfFactsId(before.id))?.stored?.id !== before.id) this.#unproven.push(before);
-  }
-
-  /** Rejects if the log has lost a record. Concurrent calls share the next check. */
-  #lookForNewest(): Promise<void> {
-    if (this.#looking === undefined) {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = undefined;
-      });
-      return this.#looking;
-    }
-    const before = this.#looking.catch(() => {});
-    this.#nextLook ??= before.then(() => {
-      this.#nextLook = undefined;
-      return this.#lookForNewest();
-    });
-    return this.#nextLook;
-  }
-
-  async #look(): Promise<void> {
-    const newest = this.#newest;
-    const marks = [...new Set([...this.#unproven, this.#found, newest])].filter(mark => mark !== undefined);
-    const { length } = this.#unproven;
-    for (let first = 0; first < marks.length; first += LOOKS_AT_ONCE_MAX) {
-      const looks = marks.slice(first, first + LOOKS_AT_ONCE_MAX).map(mark => this.#context.facts.isLost(mark));
-      if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');
-    }
-    this.#unproven.splice(0, length);
-    this.#found = newest;
   }
 
   async #readInputs(): Promise<void> {
@@ -334,27 +228,24 @@ export class Shard {
     // The index is written after the facts, so another relay may have stored some between the two reads.
     const isBehind = (seq ?? 0) > (found?.seq ?? 0);
     const newest = isBehind ? await facts.last(taskId) : found;
-    // A lease may not name the last records of an owner that died. The index proves their loss if the log ends before the indexed one or has another
-    // one in its place. Inputs are read again for that only once, because the index keeps the sequence of a task that does not come back.
-    if (this.#refoldTo === undefined && seq !== undefined && seq > (newest?.seq ?? 0))
-      this.#unproven.push({ seq, id: `${taskId}:` });
+    if (seq !== undefined && seq > (newest?.seq ?? 0)) this.#stored.addIndexed(taskId, seq);
     const isNew = newest === undefined && (seq === undefined || (await this.#isLost(task, seq)));
     // The state that was read may be older than the facts that this shard has stored. The next input's ordinals would then show a gap.
-    await this.#lookForNewest();
+    await this.#stored.check();
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
     this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));
   }
 
   /** Whether the log has lost all facts of a task whose index entry names `seq`, although retention has not reached that record yet. */
   async #isLost(task: LoadedTask, seq: number): Promise<boolean> {
-    if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#refoldTo ?? 0)) return false;
+    if (task.waiting[0] === undefined || task.waiting[0].seq > (this.#stored.refoldTo ?? 0)) return false;
     return seq >= (await this.#context.facts.extent()).ofShard(this.index).firstSeq;
   }
 
   #continue(taskId: string, task: LoadedTask, stored: StoredFacts | 'new' | 'expired'): void {
     const pipeline = new TaskPipeline(taskId, stored, {
       ...this.#context,
-      leapTo: this.#leapTo,
+      leapTo: this.#stored.leapTo,
       onFailure: error => this.#fail(error),
     });
     task.pipeline = pipeline;
@@ -382,42 +273,22 @@ export class Shard {
 
   #sweep(): void {
     this.#evictIdle();
-    this.#listQuiet();
-    if (!this.#isLookDue()) return;
+    this.#stored.addQuiet(taskId => this.#tasks.get(taskId)?.pipeline?.lastInputAt);
+    if (!this.#stored.isCheckDue()) return;
     // Without an answer the next sweep checks again.
-    this.#lookForNewest().catch(error => error instanceof HistoryLost && this.#fail(error));
-  }
-
-  /** With hundreds of idle shards the looks would cost more than everything else that the shards do. */
-  #isLookDue(): boolean {
-    const nowMs = this.#context.now();
-    const isOld = this.#unproven.length === 0 && nowMs - this.#storedAtMs >= LOOK_OFTEN_MS;
-    if (isOld && nowMs - this.#lookedAtMs < LOOK_OLD_MS) return false;
-    this.#lookedAtMs = nowMs;
-    return true;
+    this.#stored.check().catch(error => error instanceof HistoryLost && this.#fail(error));
   }
 
   #evictIdle(): void {
     const now = this.#context.now();
-    for (const [taskId, { pipeline, stored, listed }] of this.#tasks) {
+    for (const [taskId, { pipeline }] of this.#tasks) {
       if (pipeline?.isIdle !== true) continue;
       const { aggregate, lastInputAt } = pipeline;
       const isEnded = aggregate !== undefined && isTerminal(aggregate.state);
       if (now - lastInputAt < (isEnded ? ENDED_IDLE_MS : IDLE_MS)) continue;
       pipeline.stop();
       this.#tasks.delete(taskId);
-      if (stored !== undefined && stored !== listed) this.#unproven.push(stored);
-    }
-  }
-
-  /** Lists the newest records of quiet tasks, each once. */
-  #listQuiet(): void {
-    const now = this.#context.now();
-    for (const task of this.#tasks.values()) {
-      const { pipeline, stored, listed } = task;
-      if (pipeline === undefined || stored === undefined || stored === listed || now - pipeline.lastInputAt < QUIET_MS) continue;
-      task.listed = stored;
-      this.#unproven.push(stored);
+      this.#stored.release(taskId);
     }
   }
 

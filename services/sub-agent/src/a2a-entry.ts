@@ -1,7 +1,7 @@
 import { Type } from '@hopline/a2a/schema-type';
 import type { Deltas, StatusText } from '@hopline/agent-a2a';
 import { authHeader } from '@hopline/agent-a2a/credential-headers';
-import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
+import { AGENT_EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import type { Static } from 'typebox';
 import { httpUrl, ms, oneOf, strings, text, variable } from './entry-fields.ts';
 
@@ -49,7 +49,7 @@ export const a2aFields = {
         pattern: '^[!-+\\-./0-~]{1,1024}$',
         reason: 'must be a URI of at most 1024 characters, without spaces and commas',
       }),
-      { maxItems: EXTENSIONS_MAX },
+      { maxItems: AGENT_EXTENSIONS_MAX },
     ),
   ),
   tls: Type.Optional(tls),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
+import { AGENT_EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import { Ajv } from 'ajv';
 import { FAULTS_MAX, parseAgentEntry, SCHEMAS } from './agent-entry.ts';
 import { subAgentConfig } from './config.ts';
@@ -197,7 +197,7 @@ test('an A2A entry is checked for credentials and at its bounds', () => {
   rejects({ ...module, env }, /: env must be a list of names of environment variables$/);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: ['x'.repeat(1_024)] }));
   rejects({ ...A2A, extensions: ['x'.repeat(1_025)] }, /: extensions\.0 must be a URI of at most 1024 characters/);
-  const extensions = Array.from({ length: EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
+  const extensions = Array.from({ length: AGENT_EXTENSIONS_MAX + 1 }, (_, at) => `urn:${at}`);
   assert.doesNotThrow(() => parse({ ...A2A, extensions: extensions.slice(1) }));
   rejects({ ...A2A, extensions }, 'agent "argo": extensions must NOT have more than 16 items');
   rejects(

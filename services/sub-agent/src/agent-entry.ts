@@ -1,7 +1,7 @@
 import { Type } from '@hopline/a2a/schema-type';
 import { MODEL_STEPS_MAX, RETRIES_MAX } from '@hopline/agent';
 import { PACE_MAX } from '@hopline/agent/recording';
-import { MODEL_MS_MAX, SERVERS_MAX } from '@hopline/agent-model/limits';
+import { AGENT_SERVERS_MAX, MODEL_MS_MAX } from '@hopline/agent-model/limits';
 import { isAgentName } from '@hopline/events';
 import { suggestion } from '@hopline/lifecycle';
 import { unsendableHeader } from '@hopline/outbound-http';
@@ -97,7 +97,7 @@ const model = entry('model', {
   headers: Type.Optional(strings),
   system: Type.Optional(text(32_768)),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
-  mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: SERVERS_MAX })),
+  mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: AGENT_SERVERS_MAX })),
   reasoning: Type.Optional(Type.Boolean()),
   stepsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_STEPS_MAX })),
   toolResultCharsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),

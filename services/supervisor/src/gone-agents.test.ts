@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { AgentInput } from '@hopline/events';
 import type { InputWriter } from '@hopline/log';
+import { untilTick } from '../../../test/kit/until.ts';
 import { AGENT_GONE, abandonGoneAgents } from './gone-agents.ts';
 import type { TurnView } from './turn-view.ts';
 
@@ -38,7 +39,7 @@ function watched(t: TestContext) {
   const check = async (afterMs = CHECK_MS) => {
     const before = checks;
     nowMs += afterMs;
-    while (checks === before && inputs.length === 0) await setImmediate();
+    await untilTick(() => checks !== before || inputs.length > 0);
     await setImmediate();
   };
   return { inputs, state, check };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { decodeInputRecord } from '@hopline/events';
 import type { AgentEntry } from '@hopline/log';
 import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL, TOOLS_UNITS_MAX } from './agent-tools.ts';
-import { ARGS_DEPTH_MAX, chooseCalls, modelStepOf, STEP_CALLS_MAX } from './model-step.ts';
+import { ARGS_DEPTH_MAX, chooseCalls, modelStepOf, STEP_AGENT_CALLS_MAX } from './model-step.ts';
 
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: '', tags: [] });
 const agent = (name: string, ...skills: string[]): AgentEntry => ({
@@ -64,9 +64,12 @@ test('a call of the model leads to an agent, to an error that the model reads, o
 });
 
 test('the calls of a step and of a task are bounded; the model gets an error for each further call', () => {
-  const many = Array.from({ length: STEP_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => ['files', { request: 'go' }]);
+  const many = Array.from({ length: STEP_AGENT_CALLS_MAX + 1 }, (): [string, Record<string, unknown>] => [
+    'files',
+    { request: 'go' },
+  ]);
   const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
-  assert.deepEqual([made(100), made(3), made(0)], [STEP_CALLS_MAX, 3, 0]);
+  assert.deepEqual([made(100), made(3), made(0)], [STEP_AGENT_CALLS_MAX, 3, 0]);
 });
 
 test('relays can read the record of a step, however deeply the arguments of its calls nest', () => {

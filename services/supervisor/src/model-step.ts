@@ -5,7 +5,7 @@ import type { AgentEntry } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
 /** Maximum calls of one step. The model gets an error for each further call. */
-export const STEP_CALLS_MAX = 16;
+export const STEP_AGENT_CALLS_MAX = 16;
 
 /**
  * Maximum levels of JSON in the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait
@@ -75,7 +75,7 @@ export function chooseCalls(
     const { request, skill } = args;
     if (typeof request !== 'string' || request === '')
       return { ...own, refused: 'The argument "request" must be a non-empty string.' };
-    if (called >= Math.min(STEP_CALLS_MAX, callsLeft))
+    if (called >= Math.min(STEP_AGENT_CALLS_MAX, callsLeft))
       return { ...own, refused: 'Too many calls in this step. This one was not made.' };
     called += 1;
     const chosen = { ...own, call: callId(called), agent: name };

@@ -4,7 +4,7 @@ import { ModelError } from '@hopline/chat-model/model-error';
 import { type CallEnded, type StatusInput, titleCase, type Work } from '@hopline/events';
 import { Superseded } from '@hopline/log';
 import { answerArtifact, laneArtifact } from '@hopline/profiles';
-import { CALLS_MAX, SUPERVISOR } from '@hopline/task';
+import { SUPERVISOR, TURN_CALLS_MAX } from '@hopline/task';
 import { AgentCalls, type CallOptions } from './agent-calls.ts';
 import { agentTools, finishTool } from './agent-tools.ts';
 import { conversation, readOf } from './model-conversation.ts';
@@ -26,7 +26,7 @@ export type ModelSettings = {
 };
 
 /** UTF-16 units of the text and arguments of one step, so that the recorded step stays below the log's bound. */
-const STEP_UNITS_MAX = 64 * 1024;
+const REPLY_UNITS_MAX = 64 * 1024;
 
 type AgentCall = Extract<ChosenCall, { call: string }>;
 
@@ -111,13 +111,13 @@ export class ModelTurn implements TurnRunner {
         ...agentTools(agents, textOf(view.messageOf(view.requestTurn)?.parts ?? work.message.parts)),
         ...(hasCalled ? [finishTool] : []),
       ],
-      unitsMax: STEP_UNITS_MAX,
+      unitsMax: REPLY_UNITS_MAX,
       trace: trace(),
       signal,
     });
     const reply = await this.#stream(events, lanes);
     const callId = (index: number) => `call-${work.turn}-${number}-${index}`;
-    const chosen = chooseCalls(reply, agents, callId, CALLS_MAX - view.calls.length);
+    const chosen = chooseCalls(reply, agents, callId, TURN_CALLS_MAX - view.calls.length);
     const plan =
       hasCalled || lanes.hasPlan ? undefined : planOfCalls(chosen.flatMap(call => ('call' in call ? [call.agent] : [])));
     const read = readOf(steps.at(-1), view);

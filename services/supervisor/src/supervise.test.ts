@@ -9,6 +9,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
+import { untilTick } from '../../../test/kit/until.ts';
 import { AGENT_GONE } from './gone-agents.ts';
 import type { ModelSettings } from './model-turn.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -43,10 +44,6 @@ class Relayed implements Disposable {
         }
       }
     })();
-  }
-
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await setImmediate();
   }
 
   async supervise(attempt: number, model?: ModelSettings, { profile = 'caipe', agentGoneMs = 60_000 } = {}): Promise<void> {
@@ -95,7 +92,7 @@ test('a supervisor that takes over does not hide that an agent waits for credent
   relayed.relay();
   const supervised = relayed.supervise(2);
   // The notice comes after the state.
-  await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+  await untilTick(() => relayed.hasLane('1/call-1-1/start'));
   assert.deepEqual(relayed.states, ['TASK_STATE_WORKING', 'TASK_STATE_AUTH_REQUIRED']);
   await relayed.task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await relayed.task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
@@ -136,7 +133,7 @@ test('a supervisor waits for a task that the log has lost until a relay has stor
   const requeues = assert.rejects(supervised, Requeued);
   for (let turns = 0; turns < 10; turns += 1) await setImmediate();
   await relayed.task.message('version?', 'm', 'supervisor', 'caipe').store();
-  await relayed.until(() => relayed.states.includes('TASK_STATE_WORKING'));
+  await untilTick(() => relayed.states.includes('TASK_STATE_WORKING'));
   relayed.stop();
   await requeues;
 });
@@ -147,7 +144,7 @@ test('a stopped supervisor requeues its work; one whose log fails rejects with t
     relayed.relay();
     const supervised = relayed.supervise(2);
     const requeues = assert.rejects(supervised, Requeued);
-    await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+    await untilTick(() => relayed.hasLane('1/call-1-1/start'));
     relayed.stop();
     await requeues;
   }
@@ -173,7 +170,7 @@ test('a supervisor that takes over queues a call again only if no relay does so 
     log.work.request = async (_role, _work, { id }) => void queued.push(id);
     relayed.relay();
     const supervised = relayed.supervise(2);
-    await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+    await untilTick(() => relayed.hasLane('1/call-1-1/start'));
     await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
     await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED' }).store();
     await supervised;
@@ -190,9 +187,9 @@ test('a turn ends with the last of its agents; one that has failed before does n
   await task.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'files' }).store();
   relayed.relay();
   const supervised = relayed.supervise(2);
-  await relayed.until(() => relayed.hasLane('1/call-1-2/start'));
+  await untilTick(() => relayed.hasLane('1/call-1-2/start'));
   await task.input(agent('call-1-1'), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: 'x' }).store();
-  await relayed.until(() => relayed.hasLane('1/call-1-1/end'));
+  await untilTick(() => relayed.hasLane('1/call-1-1/end'));
   const files = { ...agent('call-1-2'), agent: 'files' };
   await task.input(files, { kind: 'ended', call: 'call-1-2', state: 'TASK_STATE_COMPLETED' }).store();
   await supervised;
@@ -204,7 +201,7 @@ test('the notice of a rejected call shows the rejection, and the task is rejecte
   const { task } = relayed;
   relayed.relay();
   const supervised = relayed.supervise(2);
-  await relayed.until(() => relayed.hasLane('1/call-1-1/start'));
+  await untilTick(() => relayed.hasLane('1/call-1-1/start'));
   await task.input(agent(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
   await task.input(agent(), { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_REJECTED', reason: 'no' }).store();
   await supervised;
@@ -285,7 +282,7 @@ test('in profile `chat` a supervisor that takes over repeats no status, and with
   const supervised = relayed.supervise(2, undefined, { profile: 'chat' });
   const messages = () =>
     task.facts.flatMap(fact => (fact.kind === 'status.changed' ? (fact.event.statusUpdate.status.message?.messageId ?? []) : []));
-  await relayed.until(() => messages().includes('1/call-1-1/start-t'));
+  await untilTick(() => messages().includes('1/call-1-1/start-t'));
   const ended = { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_COMPLETED', withheldText: 'v2.9' } as const;
   await task.input(agent('call-1-1'), ended).store();
   await supervised;

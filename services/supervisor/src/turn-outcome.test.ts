@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, ArtifactInput } from '@hopline/events';
-import { createInputWriter, type InputWriter, WAITING_BYTES_MAX } from '@hopline/log';
+import { createInputWriter, type InputWriter, WRITER_WAITING_BYTES_MAX } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { Scenario, supervisor } from '@hopline/task/test-kit';
 import { addResult, RESULT_BYTES_MAX } from './turn-outcome.ts';
@@ -60,7 +60,7 @@ test("a result larger than the writer's buffer is appended whole", async () => {
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
   const writer = createInputWriter(log.inputs, { taskId: 't', producer });
   // A source that does not wait for the writer fails at 16 times that size.
-  const text = 'x'.repeat(17 * WAITING_BYTES_MAX);
+  const text = 'x'.repeat(17 * WRITER_WAITING_BYTES_MAX);
   await addResult({ view: new TurnView(), writer }, LANE, ARTIFACT, text);
   await writer.flush();
   const inputs: AgentInput[] = [];

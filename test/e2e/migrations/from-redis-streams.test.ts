@@ -12,7 +12,7 @@ import { Guide } from '../../support/guides/guide.ts';
 const GUIDE = new Guide('from-redis-streams.md');
 
 test('the agent of the guide answers a page, which resumes after a reload, and gets the history from the log', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const folder = GUIDE.folder(t, ['assistant.ts', 'chat.ts']);
   const [, , , origin = ''] = GUIDE.npmStart().args;

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type Agent, type AgentEvent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
+import { until, untilTick } from '../../kit/until.ts';
 import {
   answer,
   type RemoteAgent,
@@ -219,7 +220,7 @@ test('limits: silence before the first event, silence after it, total time', asy
 
 for (const dialect of ['0.3', '1.0'] as const) {
   test(`comments and frames of unknown kinds do not count as signs of life of a ${dialect} agent`, {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async t => {
     const pinging = { dialect, pingMs: 20 };
     const mute = await pair(t, { ...pinging, script: [{ hang: true }] }, { firstEventMsMax: 200 });
@@ -238,7 +239,7 @@ for (const dialect of ['0.3', '1.0'] as const) {
   });
 
   test(`a subscription to a ${dialect} task that stays submitted fails within the silence limit despite pings`, {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async t => {
     const script: Step[] = [{ status: 'submitted' }, { cut: true }, { hang: true }];
     const limits = { firstEventMsMax: 300, silenceMsMax: 300, totalMsMax: 20_000 };
@@ -247,7 +248,9 @@ for (const dialect of ['0.3', '1.0'] as const) {
     assert.ok(remote.requests.some(({ method }) => method === 'subscribe'));
   });
 
-  test(`the end of a ${dialect} task is found by a poll while its subscription brings no event`, { timeout: 60_000 }, async t => {
+  test(`the end of a ${dialect} task is found by a poll while its subscription brings no event`, {
+    timeout: 120_000,
+  }, async t => {
     const isSubscribed = () => remote.requests.some(({ method }) => method === 'subscribe');
     const script = async function* (): AsyncGenerator<Step> {
       yield* [{ token: 'one' }, { cut: true }] as Step[];
@@ -295,7 +298,7 @@ test('ids that an agent changes in mid-stream are ignored [S1-14]', async t => {
 });
 
 for (const dialect of ['0.3', '1.0'] as const) {
-  test(`an interrupted ${dialect} stream is continued from the agent's task`, { timeout: 60_000 }, async t => {
+  test(`an interrupted ${dialect} stream is continued from the agent's task`, { timeout: 120_000 }, async t => {
     const isSubscribed = () => remote.requests.some(({ method }) => method === 'subscribe');
     const script = async function* (): AsyncGenerator<Step> {
       yield* [{ token: 'one' }, { cut: true }, { token: ' two' }] as Step[];
@@ -370,7 +373,7 @@ test('a stream without a terminal state, from an agent without tasks/get, is a r
   assert.equal((await failure(stateless.agent)).reason, reason);
   const gone = await pair(t, { script: [{ token: 'one' }, { cut: true }, { hang: true }] });
   const events = eventsOf(gone.agent, 'x');
-  while (!gone.remote.requests.some(({ method }) => method === 'get')) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => gone.remote.requests.some(({ method }) => method === 'get'));
   await gone.remote.close();
   assert.deepEqual(lastOf(await events, 'failed'), { type: 'failed', reason, retryable: true });
 });
@@ -660,7 +663,7 @@ test('if a remote agent fails another attempt’s run, the turn fails with its r
   const message = { messageId: 'answer', role: 'ROLE_USER' as const, parts: [{ text: 'up' }] };
   const first = agent.run(turnOf('up', { message, resume }))[Symbol.asyncIterator]();
   void first.next().catch(() => {});
-  while (!remote.requests.some(({ text }) => text === 'up')) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => remote.requests.some(({ text }) => text === 'up'));
   const events = await eventsOf(agent, 'up', { message, resume, attempt: 2, shownText: 'begin' });
   assert.equal(textOf(events), '');
   assert.equal(lastOf(events, 'failed').reason, 'the agent failed');
@@ -737,7 +740,7 @@ for (const streaming of [true, false]) {
     const stop = new AbortController();
     const running = agent.run(turnOf('x', { signal: stop.signal }))[Symbol.asyncIterator]();
     await running.next();
-    while (!streaming && !remote.requests.some(({ method }) => method === 'get')) await new Promise(setImmediate);
+    await untilTick(() => streaming || remote.requests.some(({ method }) => method === 'get'));
     // Time in which the next events arrive, or are polled, while nothing takes them.
     await new Promise(resolve => setTimeout(resolve, 300));
     stop.abort(TASK_ENDED);

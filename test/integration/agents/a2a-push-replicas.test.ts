@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { freePort } from '@hopline/local-cluster';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { frames } from '../../support/cluster/a2a-stream.ts';
 import { type Balancer, startBalancer } from '../../support/cluster/balancer.ts';
@@ -61,14 +62,14 @@ after(async () => {
 });
 
 test('a call that reaches another process of the agent wakes its turn, and the token is neither logged nor published', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const wakeUps: string[] = [];
   nc.subscribe('a2a.wake.>', { callback: (_error, msg) => void wakeUps.push(`${msg.subject} ${msg.string()}`) });
   const fold = new Fold();
   let calledAt = 0;
   const calling = (async () => {
-    while (remote.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 20));
+    await until(() => remote.requests.length > 0);
     await getsCalls.start();
     calledAt = performance.now();
     goOn();
@@ -87,7 +88,7 @@ test('a call that reaches another process of the agent wakes its turn, and the t
   for (const place of [wakeUps[0]!, runsTurn.output, getsCalls.output]) assert.ok(!place.includes(token!));
 });
 
-test('a call with an unknown token gets the same response as a valid one', { timeout: 60_000 }, async () => {
+test('a call with an unknown token gets the same response as a valid one', { timeout: 120_000 }, async () => {
   const unknown = `${balancer.url}/webhooks/${'A'.repeat(43)}`;
   for (const url of [unknown, unknown.replace(balancer.url, runsTurn.url)]) {
     assert.equal((await fetch(url, { method: 'POST', body: '{}' })).status, 204);

@@ -10,6 +10,7 @@ import { createLogger } from '@hopline/telemetry';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { CALL_BYTES_MAX, TurnWebhooks } from '../../../services/sub-agent/src/turn-webhooks.ts';
 import { NO_METRICS } from '../../kit/no-metrics.ts';
+import { until } from '../../kit/until.ts';
 import {
   answer,
   type RemoteAgent,
@@ -105,18 +106,15 @@ test('a turn whose agent neither calls nor finishes stops at its time limit and 
 });
 
 test('a forged call changes nothing: its body is not used, and a call without the token is ignored', async t => {
-  let goOn = () => {};
-  const until = new Promise<void>(resolve => {
-    goOn = resolve;
-  });
+  const forged = Promise.withResolvers<void>();
   async function* script(): AsyncGenerator<Step> {
     yield { token: 'true ' };
-    await until;
+    await forged.promise;
     yield* answer(['answer']);
   }
   const { remote, agent, url } = await trio(t, { script, pushes: 'last' });
   const turn = eventsOf(agent, 'go');
-  while (remote.requests.length === 0) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => remote.requests.length > 0);
   const webhook = webhookIn(remote);
   const lie = (state: string) =>
     JSON.stringify({
@@ -135,7 +133,7 @@ test('a forged call changes nothing: its body is not used, and a call without th
   assert.equal(await post(other, 'x'.repeat(CALL_BYTES_MAX + 1)), 413, 'the response of an existing webhook');
   for (const wrong of [`${webhook}x`, webhook.slice(0, -1), `${url}webhooks/`, `${url}webhooks/toString`])
     assert.equal(await post(wrong, lie('TASK_STATE_FAILED')), 404);
-  goOn();
+  forged.resolve();
   const events = await turn;
   assert.equal(textOf(events), 'true answer');
   lastOf(events, 'done');

@@ -53,7 +53,7 @@ async function open(t: TestContext) {
 }
 
 test('an item that arrives after its worker was stopped does not run, and does not count as an attempt', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { proxy, openLog, direct, consumer } = await open(t);
   const log = await openLog();
@@ -87,7 +87,7 @@ test('an item that arrives after its worker was stopped does not run, and does n
 });
 
 test('an item that waited for a slot begins without the record that came with it, which may be old by then', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { proxy, openLog, direct, isWaiting, held } = await open(t);
   const log = await openLog();
@@ -133,7 +133,7 @@ test('an item that waited for a slot begins without the record that came with it
   await taking;
 });
 
-test('a worker holds at most one item of each queue that it cannot run yet', { timeout: 60_000 }, async t => {
+test('a worker holds at most one item of each queue that it cannot run yet', { timeout: 120_000 }, async t => {
   const { openLog, held } = await open(t);
   const log = await openLog();
   const stop = new AbortController();
@@ -152,7 +152,7 @@ test('a worker holds at most one item of each queue that it cannot run yet', { t
 });
 
 test('a queue has the settings of the worker that started last, and is created again if it was deleted', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { openLog, jsm, consumer } = await open(t);
   const stop = new AbortController();

@@ -86,7 +86,7 @@ async function open(t: TestContext) {
 
 const attempts = (workers: Worker[]) => workers.flatMap(({ jobs }) => jobs.map(({ attempt }) => attempt));
 
-test('the items of a dead worker are queued again by one of its siblings, each one once', { timeout: 60_000 }, async t => {
+test('the items of a dead worker are queued again by one of its siblings, each one once', { timeout: 120_000 }, async t => {
   const { openWorker, claimed, request } = await open(t);
   const dying = await openWorker();
   await request(dying.log);
@@ -101,7 +101,7 @@ test('the items of a dead worker are queued again by one of its siblings, each o
   await Promise.all(siblings.map(({ stop }) => stop()));
 });
 
-test('the items of the only worker go to the worker that starts after its death', { timeout: 60_000 }, async t => {
+test('the items of the only worker go to the worker that starts after its death', { timeout: 120_000 }, async t => {
   const { openWorker, entries, claimed, request } = await open(t);
   const dying = await openWorker();
   await request(dying.log);
@@ -115,7 +115,7 @@ test('the items of the only worker go to the worker that starts after its death'
 });
 
 test('a worker whose path is frozen loses its items to its sibling, and does not touch them afterwards', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { nats, nc, openWorker, claimed, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
@@ -147,7 +147,7 @@ test('a worker whose path is frozen loses its items to its sibling, and does not
   await sibling.stop();
 });
 
-test('a running item costs no message until it is renewed, and stays with its worker', { timeout: 60_000 }, async t => {
+test('a running item costs no message until it is renewed, and stays with its worker', { timeout: 120_000 }, async t => {
   const { nc, openWorker, claimed, request } = await open(t);
   const worker = await openWorker({ ackWaitMs: 300, claimMs: 8_000 });
   const acks: string[] = [];
@@ -168,7 +168,7 @@ test('a running item costs no message until it is renewed, and stays with its wo
 });
 
 test('a worker that cannot be asked keeps its items alive one by one, and the server finds its death', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   // A worker of an earlier version does the same: it has no entry, and its siblings do not know it.
   const { nats, jsm, openWorker, claimed, request } = await open(t);
@@ -192,7 +192,7 @@ test('a worker that cannot be asked keeps its items alive one by one, and the se
   assert.equal((await jsm.streams.info(WORK_STREAM)).state.messages, 0);
 });
 
-test('workers of an earlier version get the items of a dead worker when its claim ends', { timeout: 60_000 }, async t => {
+test('workers of an earlier version get the items of a dead worker when its claim ends', { timeout: 120_000 }, async t => {
   const { nats, openWorker, claimed, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
@@ -208,7 +208,7 @@ test('workers of an earlier version get the items of a dead worker when its clai
   await earlier.stop();
 });
 
-test('an entry is taken again if the worker that took it has died as well', { timeout: 60_000 }, async t => {
+test('an entry is taken again if the worker that took it has died as well', { timeout: 120_000 }, async t => {
   const { nc, openWorker, claimed, request } = await open(t);
   const dying = await openWorker();
   await request(dying.log, 1);
@@ -229,7 +229,7 @@ test('an entry is taken again if the worker that took it has died as well', { ti
   await next.stop();
 });
 
-test('a worker that is back before its sibling does not take the items of the sibling', { timeout: 60_000 }, async t => {
+test('a worker that is back before its sibling does not take the items of the sibling', { timeout: 120_000 }, async t => {
   const { nats, openLog, openWorker, claimed, request } = await open(t);
   const proxies = [await startNatsProxy(nats.port), await startNatsProxy(nats.port)] as const;
   t.after(() => Promise.all(proxies.map(proxy => proxy.close())));
@@ -255,7 +255,7 @@ test('a worker that is back before its sibling does not take the items of the si
   await Promise.all([early, late].map(({ stop }) => stop()));
 });
 
-test('a worker keeps its items over a restart of nats-server', { timeout: 60_000 }, async t => {
+test('a worker keeps its items over a restart of nats-server', { timeout: 120_000 }, async t => {
   const { nats, openWorker, claimed, request } = await open(t);
   const workers = [await openWorker({ ackWaitMs: 5_000 }), await openWorker({ ackWaitMs: 5_000 })];
   await request(workers[0]!.log);

@@ -6,6 +6,7 @@ import { BUCKETS, INPUTS_STREAM, type LogEvent, openJetStreamLog, WORK_STREAM } 
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { headers, type NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 const SHARDS = 16;
@@ -42,13 +43,6 @@ describe('events of the log', () => {
     await nc?.close();
     await server?.stop();
   });
-  async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-    const deadline = Date.now() + PATIENCE_MS;
-    while (!(await condition())) {
-      assert.ok(Date.now() < deadline, `${what}: not within ${PATIENCE_MS} ms`);
-      await new Promise(resolve => setTimeout(resolve, 10));
-    }
-  }
   const append = (taskId: string, n: number) => {
     const from = { id: 'c', agent: 'a', turn: 1, attempt: 1 };
     return log.inputs.append(taskId, { v: 1, at: 1, from, n, inputs: [{ kind: 'close', lane: 'l' }] }, { id: `${taskId}:${n}` });

@@ -15,7 +15,7 @@ const HEARTBEATS = 15;
 const LOOK_MS = 5_000;
 
 test('an agent that has had no work sends heartbeats, looks for work, and nothing else; it has no consumer', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());

@@ -5,6 +5,7 @@ import { freePort } from '@hopline/local-cluster';
 import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
@@ -129,7 +130,7 @@ test('a client of a replica that lags reads what was acknowledged before: tasks,
   assert.ok(stale > 0, 'the replica never lagged: the test proves nothing');
   t.diagnostic(`${stale} of ${written} direct reads of the replica were behind`);
   delay(0);
-  while (followed.length < written) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(() => followed.length >= written);
   assert.deepEqual(
     followed,
     Array.from({ length: written }, (_, index) => index + 1),

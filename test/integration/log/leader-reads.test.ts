@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const TAIL_CHECK_MS = 100;
@@ -33,7 +34,7 @@ function record(taskId: string): FactRecord {
 }
 
 test('reads on which a decision depends go to the leader; only a task’s follower asks any replica, and checks again', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -75,7 +76,7 @@ test('reads on which a decision depends go to the leader; only a task’s follow
   const followed = (await log.facts.follow('t', 0, stop.signal))[Symbol.asyncIterator]();
   await followed.next();
   const next = followed.next();
-  while (direct.length === 0) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => direct.length > 0);
   stop.abort();
   await next;
   assert.ok(

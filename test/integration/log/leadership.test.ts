@@ -8,7 +8,7 @@ import { startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 
 const leadershipOf = async (log: Log) => (await log.facts.extent()).ofShard(0).leadership;
 
-test('the leadership of the facts of one server lasts until it restarts', { timeout: 60_000 }, async t => {
+test('the leadership of the facts of one server lasts until it restarts', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const open = async () => {

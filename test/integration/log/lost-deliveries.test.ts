@@ -4,6 +4,7 @@ import { LOG_PREFIX, RAW_PREFIX, shardOf } from '@hopline/events';
 import { type Job, Requeued } from '@hopline/log';
 import { factRecord, inputRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -61,7 +62,7 @@ test('messages that are lost on their way to a reader are still read once and in
 });
 
 test('an item that is delivered again to the process that runs it runs once, and counts as one attempt however it ends', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -91,7 +92,7 @@ test('an item that is delivered again to the process that runs it runs once, and
       await finish.promise;
       await end();
     });
-    while (deliveries === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    await until(() => deliveries > 0);
     // No keep-alive arrives until the server delivers the item again.
     proxy.freeze();
     await new Promise(resolve => setTimeout(resolve, 1_000));
@@ -102,7 +103,7 @@ test('an item that is delivered again to the process that runs it runs once, and
     assert.deepEqual([name, jobs.length, deliveries], [name, 1, delivered], 'kept alive under the newest delivery');
     assert.ok(delivered > 1, 'it was not delivered again: the test proves nothing');
     finish.resolve();
-    while (await log.work.hasItem(role, name)) await new Promise(resolve => setTimeout(resolve, 20));
+    await until(async () => !(await log.work.hasItem(role, name)));
     const next = { attempt: delivered + 1, requeues: delivered - 1 + (requeued ?? 0), exhausted: false };
     assert.deepEqual([name, jobs[1]], [name, requeued === undefined ? undefined : next]);
     stop.abort();
@@ -110,7 +111,7 @@ test('an item that is delivered again to the process that runs it runs once, and
   }
 });
 
-test('deliveries that do not reach a worker do not count as attempts', { timeout: 60_000 }, async t => {
+test('deliveries that do not reach a worker do not count as attempts', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const proxy = await startNatsProxy(nats.port);

@@ -58,7 +58,7 @@ async function open(t: TestContext) {
   return { nats, openLog, work, request, consumers };
 }
 
-test('the queue of an agent for work without an owner has a consumer from its first work on', { timeout: 60_000 }, async t => {
+test('the queue of an agent for work without an owner has a consumer from its first work on', { timeout: 120_000 }, async t => {
   const { nats, openLog, work, request, consumers } = await open(t);
   const nc = await connectTo(t, nats.url);
   let looks = 0;
@@ -83,7 +83,7 @@ test('the queue of an agent for work without an owner has a consumer from its fi
 });
 
 test('an agent that has ever had work takes work without a message, as from a relay of an earlier version', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { nats, openLog, work, request } = await open(t);
   const log = await openLog();
@@ -108,7 +108,7 @@ test('an agent that has ever had work takes work without a message, as from a re
   await until(() => taken.length === 1);
 });
 
-test('a queue of tenants has a consumer from its first work on', { timeout: 60_000 }, async t => {
+test('a queue of tenants has a consumer from its first work on', { timeout: 120_000 }, async t => {
   const { openLog, work, request, consumers } = await open(t);
   const log = await openLog();
   const taken = [work(log), work(await openLog())];
@@ -123,7 +123,7 @@ test('a queue of tenants has a consumer from its first work on', { timeout: 60_0
   assert.equal((await consumers()).length, 3);
 });
 
-test('work that came before its worker, or whose message is lost, is found', { timeout: 60_000 }, async t => {
+test('work that came before its worker, or whose message is lost, is found', { timeout: 120_000 }, async t => {
   const { nats, openLog, work, request } = await open(t);
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
@@ -139,7 +139,7 @@ test('work that came before its worker, or whose message is lost, is found', { t
 });
 
 test('the workers of a role together run at most as many items of one queue as the setting allows', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { openLog, work, request } = await open(t);
   const options = { queueTurnsMax: 3 };
@@ -157,7 +157,7 @@ test('the workers of a role together run at most as many items of one queue as t
 });
 
 test('a consumer that no worker reads is removed a day after its last item has expired, or never if items do not expire', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const DAY_NANOS = 24 * 60 * 60 * 1e9;
   const { nats, openLog, work, request } = await open(t);

@@ -5,6 +5,7 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const TASK = 'task-1';
@@ -76,7 +77,7 @@ test('logs of different prefixes share an account, and each has its own inputs, 
     assert.equal(items, 1, 'one item of its own');
   }
   logs[1]?.wakeUps.wake('agent', key);
-  while (awake[1]?.length === 0) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(() => awake[1]?.length !== 0);
   assert.deepEqual(awake, [[], [key], []]);
 
   const nc = await connect({ servers: server.url });

@@ -5,6 +5,7 @@ import { LogUnavailable } from '@hopline/log';
 import { INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { isPublishAnswer, loseAnswers, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -17,7 +18,7 @@ const record = (text: string): InputRecord => {
   return { v: 1, at: 1, from, n: 1, inputs: [{ kind: 'text', lane: 'l', tokens: [text] }] };
 };
 
-test('at most 512 publishes are in flight; the others wait, and all are stored once', { timeout: 60_000 }, async () => {
+test('at most 512 publishes are in flight; the others wait, and all are stored once', { timeout: 120_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const log = await openJetStreamLog({ servers: proxy.url, name: 'window', ackTimeoutMs: 1_000 });
@@ -28,7 +29,7 @@ test('at most 512 publishes are in flight; the others wait, and all are stored o
     log.inputs.append('task', record('x'), { id: `task:${i}` }),
   );
   const stored = async () => (await jsm.streams.info(INPUTS_STREAM)).state.messages;
-  while ((await stored()) < IN_FLIGHT_MAX) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(async () => (await stored()) >= IN_FLIGHT_MAX);
   await new Promise(resolve => setTimeout(resolve, 500));
   assert.equal(await stored(), IN_FLIGHT_MAX);
   proxy.lose = undefined;
@@ -60,7 +61,7 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   await server.stop();
 });
 
-test('a publish in flight is sent again as soon as the connection is back', { timeout: 60_000 }, async () => {
+test('a publish in flight is sent again as soon as the connection is back', { timeout: 120_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   // The ack timeout exceeds the time limit of a publish, so that only the reconnect can cause a repetition.
@@ -77,7 +78,7 @@ test('a publish in flight is sent again as soon as the connection is back', { ti
   await server.stop();
 });
 
-test('at most 16 MiB of publishes are in flight, even after earlier ones were answered', { timeout: 60_000 }, async () => {
+test('at most 16 MiB of publishes are in flight, even after earlier ones were answered', { timeout: 120_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);
   const log = await openJetStreamLog({ servers: proxy.url, name: 'bytes', ackTimeoutMs: 1_000 });
@@ -88,7 +89,7 @@ test('at most 16 MiB of publishes are in flight, even after earlier ones were an
   for (const id of ['a', 'b', 'c', 'd']) await append(id);
   proxy.lose = isPublishAnswer;
   const appends = ['e', 'f', 'g', 'h', 'i', 'j'].map(append);
-  while ((await stored()) < 8) await new Promise(resolve => setTimeout(resolve, 10));
+  await until(async () => (await stored()) >= 8);
   await new Promise(resolve => setTimeout(resolve, 500));
   assert.equal(await stored(), 8);
   proxy.lose = undefined;
@@ -100,7 +101,7 @@ test('at most 16 MiB of publishes are in flight, even after earlier ones were an
   await server.stop();
 });
 
-test('a publish that waits longer than its time limit rejects, and makes room for others', { timeout: 60_000 }, async () => {
+test('a publish that waits longer than its time limit rejects, and makes room for others', { timeout: 120_000 }, async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'late' });
   await server.kill();
@@ -121,7 +122,7 @@ test('a publish that waits longer than its time limit rejects, and makes room fo
 });
 
 test('a closed log rejects new publishes, those in flight and waiting ones with LogUnavailable', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const server = await startNats();
   const log = await openJetStreamLog({ servers: server.url, name: 'closed' });

@@ -8,7 +8,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 
 const ROLE = 'agent.busy';
 const OWNER: Owner = { tenant: 'first' };
-const TIMEOUT = { timeout: 60_000 };
+const TIMEOUT = { timeout: 120_000 };
 
 test('the number of items that wait before one is known, roughly, until a worker has it', TIMEOUT, async t => {
   const nats = await startNats();

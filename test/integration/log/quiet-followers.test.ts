@@ -6,6 +6,7 @@ import { factRecord } from '@hopline/log/test-kit';
 import { FACTS_STREAM, type LogEvent, openJetStreamLog, WATCHED_SUBJECTS_MAX } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -13,6 +14,7 @@ const TAIL_CHECK_MS = 200;
 /** Some heartbeats of the server, and many checks of the tail. */
 const WINDOW_MS = 3_000;
 const SETTLED_MS_MAX = 90_000;
+const settled = (met: () => boolean | Promise<boolean>, what: string) => until(met, what, SETTLED_MS_MAX);
 
 /** The user `follower` may do everything except create a consumer with a list of subjects. */
 const WITHOUT_WATCH = `
@@ -71,13 +73,6 @@ async function followAll(log: Log, writer: Log, count: number, signal: AbortSign
 
 const next = (taskId: string, startSeq: number): FactRecord => factRecord(taskId, 2, startSeq);
 
-async function until(met: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (const end = Date.now() + SETTLED_MS_MAX; !(await met()); ) {
-    assert.ok(Date.now() < end, what);
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
-}
-
 /** Resolves once a window of WINDOW_MS has no request: a busy machine may delay the beginning, or lose a heartbeat. */
 async function withoutRequests(requests: string[]): Promise<void> {
   for (const end = Date.now() + SETTLED_MS_MAX; ; ) {
@@ -104,7 +99,7 @@ test('followers of quiet tasks send NATS no requests, but still find a lost last
     const seq = seqs.get(taskId)!;
     await writer.facts.append(next(taskId, seq), { expected: seq, id: `${taskId}:w:2` });
   }
-  await until(() => chosen.every(taskId => got.get(taskId)!.length === 2), 'the lost records were not found');
+  await settled(() => chosen.every(taskId => got.get(taskId)!.length === 2), 'the lost records are found');
   assert.deepEqual(
     chosen.map(taskId => got.get(taskId)),
     [
@@ -115,7 +110,7 @@ test('followers of quiet tasks send NATS no requests, but still find a lost last
 
   stop.abort();
   await ended;
-  await until(async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count === 0, 'a consumer was left behind');
+  await settled(async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count === 0, 'no consumer is left behind');
 });
 
 test('a watch that was lost with live messages is replaced, and every follower is checked', { timeout: 300_000 }, async t => {
@@ -132,7 +127,7 @@ test('a watch that was lost with live messages is replaced, and every follower i
     const seq = seqs.get(taskId)!;
     await writer.facts.append(next(taskId, seq), { expected: seq, id: `${taskId}:w:2` });
   }
-  await until(() => tasks.every(taskId => got.get(taskId)!.length === 2), 'the lost records were not found');
+  await settled(() => tasks.every(taskId => got.get(taskId)!.length === 2), 'the lost records are found');
   await withoutRequests(requests);
   const [second] = await consumers();
   assert.notEqual(second, undefined);
@@ -157,7 +152,7 @@ for (const [what, losesHeartbeats] of [
       [LIVE_PREFIX, LOG_PREFIX].some(prefix => frame.subject.startsWith(`${prefix}.`)) || (losesHeartbeats && isHeartbeat(frame));
     const seq = seqs.get(tasks[0]!)!;
     await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
-    await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+    await settled(() => got.get(tasks[0]!)!.length === 2, 'the lost record is found');
     stop.abort();
     await ended;
   });
@@ -170,11 +165,11 @@ test('without the permission to watch, as in an older configuration of NATS, fol
   const stop = new AbortController();
   const { tasks, got, seqs, ended } = await followAll(log, writer, 2, stop.signal);
   const checks = () => requests.filter(subject => subject.startsWith('$JS.API.DIRECT.GET.')).length;
-  await until(() => checks() > 4 * PUSH_AFTER_CHECKS * tasks.length, 'the tails are not checked');
+  await settled(() => checks() > 4 * PUSH_AFTER_CHECKS * tasks.length, 'the tails are checked');
   state.losesLive = true;
   const seq = seqs.get(tasks[0]!)!;
   await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
-  await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+  await settled(() => got.get(tasks[0]!)!.length === 2, 'the lost record is found');
   assert.deepEqual(
     requests.filter(subject => subject.startsWith(`$JS.API.CONSUMER.CREATE.${FACTS_STREAM}`)),
     [],
@@ -190,14 +185,14 @@ test('followers whose watch is lost and no longer permitted check their tails', 
   await withoutRequests(requests);
   const [{ name } = assert.fail('nothing is watched')] = await jsm.consumers.list(FACTS_STREAM).next();
   await nats.reload(WITHOUT_WATCH);
-  await until(async () => {
+  await settled(async () => {
     await jsm.consumers.delete(FACTS_STREAM, name).catch(() => {});
     return events.some(({ type }) => type === 'denied');
-  }, 'the watch was not denied');
+  }, 'the watch is denied');
   state.losesLive = true;
   const seq = seqs.get(tasks[0]!)!;
   await writer.facts.append(next(tasks[0]!, seq), { expected: seq, id: 'w:2' });
-  await until(() => got.get(tasks[0]!)!.length === 2, 'the lost record was not found');
+  await settled(() => got.get(tasks[0]!)!.length === 2, 'the lost record is found');
   stop.abort();
   await ended;
 });
@@ -213,10 +208,10 @@ test('the permission to watch is tried again after a reconnect, and one to two m
   const consumers = async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count;
   const stop = new AbortController();
   const { ended } = await followAll(log, writer, 2, stop.signal);
-  await until(() => count('denied') === 1, 'the watch was not denied');
+  await settled(() => count('denied') === 1, 'the watch is denied');
   proxy.cut();
   proxy.mend();
-  await until(() => count('denied') === 2, 'not tried again after the reconnect');
+  await settled(() => count('denied') === 2, 'the second try, after the reconnect');
   const deniedAtMs = clock();
 
   aheadMs = 30_000;
@@ -226,7 +221,7 @@ test('the permission to watch is tried again after a reconnect, and one to two m
   await nats.reload(WITH_WATCH);
 
   aheadMs = 120_000;
-  await until(async () => (await consumers()) === 1, 'not tried again after two minutes');
+  await settled(async () => (await consumers()) === 1, 'the third try, after two minutes');
   await withoutRequests(requests);
   assert.deepEqual([count('denied'), count('disconnected')], [2, 1]);
   stop.abort();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { followBucket, type KeyValue } from '@hopline/log';
-import { HEARTBEAT_INTERVAL_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
+import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { BUCKETS, LogNames, openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -81,7 +81,7 @@ test('shards keep their owner when the bucket of leases is lost and created agai
     keys: { member: 'relay', shard: 'shard' },
     shards: () => 4,
     instance: 'a',
-    heartbeatMs: HEARTBEAT_INTERVAL_MS,
+    heartbeatMs: LEASE_HEARTBEAT_MS,
     leaseMs: LEASE_MS,
     now: () => performance.now(),
     startShard: shard => void running.add(shard),

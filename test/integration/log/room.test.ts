@@ -7,6 +7,7 @@ import { LOG_SETTINGS, type LogEvent, type LogSettings, openFromSettings, openJe
 import { createLogger } from '@hopline/telemetry';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const WORK_BYTES = 1024 * 1024;
@@ -18,7 +19,7 @@ function workItem(taskId: string): Work {
 }
 
 test('servers refuse new messages at three quarters of the work stream, and the rest is for calls of running tasks', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -46,7 +47,7 @@ test('servers refuse new messages at three quarters of the work stream, and the 
   await request('task-9');
   await request('task-10');
   const late = request('task-11');
-  while (!events.includes('full A2A_WORK')) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => events.includes('full A2A_WORK'));
   const stop = new AbortController();
   let done = 0;
   await log.work.take('supervisor', { slots: 1, signal: stop.signal }, async () => {
@@ -66,7 +67,7 @@ const openSmall = ({ url }: { url: string }, bytes: number, watchesRetention: bo
     onEvent: event => void events.push(event),
   });
 
-test('a full bucket refuses a write at once, and an event names it', { timeout: 60_000 }, async t => {
+test('a full bucket refuses a write at once, and an event names it', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const events: LogEvent[] = [];
@@ -82,12 +83,12 @@ test('a full bucket refuses a write at once, and an event names it', { timeout: 
   assert.deepEqual(events, [{ type: 'full', stream: 'KV_hopline_push_configs' }]);
   const watching = await open(true);
   t.after(() => watching.close());
-  while (events.length < 2) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => events.length >= 2);
   assert.deepEqual(events[1], { type: 'nearly-full', stream: 'KV_hopline_push_configs' });
 });
 
 for (const bucket of ['messageIds', 'contexts', 'tasks'] as const) {
-  test(`a full bucket of ${bucket} removes its oldest entries, and an event names it`, { timeout: 60_000 }, async t => {
+  test(`a full bucket of ${bucket} removes its oldest entries, and an event names it`, { timeout: 120_000 }, async t => {
     const nats = await startNats();
     t.after(() => nats.stop());
     const events: LogEvent[] = [];
@@ -102,14 +103,14 @@ for (const bucket of ['messageIds', 'contexts', 'tasks'] as const) {
     assert.ok(firstSeq > 1 && lastSeq === 200 && fill > 0.9 && fill <= 1, JSON.stringify({ firstSeq, lastSeq, fill }));
     const watching = await open(true);
     t.after(() => watching.close());
-    while (events.length === 0) await new Promise(resolve => setTimeout(resolve, 5));
+    await until(() => events.length > 0);
     const [{ type, stream }] = [...events] as [LogEvent & { stream: string }];
     assert.equal(type, 'removes-by-bytes');
     assert.match(stream, /^KV_hopline_(message_ids|contexts|tasks)$/);
   });
 }
 
-test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async t => {
+test('the bytes of streams and buckets are settings', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const MIB = 1024 * 1024;
@@ -133,7 +134,7 @@ test('the bytes of streams and buckets are settings', { timeout: 60_000 }, async
   assert.deepEqual(await Promise.all(streams.map(bytesOf)), [17, 18, 19, 20, 20]);
 });
 
-test('an append resolves with the bytes that the server stores for the record', { timeout: 60_000 }, async t => {
+test('an append resolves with the bytes that the server stores for the record', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'room' });

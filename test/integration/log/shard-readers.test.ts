@@ -169,7 +169,7 @@ for (const isPermitted of [true, false]) {
   const title = isPermitted
     ? 'a relay with its own NATS user may share a consumer among some shards'
     : 'without the permission to read a list of subjects, as in an earlier configuration of NATS, each shard has a consumer';
-  test(title, { timeout: 60_000 }, async t => {
+  test(title, { timeout: 120_000 }, async t => {
     const LIST = `"$JS.API.CONSUMER.CREATE.${INPUTS_STREAM}.*"`;
     const config = authorization(new Map(serverUsers([]).map(user => [user, { text: user }])));
     assert.ok(config.includes(LIST), 'the test removes nothing');

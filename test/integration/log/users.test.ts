@@ -359,7 +359,7 @@ test('a service whose permissions are removed and given back continues without a
 });
 
 test('services wait for a relay to create the streams, and end with a clear error when none does', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const server = await startNats();
   t.after(() => server.stop());

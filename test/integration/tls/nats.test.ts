@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
+import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';
 import { createOperator } from './nats-operator.ts';
@@ -52,7 +53,7 @@ test('the log works over TLS with an authority and a client certificate from set
       () => true,
       () => false,
     );
-  while (!(await works())) await sleep(50);
+  await until(works);
   await log.close();
 });
 
@@ -101,7 +102,7 @@ test('a token, or a user and password, opens the log of a server that requires t
 });
 
 test('a credentials file opens the log and is read at each connection; its content can be a setting', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -122,13 +123,12 @@ test('a credentials file opens the log and is read at each connection; its conte
   assert.equal(await works(), true);
   await writeFile(path, operator.strangersCredentials());
   await nats.restart();
-  const until = performance.now() + 1_500;
-  while (performance.now() < until) {
+  for (const endsAtMs = performance.now() + 1_500; performance.now() < endsAtMs; ) {
     assert.equal(await works(), false, 'the current credentials are rejected');
     await sleep(100);
   }
   await writeFile(path, operator.credentials());
-  while (!(await works())) await sleep(50);
+  await until(works);
   await log.close();
   await assert.rejects(
     load({ NATS_URL: nats.url, NATS_CREDS: operator.strangersCredentials() }),

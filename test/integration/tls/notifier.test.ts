@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../../kit/until.ts';
 import { countingTokens, startCountingAgent } from '../../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
@@ -73,7 +74,7 @@ async function assertDeliveredAfter(setting: string): Promise<void> {
     notifier!.output
       .split('\n')
       .find(line => line.includes('webhook delivery failed') && line.includes(taskId) && line.endsWith('}'));
-  while (logged() === undefined) await sleep(20);
+  await until(() => logged() !== undefined);
   const line = JSON.parse(logged()!);
   assert.deepEqual([line.reason, line.code], ['certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']);
   assert.equal(line.host, new URL(webhook.url).host);

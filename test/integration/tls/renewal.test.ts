@@ -89,7 +89,7 @@ const works = (log: { check(): Promise<unknown> }) =>
   );
 
 test('a client reconnects with its renewed certificate, and trusts a renewed authority, without a restart', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const first = createAuthority('First authority');
   const second = createAuthority('Second authority');
@@ -119,7 +119,7 @@ test('a client reconnects with its renewed certificate, and trusts a renewed aut
 });
 
 test('after its certificate has expired a client loses NATS at its next connection, and returns when it is renewed', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const authority = createAuthority('Authority');
   const [server, client] = [new MountedSecret(t), new MountedSecret(t)];
@@ -169,7 +169,7 @@ test('a server of another authority, of another name, or with an expired certifi
 });
 
 test('the container next to nats-server has it read a renewed certificate, and waits for the key that belongs to it', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const first = createAuthority('First authority');
   const second = createAuthority('Second authority');
@@ -203,7 +203,7 @@ test('the container next to nats-server has it read a renewed certificate, and w
   await once(program, 'exit');
 });
 
-test('the nodes of a cluster reach each other only with a certificate of their authority', { timeout: 60_000 }, async t => {
+test('the nodes of a cluster reach each other only with a certificate of their authority', { timeout: 120_000 }, async t => {
   const authority = createAuthority('Authority');
   const other = createAuthority('Another authority');
   const ports = [await freePort(), await freePort(), await freePort()];

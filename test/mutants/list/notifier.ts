@@ -102,7 +102,7 @@ export const NOTIFIER_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'services/notifier/src/retry-policy.ts',
-        from: 'Math.min(retryAfterMs, RETRY_AFTER_MS_MAX)',
+        from: 'Math.min(retryAfterMs, WEBHOOK_RETRY_AFTER_MS_MAX)',
         to: 'retryAfterMs',
       },
     ],

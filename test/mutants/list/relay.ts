@@ -1,6 +1,8 @@
 import type { Mutant } from '../mutant.ts';
 
 const SHARD = 'services/relay/src/shard.ts';
+const STORED = 'services/relay/src/stored-records.ts';
+const STORED_TEST = 'services/relay/src/stored-records.test.ts';
 const SHARD_TEST = 'services/relay/src/shard.test.ts';
 const RELAY_TEST = 'services/relay/src/relay.test.ts';
 const APPENDER = 'services/relay/src/task-appender.ts';
@@ -102,23 +104,23 @@ export const RELAY_MUTANTS: readonly Mutant[] = [
     name: 'a log that lost its tail is believed',
     edits: [
       {
-        file: SHARD,
-        from: "if ((await Promise.all(looks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
-        to: 'await Promise.all(looks);',
+        file: STORED,
+        from: "if ((await Promise.all(checks)).includes(true)) throw new HistoryLost('the log lost records that it had acknowledged');",
+        to: 'await Promise.all(checks);',
       },
     ],
-    tests: [LOST_FACTS_TEST],
+    tests: [STORED_TEST, LOST_FACTS_TEST],
   },
   {
     name: 'the doubt about an unanswered append is not handed over',
     edits: [
       {
-        file: SHARD,
-        from: 'const isInDoubt = this.#isInDoubt || (this.#stop.signal.aborted && this.#hasUnansweredAppend);',
+        file: STORED,
+        from: 'const isInDoubt = this.#isInDoubt || isUnanswered;',
         to: 'const isInDoubt = this.#isInDoubt;',
       },
     ],
-    tests: [LOST_FACTS_TEST, SHARD_TEST],
+    tests: [STORED_TEST, LOST_FACTS_TEST, SHARD_TEST],
   },
   {
     name: 'a message that is read again is taken for a new task',

@@ -5,12 +5,19 @@ import type { AgentScript } from '../../support/agents/scripted-agent.ts';
 
 /** The recorded task of one kind: what its client and agents do, and what happens to the cluster. */
 const script = (tokens: number, end: AgentScript['end'] = 'done', more: Partial<AgentScript> = {}): AgentScript => ({
-  ...{ tokens, everyMs: 60, end },
+  tokens,
+  everyMs: 60,
+  end,
   ...more,
 });
 
 const plan = (name: string, turns: TaskPlan['turns'], more: Partial<TaskPlan> = {}): TaskPlan => ({
-  ...{ name, startAt: 1_500, profile: 'caipe', turns, webhook: undefined, cancelAfterMs: undefined },
+  name,
+  startAt: 1_500,
+  profile: 'caipe',
+  turns,
+  webhook: undefined,
+  cancelAfterMs: undefined,
   viewers: [{ afterMs: 0, leavesAfter: [], pauseMs: 100 }],
   ...more,
 });

@@ -110,8 +110,11 @@ const CANONICAL: { [N in keyof Canonical]: JsonObject } = {
   Task: canonical<Task>(
     { id: text, contextId: text, status: ref('TaskStatus') },
     {
-      ...{ artifacts: listOf(ref('Artifact')), history: listOf(ref('Message')), metadata },
-      ...{ generation: int64, timeline: listOf(ref('TimelineEntry')) },
+      artifacts: listOf(ref('Artifact')),
+      history: listOf(ref('Message')),
+      metadata,
+      generation: int64,
+      timeline: listOf(ref('TimelineEntry')),
     },
   ),
   TaskStatusUpdateEvent: canonical<TaskStatusUpdateEvent>({ ...ids, status: ref('TaskStatus') }, { metadata, generation: int64 }),
@@ -151,7 +154,9 @@ const RESPONSES: Record<string, JsonObject> = {
     webhooks: listOf(
       object(
         {
-          ...{ id: text, url: text, dialect: text },
+          id: text,
+          url: text,
+          dialect: text,
           state: { enum: ['delivering', 'failing', 'delivered', 'abandoned'] },
           generation: { type: 'integer' },
           failures: { type: 'integer' },
@@ -181,8 +186,16 @@ const RESPONSES: Record<string, JsonObject> = {
   }),
   EventExplanation: object(
     {
-      ...{ taskId: text, cursor: text, startedAt: number, generation: number, seq: number },
-      ...{ kind: text, name: text, atMs: number, inputs: listOf(metadata), inputCount: number },
+      taskId: text,
+      cursor: text,
+      startedAt: number,
+      generation: number,
+      seq: number,
+      kind: text,
+      name: text,
+      atMs: number,
+      inputs: listOf(metadata),
+      inputCount: number,
     },
     { storedMs: number, relay: text, takeover: metadata, producer: metadata, chunk: metadata, path: listOf(metadata) },
   ),

@@ -76,7 +76,11 @@ function deliveriesOf({ id, url, dialect, after }: PushConfigEntry, progress: Pu
   const { origin, pathname } = new URL(url);
   const isFailing = over === undefined && failures > 0;
   return {
-    ...{ id, url: origin + pathname, dialect, generation, failures },
+    id,
+    url: origin + pathname,
+    dialect,
+    generation,
+    failures,
     state: over ?? (isFailing ? 'failing' : 'delivering'),
     ...(isFailing && failingSince !== undefined && { failingSince }),
     ...(isFailing && retryAt !== undefined && { retryAt }),

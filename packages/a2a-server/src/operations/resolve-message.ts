@@ -42,14 +42,19 @@ export async function resolveFirst(
   return winner === taskId ? { ...resolved, kind: 'first' } : { ...resolved, kind: 'retry', taskId: winner };
 }
 
+export type ContinuingMessage = {
+  taskId: string;
+  message: Message;
+  metadata: Metadata | undefined;
+  /** The generation that the task must have. */
+  ifGeneration?: number | undefined;
+};
+
 /** Resolves a message to a task that must exist. The result holds a lease of the task's feed. */
 export async function resolveContinuation(
   server: A2AServer,
   context: OperationContext,
-  message: Message,
-  taskId: string,
-  metadata: Metadata | undefined,
-  ifGeneration?: number,
+  { taskId, message, metadata, ifGeneration }: ContinuingMessage,
 ): Promise<ResolvedMessage> {
   const lease = await acquireTask(server, context, taskId);
   try {

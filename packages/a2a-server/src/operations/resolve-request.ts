@@ -113,8 +113,9 @@ function resolve(
   metadata: Metadata | undefined,
 ): Promise<ResolvedMessage> {
   if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, message, metadata);
-  if (message.taskId !== undefined)
-    return resolveContinuation(server, context, message, message.taskId, metadata, ifGenerationMatch);
+  const { taskId } = message;
+  if (taskId !== undefined)
+    return resolveContinuation(server, context, { taskId, message, metadata, ifGeneration: ifGenerationMatch });
   return resolveFirst(server, context, message, metadata);
 }
 
@@ -137,7 +138,7 @@ async function resolveChosen(
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
     const identified = { ...message, messageId: await messageIdFor(feed, message) };
-    return await resolveContinuation(server, context, identified, taskId, metadata);
+    return await resolveContinuation(server, context, { taskId, message: identified, metadata });
   } finally {
     release();
   }

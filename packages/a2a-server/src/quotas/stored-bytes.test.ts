@@ -4,7 +4,7 @@ import type { Owner } from '@hopline/events';
 import { type TaskIndexEntry, toLogExtent } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../../test/kit/until.ts';
-import { BytesByTenant, GROUPS_MAX, StoredBytes } from './stored-bytes.ts';
+import { BytesByTenant, StoredBytes, TENANT_GROUPS_MAX } from './stored-bytes.ts';
 
 const ANNA = { tenant: 't', subject: 'anna' };
 const BERT = { tenant: 't', subject: 'bert' };
@@ -43,14 +43,14 @@ test('an open or ended task counts until its newest record has left the log', ()
 });
 
 test('many ended tasks take little memory, and at most the bytes of two groups are released late', () => {
-  const tasks = GROUPS_MAX * 50;
+  const tasks = TENANT_GROUPS_MAX * 50;
   const counted = new BytesByTenant();
   for (let seq = 1; seq <= tasks; seq += 1) counted.set(`${seq}`, entry(ANNA, { bytes: 10, seq }));
   assert.equal(counted.of(ANNA), tasks * 10);
   for (const removed of [0.25, 0.5, 0.75]) {
     counted.removeBelow(tasks * removed);
     const late = counted.of(ANNA) / (tasks * 10) - (1 - removed);
-    assert.ok(late >= 0 && late <= 2.5 / GROUPS_MAX, String(late));
+    assert.ok(late >= 0 && late <= 2.5 / TENANT_GROUPS_MAX, String(late));
   }
   counted.removeBelow(tasks + 1);
   assert.equal(counted.of(ANNA), 0);

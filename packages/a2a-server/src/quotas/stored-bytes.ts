@@ -7,7 +7,7 @@ import { partyKeysOf } from './owner-counts.ts';
 /** Interval at which the extent of the log is read, which retention shrinks. */
 const EXTENT_MS = 5_000;
 /** Groups of ended tasks of one tenant: retention removes a group when the newest of its records leaves. */
-export const GROUPS_MAX = 64;
+export const TENANT_GROUPS_MAX = 64;
 
 /** Bytes of the ended tasks whose records end at or before `seq`. */
 type Group = { seq: number; bytes: number };
@@ -18,7 +18,7 @@ const keyOf = (owner: Owner): string => owner.tenant ?? `:${partyKeysOf(owner).o
 
 /**
  * Bytes that the records of each tenant take in the log, from the index entries of its tasks. A task counts as a whole until its newest
- * record has left. Memory is bounded: GROUPS_MAX numbers for the ended tasks of a tenant, and as many open tasks as the index holds.
+ * record has left. Memory is bounded: TENANT_GROUPS_MAX numbers for the ended tasks of a tenant, and as many open tasks as the index holds.
  */
 export class BytesByTenant {
   readonly #open = new Map<string, OpenTask>();
@@ -62,7 +62,7 @@ export class BytesByTenant {
     const groups = this.#ended.get(tenant) ?? [];
     this.#ended.set(tenant, groups);
     groups.push(group);
-    if (groups.length <= GROUPS_MAX) return;
+    if (groups.length <= TENANT_GROUPS_MAX) return;
     // Merges the two neighbors with the fewest bytes, so that all groups stay about equally large.
     const pairOf = (at: number) => groups[at]!.bytes + groups[at + 1]!.bytes;
     let smallest = 0;

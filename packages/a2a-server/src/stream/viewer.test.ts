@@ -4,6 +4,7 @@ import type { Fact } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { A2A_METHOD, startHop } from '@hopline/telemetry';
+import { untilTick } from '../../../../test/kit/until.ts';
 import type { A2AServer } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { LIMITS } from '../limits.ts';
@@ -96,7 +97,7 @@ test('an event that cannot be encoded for one client fails only that stream', as
     seq: 0,
   });
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
-  while (feed.generation < 2) await new Promise(setImmediate);
+  await untilTick(() => feed.generation >= 2);
   flushing.resolve(true);
   await new Promise(setImmediate);
   assert.deepEqual(failed, ['at once INTERNAL_ERROR', 'after a flush INTERNAL_ERROR']);
@@ -113,7 +114,7 @@ test('a record that cannot be folded fails the streams of its task, and its caus
   const facts = [{ kind: 'artifact.updated', generation: 2, at: 2 }];
   const aggregate = { ...record.aggregate, generation: 2 };
   await log.facts.append({ ...record, facts, aggregate } as never, { expected: seq, id: 'damaged' });
-  while (failed.length === 0) await new Promise(setImmediate);
+  await untilTick(() => failed.length > 0);
   assert.deepEqual(failed, ['INTERNAL_ERROR']);
   const logged = lines.map(({ level, message, fields }) => [level, message, (fields.err as Error).name]);
   assert.deepEqual(logged, [['error', 'stream failed', 'TypeError']]);
@@ -156,10 +157,6 @@ async function store(log: MemoryLog, fact: Fact & { generation: number }): Promi
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
-const until = async (met: () => boolean) => {
-  while (!met()) await new Promise(setImmediate);
-};
-
 test('a log that lost its tail: open viewers get a gap, the task once it is folded again, and the events after it', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
@@ -170,27 +167,27 @@ test('a log that lost its tail: open viewers get a gap, the task once it is fold
     [4, 'three '],
   ] as const)
     await store(log, textFact(generation, text) as Fact & { generation: number });
-  await until(() => sent.length === 4);
+  await untilTick(() => sent.length === 4);
   log.loseFacts(2);
   log.reconnect();
   await store(log, { ...textFact(1_000, 'two three '), lostAfter: 2 } as never);
-  await until(() => sent.length === 6);
+  await untilTick(() => sent.length === 6);
   await store(log, textFact(1_001, 'four') as never);
   await store(log, endFact(1_002) as never);
-  await until(() => sent.includes('end'));
+  await untilTick(() => sent.includes('end'));
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
 test('a client that comes back while lost facts are folded again waits for them', async t => {
   const { feed, log } = await openFeed(t);
   for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
-  await until(() => feed.generation === 3);
+  await untilTick(() => feed.generation === 3);
   log.loseFacts(2);
   let isBack = false;
   const back = feed.refresh().then(() => {
     isBack = true;
   });
-  await until(() => feed.generation === 2);
+  await untilTick(() => feed.generation === 2);
   for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
   assert.equal(isBack, false, 'the task as it was before is not shown');
   await store(log, { ...textFact(1_000, 'three '), lostAfter: 2 } as never);
@@ -215,11 +212,11 @@ test('a later generation that names the one before it follows without a gap, liv
   await store(log, textFact(2, 'one ') as never);
   await store(log, { ...textFact(1_000, 'two '), lostAfter: 2 } as never);
   await store(log, textFact(1_001, 'three') as never);
-  await until(() => live!.length === 4);
+  await untilTick(() => live!.length === 4);
   viewerOf(server, recordingSink(late!)).follow(feed, { generation: 2, seq: 0 });
   viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 0, seq: 0 });
   await store(log, endFact(1_002) as never);
-  await until(() => [live, late, resumed].every(sent => sent!.includes('end')));
+  await untilTick(() => [live, late, resumed].every(sent => sent!.includes('end')));
   assert.deepEqual(live, ['1', '2', '1000', '1001', '1002', 'end']);
   assert.deepEqual(late, ['1000', '1001', '1002', 'end']);
   assert.deepEqual(resumed, live);
@@ -230,7 +227,7 @@ test('a log that lost a task and reuses its sequences before the viewers notice:
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
   await store(log, textFact(2, 'one ') as never);
-  await until(() => sent.length === 2);
+  await untilTick(() => sent.length === 2);
   const created = (await log.facts.read('task', 1)[Symbol.asyncIterator]().next()).value!;
   log.faults.loseLive = 10;
   log.loseFacts(0);
@@ -238,7 +235,7 @@ test('a log that lost a task and reuses its sequences before the viewers notice:
   await log.facts.append(created.record, { expected: 0, id: 'again' });
   log.faults.loseLive = 0;
   await store(log, { ...textFact(1_000, 'one two'), lostAfter: 1 } as never);
-  await until(() => sent.length === 4);
+  await untilTick(() => sent.length === 4);
   assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
 });
 
@@ -250,15 +247,15 @@ test('a task that is not folded again ends its viewers with an error, or with th
     viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
     await store(log, textFact(2, 'one ') as never);
     await store(log, textFact(3, 'two ') as never);
-    await until(() => sent.length === 2);
+    await untilTick(() => sent.length === 2);
     log.loseFacts(left === 'nothing' ? 0 : 1);
     if (left === 'an end') await store(log, endFact(2) as never);
     log.reconnect();
-    if (left === 'a beginning') await until(() => feed.generation === 1);
+    if (left === 'a beginning') await untilTick(() => feed.generation === 1);
     for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
     t.mock.timers.tick(LIMITS.refoldMsMax);
     const expected = { nothing: ['UNAVAILABLE'], 'an end': ['gap 4-4', 'task 2 ', 'end'], 'a beginning': ['gap 4-4', 'task 1 '] };
-    await until(() => sent.length === 2 + expected[left].length);
+    await untilTick(() => sent.length === 2 + expected[left].length);
     assert.deepEqual(sent.slice(2), expected[left], left);
   }
 });
@@ -269,10 +266,10 @@ test('a process that cannot reach the log ends its viewers and does not show the
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
   for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
-  await until(() => sent.length === 2);
+  await untilTick(() => sent.length === 2);
   log.loseFacts(1);
   log.reconnect();
-  await until(() => feed.generation === 1);
+  await untilTick(() => feed.generation === 1);
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
   // Nothing reaches the process from here on, and the lost part is folded again.
   log.faults.loseLive = 1;
@@ -281,7 +278,7 @@ test('a process that cannot reach the log ends its viewers and does not show the
     throw new LogUnavailable('the log does not answer');
   });
   t.mock.timers.tick(LIMITS.refoldMsMax);
-  await until(() => sent.length > 2);
+  await untilTick(() => sent.length > 2);
   assert.deepEqual(sent.slice(2), ['UNAVAILABLE']);
 });
 
@@ -290,7 +287,7 @@ test('events that retention removed before they were read are a gap, never a hol
   const [live, resumed, late]: string[][] = [[], [], []];
   viewerOf(server, recordingSink(live!)).follow(feed, { generation: 1, seq: 1 });
   await store(log, textFact(2, 'one ') as never);
-  await until(() => live!.length === 1);
+  await untilTick(() => live!.length === 1);
   log.faults.loseLive = 1;
   const missed = await store(log, textFact(3, 'two ') as never);
   log.expire('facts', 'task', missed);
@@ -298,7 +295,7 @@ test('events that retention removed before they were read are a gap, never a hol
   log.expire('facts', 'task', seq + 1);
   const next = { ...record, facts: [textFact(4, 'three')], aggregate: { ...record.aggregate, generation: 4 } };
   await log.facts.append(next as never, { expected: 0, id: 'after' });
-  await until(() => live!.length === 3);
+  await untilTick(() => live!.length === 3);
   assert.deepEqual(
     live!.map(one => one.split(' ').slice(0, 2).join(' ')),
     ['2', 'gap 3-4', 'task 4'],
@@ -306,7 +303,7 @@ test('events that retention removed before they were read are a gap, never a hol
   // One viewer has a cursor before the hole, the other has none.
   viewerOf(server, recordingSink(resumed!)).follow(feed, { generation: 2, seq: 2 });
   viewerOf(server, recordingSink(late!)).followFromSnapshot(feed);
-  await until(() => resumed!.length === 2 && late!.length === 1);
+  await untilTick(() => resumed!.length === 2 && late!.length === 1);
   assert.deepEqual(
     resumed!.map(one => one.split(' ').slice(0, 2).join(' ')),
     ['gap 3-3', 'task 4'],
@@ -322,10 +319,10 @@ test('the snapshot of a followed task holds everything that its other viewers ha
   for (let generation = 2; generation <= 6; generation += 1) {
     await store(log, textFact(generation, `${generation} `) as never);
     text += `${generation} `;
-    await until(() => sent.length === generation - 1);
+    await untilTick(() => sent.length === generation - 1);
     const snapshot: string[] = [];
     viewerOf(server, recordingSink(snapshot)).followFromSnapshot(feed);
-    await until(() => snapshot.length === 1);
+    await untilTick(() => snapshot.length === 1);
     assert.deepEqual(snapshot, [`task ${generation} ${text}`]);
   }
 });
@@ -351,7 +348,7 @@ test("a stream beyond its caller's budget waits without being cut, and does not 
   viewerOf(server, countingSink(other!, cuts!)).follow(feed, { generation: 1, seq: 0 });
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  while (other!.length < 2) await new Promise(setImmediate);
+  await untilTick(() => other!.length >= 2);
   assert.deepEqual([paced, other, cuts], [['2.2'], ['2.2', '3.3'], []]);
   viewer.stop();
 });
@@ -361,7 +358,7 @@ test('a paced stream sends all of its events', async t => {
   const [received, cuts]: string[][] = [[], []];
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_WORKING' });
   await relay.publish('task', { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-  while (feed.generation < 3) await new Promise(setImmediate);
+  await untilTick(() => feed.generation >= 3);
   // Each event exceeds the budget by 99 bytes, which is a wait of 10 ms.
   const viewer = viewerOf(server, countingSink(received!, cuts!), budgetOf(10_000, 1));
   const ended = Promise.withResolvers<void>();

@@ -21,7 +21,9 @@ function parsed(...argv: string[]) {
 
 test('each command accepts its subject and options in any order', () => {
   assert.deepEqual(parsed('ask', '--agent', 'a', 'hi', '--context=c', '--task', 't', '--json'), {
-    ...{ name: 'ask', subject: 'hi', json: true },
+    name: 'ask',
+    subject: 'hi',
+    json: true,
     options: { agent: 'a', context: 'c', task: 't', answer: [] },
   });
   assert.equal(parsed('ask', '-').subject, '-');
@@ -29,12 +31,16 @@ test('each command accepts its subject and options in any order', () => {
   const followed = parsed('follow', 't', '--cursor', '3.7');
   assert.deepEqual([followed.subject, followed.options.cursor], ['t', '3.7']);
   assert.deepEqual(parsed('agent', './a.ts', '--name', 'n', '--export', 'e'), {
-    ...{ name: 'agent', subject: './a.ts', json: false },
+    name: 'agent',
+    subject: './a.ts',
+    json: false,
     options: { name: 'n', export: 'e' },
   });
   assert.deepEqual(parsed('card'), { name: 'card', subject: undefined, options: {}, json: false });
   assert.deepEqual(parsed('tasks', '--state', 'input-required', '--limit', '10000', '--context', 'c'), {
-    ...{ name: 'tasks', subject: undefined, json: false },
+    name: 'tasks',
+    subject: undefined,
+    json: false,
     options: { state: 'TASK_STATE_INPUT_REQUIRED', limit: 10_000, context: 'c' },
   });
   assert.deepEqual(parsed('import', 'f', '--same-ids').options, { sameIds: true });
@@ -112,9 +118,23 @@ test('an invalid command line is a usage error that refers to --help', () => {
 
 test('the help lists every command, option and exit code, and every listed option parses', () => {
   const values: Record<string, string> = {
-    ...{ state: 'failed', limit: '3', lines: '3', since: '2h', url: 'http://h/' },
-    ...{ sample: '3', 'event-cost': '40', 'hold-max': '100', 'from-turn': '2', longer: '2s' },
-    ...{ pace: '2x', from: '1.1', to: '2.2', at: '1.1', port: '0', 'grpc-port': '65535', match: 'any' },
+    state: 'failed',
+    limit: '3',
+    lines: '3',
+    since: '2h',
+    url: 'http://h/',
+    sample: '3',
+    'event-cost': '40',
+    'hold-max': '100',
+    'from-turn': '2',
+    longer: '2s',
+    pace: '2x',
+    from: '1.1',
+    to: '2.2',
+    at: '1.1',
+    port: '0',
+    'grpc-port': '65535',
+    match: 'any',
   };
   for (const command of COMMANDS) {
     const { name, subject: taken } = command;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../../test/kit/until.ts';
 import { run } from '../run.ts';
 
 function newHome(t: TestContext): string {
@@ -162,7 +163,7 @@ test('reading the end of a long log starts at a whole line; a last line without 
 });
 
 test('logs -f prints new lines, even after the log was emptied, and those of a service that starts later', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const home = newHome(t);
   const path = join(home, 'logs/relay-1.log');
@@ -171,7 +172,7 @@ test('logs -f prints new lines, even after the log was emptied, and those of a s
   const seen = { out: '' };
   const following = hopline(home, ['logs', '-f', '--json'], stop.signal, out => (seen.out = out));
   const printed = async (text: string) => {
-    while (!seen.out.includes(text)) await new Promise(resolve => setTimeout(resolve, 20));
+    await until(() => seen.out.includes(text));
   };
   await printed('past');
   appendFileSync(path, line(2, 'added').slice(0, 20));

@@ -5,11 +5,30 @@ export const STARTED_AT = Date.parse('2026-11-22T14:00:00.000Z');
 const PERCENTILES = { count: 1, p50: 1, p99: 2, max: 2 };
 
 const chunkEvent = (generation: number, atMs: number): VisibleEvent => ({
-  ...{ generation, seq: generation + 10, atMs, storedMs: atMs + 3, name: 'response', characters: 4, append: true, last: false },
-  ...{ agent: 'argocd', turn: 1, producer: 'call-1-1', attempt: 2 },
+  generation,
+  seq: generation + 10,
+  atMs,
+  storedMs: atMs + 3,
+  name: 'response',
+  characters: 4,
+  append: true,
+  last: false,
+  agent: 'argocd',
+  turn: 1,
+  producer: 'call-1-1',
+  attempt: 2,
   chunk: {
-    ...{ tokens: 2, reason: 'ready', firstSeq: generation, lastSeq: generation + 1, firstMs: atMs - 30, lastMs: atMs - 20 },
-    ...{ publishMs: 4, heldMs: 25, waitMs: 1, appendMs: 3, ageMs: 30 },
+    tokens: 2,
+    reason: 'ready',
+    firstSeq: generation,
+    lastSeq: generation + 1,
+    firstMs: atMs - 30,
+    lastMs: atMs - 20,
+    publishMs: 4,
+    heldMs: 25,
+    waitMs: 1,
+    appendMs: 3,
+    ageMs: 30,
   },
 });
 
@@ -22,10 +41,16 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
   const texts = Array.from({ length: chunks }, (_, index) => chunkEvent(index + 2, 5_100 + Math.floor((index * 3_000) / chunks)));
   const lookUp = { name: 'look_up', fromMs: 60, ms: 40 };
   return {
-    ...{ taskId: 't', contextId: 'c', state: 'completed', startedAt: STARTED_AT, traces: ['a'.repeat(32)] },
+    taskId: 't',
+    contextId: 'c',
+    state: 'completed',
+    startedAt: STARTED_AT,
+    traces: ['a'.repeat(32)],
     turns: [
       {
-        ...{ turn: 1, fromMs: 0, toMs: 10_002 },
+        turn: 1,
+        fromMs: 0,
+        toMs: 10_002,
         path: [
           { hop: 'accept', fromMs: 0, toMs: 50 },
           { hop: 'agent', fromMs: 50, toMs: 60, agent: 'argocd' },
@@ -74,8 +99,18 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
         tools: [lookUp],
       },
       {
-        ...{ ...call, ...numbers, attempt: 2, cause: 'redelivery', tokens: 2 * chunks, characters: 4 * chunks },
-        ...{ takenMs: 4_000, firstTokenMs: 5_070, lastTokenMs: 8_100, firstMs: 5_070, lastMs: 8_100, endMs: 8_100 },
+        ...call,
+        ...numbers,
+        attempt: 2,
+        cause: 'redelivery',
+        tokens: 2 * chunks,
+        characters: 4 * chunks,
+        takenMs: 4_000,
+        firstTokenMs: 5_070,
+        lastTokenMs: 8_100,
+        firstMs: 5_070,
+        lastMs: 8_100,
+        endMs: 8_100,
       },
     ],
     events: [
@@ -83,7 +118,8 @@ export function taskReport(chunks: number, more: Partial<TaskReport> = {}): Task
       ...texts,
       { generation: chunks + 2, seq: chunks + 12, atMs: 10_000, storedMs: 10_002, name: 'completed', ...status },
     ],
-    ...{ heldMs: { ...PERCENTILES, count: chunks }, ageMs: { ...PERCENTILES, count: chunks } },
+    heldMs: { ...PERCENTILES, count: chunks },
+    ageMs: { ...PERCENTILES, count: chunks },
     audit: { taskId: 't', tallies: {}, chunks, mergedTokens: chunks, unaccounted: {}, differing: [], incomplete: false } as never,
     ...more,
   };

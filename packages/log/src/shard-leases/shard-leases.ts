@@ -9,7 +9,7 @@ import { planShare } from './fair-share.ts';
 import { type LeaseKeys, LeaseView, memberKey, shardKey } from './lease-view.ts';
 
 /** Milliseconds between two heartbeats of a process. */
-export const HEARTBEAT_INTERVAL_MS = 300;
+export const LEASE_HEARTBEAT_MS = 300;
 /**
  * A process without a heartbeat for this long counts as dead. If the broker reports it gone, it already counts as dead after two missed
  * heartbeats, so that its shards stand still for about 0.9 s after a SIGKILL.

@@ -23,7 +23,7 @@ export const factCases: Case[] = [
     name: 'records are read in order from a sequence, inclusive, with payload and trace as appended',
     async run({ log }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 4);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 4 });
       const record = factRecord(taskId, 5, seqs[0]);
       const id = factsId(taskId, 'relay-1', 5);
       const { seq } = await log.facts.append(record, { expected: seqs[3]!, id, trace: TRACE });
@@ -43,9 +43,9 @@ export const factCases: Case[] = [
     async run({ log, another, garbage, readersLeft }) {
       const { shard, taskIds } = tasksOfOneShard(2);
       const [one, other] = [taskIds[0]!, taskIds[1]!];
-      const [first] = await appendRun(log, one, 1, 3);
+      const [first] = await appendRun(log, one, { from: 1, to: 3 });
       await garbage('facts', other);
-      const [fourth] = await appendRun(log, newTaskOf(shard), 1, 1);
+      const [fourth] = await appendRun(log, newTaskOf(shard), { from: 1, to: 1 });
       const reader = (await another()).facts;
       const read = (await all(reader.readStoredShard(shard, { seq: first! }))).flat();
       const generations = [1, 2, 3, 1];
@@ -77,7 +77,7 @@ export const factCases: Case[] = [
     name: 'a newest record of a later version does not count as absent: last rejects, and readers skip it',
     async run({ log }) {
       const taskId = newTask();
-      const [first] = await appendRun(log, taskId, 1, 1);
+      const [first] = await appendRun(log, taskId, { from: 1, to: 1 });
       const later = { ...factRecord(taskId, 2, first), v: 3 } as never;
       await log.facts.append(later, { expected: first!, id: `${taskId}:2` });
       await assert.rejects(log.facts.last(taskId), LaterVersion);
@@ -88,7 +88,7 @@ export const factCases: Case[] = [
     name: 'an append whose expected sequence is not the newest is LogConflict and stores nothing',
     async run({ log }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 2);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 2 });
       for (const expected of [0, seqs[0]!, seqs[1]! + 1]) {
         await assert.rejects(
           log.facts.append(factRecord(taskId, 3), { expected, id: `${taskId}:other:${expected}` }),
@@ -97,14 +97,14 @@ export const factCases: Case[] = [
       }
       await assert.rejects(log.facts.append(factRecord(newTask(), 1), { expected: seqs[1]!, id: `${taskId}:none` }), LogConflict);
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2]);
-      await appendRun(log, taskId, 3, 3, seqs[0]!, seqs[1]!);
+      await appendRun(log, taskId, { from: 3, to: 3, startSeq: seqs[0]!, expected: seqs[1]! });
     },
   },
   {
     name: 'a retry with the same id resolves with the sequence of the first append, whatever it expects',
     async run({ log, another }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 3);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 3 });
       const zombie = await another();
       const again = await zombie.facts.append(factRecord(taskId, 2, seqs[0]), { expected: seqs[0]!, id: `${taskId}:2` });
       assert.equal(again.seq, seqs[1]);
@@ -162,9 +162,9 @@ export const factCases: Case[] = [
     name: 'appends to different tasks are independent',
     async run({ log }) {
       const [a, b] = [newTask(), newTask()];
-      const [first] = await appendRun(log, a, 1, 1);
-      await appendRun(log, b, 1, 10);
-      await appendRun(log, a, 2, 3, first!, first!);
+      const [first] = await appendRun(log, a, { from: 1, to: 1 });
+      await appendRun(log, b, { from: 1, to: 10 });
+      await appendRun(log, a, { from: 2, to: 3, startSeq: first!, expected: first! });
       assert.deepEqual(generationsOf(await all(log.facts.read(a, 1))), [1, 2, 3]);
       assert.deepEqual(generationsOf(await all(log.facts.read(b, 1))), range(1, 10));
     },
@@ -173,10 +173,10 @@ export const factCases: Case[] = [
     name: 'read ends at the newest record at the time of the call, and leaves no consumer behind',
     async run({ log, another, readersLeft }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 700);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 700 });
       const writer = await another();
       const reading = all(log.facts.read(taskId, seqs[0]!));
-      const appending = appendRun(writer, taskId, 701, 760, seqs[0]!, seqs.at(-1)!);
+      const appending = appendRun(writer, taskId, { from: 701, to: 760, startSeq: seqs[0]!, expected: seqs.at(-1)! });
       const generations = generationsOf(await reading);
       await appending;
       assert.deepEqual(generations, range(1, generations.length));
@@ -188,7 +188,7 @@ export const factCases: Case[] = [
     name: 'an unfinished read leaves no consumer behind',
     async run({ log, readersLeft }) {
       const taskId = newTask();
-      await appendRun(log, taskId, 1, 20);
+      await appendRun(log, taskId, { from: 1, to: 20 });
       assert.deepEqual(generationsOf(await take(log.facts.read(taskId, 1), 3)), [1, 2, 3]);
       const shard = shardOf(taskId, CONTRACT_LAYOUTS);
       assert.equal((await take(log.facts.readStoredShard(shard, { seq: 1 }), 1)).length, 1);
@@ -199,17 +199,17 @@ export const factCases: Case[] = [
     name: 'records that retention removed are skipped: the reader sees the generation jump',
     async run({ log, expire }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 6);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 6 });
       await expire('facts', taskId, seqs[3]!);
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[0]!))), [4, 5, 6]);
-      await appendRun(log, taskId, 7, 7, seqs[0]!, seqs[5]!);
+      await appendRun(log, taskId, { from: 7, to: 7, startSeq: seqs[0]!, expected: seqs[5]! });
     },
   },
   {
     name: 'the extent names the newest sequence and the oldest one that retention has left',
     async run({ log, expire }) {
       const taskId = newTask();
-      const [, second, third] = await appendRun(log, taskId, 1, 3);
+      const [, second, third] = await appendRun(log, taskId, { from: 1, to: 3 });
       const before = (await log.facts.extent()).of(taskId);
       assert.equal(before.lastSeq, third);
       assert.ok(before.firstSeq <= second! && before.fill >= 0 && before.fill <= 1, JSON.stringify(before));
@@ -224,11 +224,11 @@ export const factCases: Case[] = [
     name: 'a payload that is not a record is skipped, and the task continues after it',
     async run({ log, garbage }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 2);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 2 });
       await garbage('facts', taskId);
       const last = await log.facts.last(taskId);
       assert.equal(last?.record.aggregate.generation, 2);
-      await appendRun(log, taskId, 3, 3, seqs[0]!, last!.seq);
+      await appendRun(log, taskId, { from: 3, to: 3, startSeq: seqs[0]!, expected: last!.seq });
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, 1))), [1, 2, 3]);
     },
   },
@@ -256,7 +256,7 @@ export const factCases: Case[] = [
     name: 'a record is lost when the log ends before it or has another one in its place, not when retention removed it',
     async run({ log, expire }) {
       const taskId = newTask();
-      const [first, second] = await appendRun(log, taskId, 1, 2);
+      const [first, second] = await appendRun(log, taskId, { from: 1, to: 2 });
       const isLost = (seq: number, generation: number) => log.facts.isLost({ seq, id: `${taskId}:${generation}` });
       assert.deepEqual(await Promise.all([isLost(first!, 1), isLost(second!, 2)]), [false, false]);
       const { lastSeq } = (await log.facts.extent()).of(taskId);

@@ -47,8 +47,8 @@ export const followCases: Case[] = [
     async run({ log, another, readersLeft }) {
       const taskId = newTask();
       const writer = await another();
-      const seqs = await appendRun(writer, taskId, 1, 600);
-      const appending = appendRun(writer, taskId, 601, 900, seqs[0]!, seqs.at(-1)!);
+      const seqs = await appendRun(writer, taskId, { from: 1, to: 600 });
+      const appending = appendRun(writer, taskId, { from: 601, to: 900, startSeq: seqs[0]!, expected: seqs.at(-1)! });
       const follower = await following(log, taskId, 0);
       await appending;
       await follower.has(900);
@@ -62,14 +62,14 @@ export const followCases: Case[] = [
     async run({ log, another }) {
       const taskId = newTask();
       const other = newTask();
-      const seqs = await appendRun(log, taskId, 1, 10);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 10 });
       const followers = [
         { follower: await following(log, taskId, seqs[3]!), from: 5 },
         { follower: await following(await another(), taskId, seqs[9]!), from: 11 },
         { follower: await following(log, taskId, seqs[9]!), from: 11 },
       ];
-      await appendRun(log, other, 1, 5);
-      await appendRun(log, taskId, 11, 20, seqs[0]!, seqs[9]!);
+      await appendRun(log, other, { from: 1, to: 5 });
+      await appendRun(log, taskId, { from: 11, to: 20, startSeq: seqs[0]!, expected: seqs[9]! });
       for (const { follower, from } of followers) {
         await follower.has(20);
         assert.deepEqual(await follower.stop(), range(from, 20));
@@ -81,7 +81,7 @@ export const followCases: Case[] = [
     async run({ log, another }) {
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
-      await appendRun(await another(), taskId, 1, 50);
+      await appendRun(await another(), taskId, { from: 1, to: 50 });
       await follower.has(50);
       assert.deepEqual(await follower.stop(), range(1, 50));
     },
@@ -90,14 +90,14 @@ export const followCases: Case[] = [
     name: 'a follower after the newest record receives what was stored before it subscribed, and what follows',
     async run({ log, another }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 6);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 6 });
       const [quiet, busy] = [
         await following(log, taskId, { newest: seqs[3]! }),
         await following(log, taskId, { newest: seqs[3]! }),
       ];
       await quiet.has(6);
       assert.deepEqual(await quiet.stop(), [5, 6]);
-      await appendRun(await another(), taskId, 7, 9, seqs[0]!, seqs[5]!);
+      await appendRun(await another(), taskId, { from: 7, to: 9, startSeq: seqs[0]!, expected: seqs[5]! });
       await busy.has(9);
       assert.deepEqual(await busy.stop(), [5, 6, 7, 8, 9]);
     },
@@ -107,9 +107,9 @@ export const followCases: Case[] = [
     async run({ log, another, loseLive }) {
       const taskId = newTask();
       const writer = await another();
-      const seqs = await appendRun(writer, taskId, 1, 2);
+      const seqs = await appendRun(writer, taskId, { from: 1, to: 2 });
       const append = async (from: number, to: number, continuesText: boolean) => {
-        seqs.push(...(await appendRun(writer, taskId, from, to, seqs[0]!, seqs.at(-1)!, continuesText)));
+        seqs.push(...(await appendRun(writer, taskId, { from, to, startSeq: seqs[0]!, expected: seqs.at(-1)!, continuesText })));
       };
       const follower = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
       // Once the follower has record 3, its subscription is live. Until then it reads all records from the log, text included.
@@ -134,12 +134,12 @@ export const followCases: Case[] = [
       const taskId = newTask();
       const writer = await another();
       const follower = await following(log, taskId, 'new');
-      const seqs = await appendRun(writer, taskId, 1, 5);
+      const seqs = await appendRun(writer, taskId, { from: 1, to: 5 });
       await follower.has(5);
       loseLive(3);
-      seqs.push(...(await appendRun(writer, taskId, 6, 9, seqs[0]!, seqs.at(-1)!)));
+      seqs.push(...(await appendRun(writer, taskId, { from: 6, to: 9, startSeq: seqs[0]!, expected: seqs.at(-1)! })));
       await follower.has(9);
-      await appendRun(writer, taskId, 10, 12, seqs[0]!, seqs.at(-1)!);
+      await appendRun(writer, taskId, { from: 10, to: 12, startSeq: seqs[0]!, expected: seqs.at(-1)! });
       await follower.has(12);
       assert.deepEqual(await follower.stop(), range(1, 12));
     },
@@ -150,7 +150,7 @@ export const followCases: Case[] = [
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
       loseLive(1);
-      await appendRun(await another(), taskId, 1, 3);
+      await appendRun(await another(), taskId, { from: 1, to: 3 });
       await follower.has(3);
       assert.deepEqual(await follower.stop(), [1, 2, 3]);
     },
@@ -161,7 +161,7 @@ export const followCases: Case[] = [
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
       loseLive(1);
-      await appendRun(await another(), taskId, 1, 1);
+      await appendRun(await another(), taskId, { from: 1, to: 1 });
       await follower.has(1);
       assert.deepEqual(await follower.stop(), [1]);
     },
@@ -172,10 +172,10 @@ export const followCases: Case[] = [
       const taskId = newTask();
       const follower = await following(log, taskId, 'new');
       const writer = await another();
-      const seqs = await appendRun(writer, taskId, 1, 3);
+      const seqs = await appendRun(writer, taskId, { from: 1, to: 3 });
       await follower.has(3);
       loseLive(1);
-      await appendRun(writer, taskId, 4, 4, seqs[0]!, seqs.at(-1)!);
+      await appendRun(writer, taskId, { from: 4, to: 4, startSeq: seqs[0]!, expected: seqs.at(-1)! });
       await follower.has(4);
       assert.deepEqual(await follower.stop(), [1, 2, 3, 4]);
       assert.equal(await readersLeft(), 0);
@@ -187,7 +187,7 @@ export const followCases: Case[] = [
       const taskId = newTask();
       const live = await log.facts.follow(taskId, 'new', AbortSignal.timeout(15_000));
       const count = 8 * CONTRACT_FOLLOW_BUFFER_RECORDS_MAX;
-      const appending = another().then(writer => appendRun(writer, taskId, 1, count));
+      const appending = another().then(writer => appendRun(writer, taskId, { from: 1, to: count }));
       const got: StoredFacts[] = [];
       for await (const record of live) {
         got.push(record);
@@ -201,13 +201,13 @@ export const followCases: Case[] = [
     name: 'records that retention removed are skipped, in history and live',
     async run({ log, expire }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 6);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 6 });
       await expire('facts', taskId, seqs[3]!);
       const follower = await following(log, taskId, seqs[0]!);
       await follower.has(6);
       await expire('facts', taskId, seqs[5]! + 1);
-      const [seventh] = await appendRun(log, taskId, 7, 7, seqs[0]!, 0);
-      await appendRun(log, taskId, 8, 8, seqs[0]!, seventh!);
+      const [seventh] = await appendRun(log, taskId, { from: 7, to: 7, startSeq: seqs[0]!, expected: 0 });
+      await appendRun(log, taskId, { from: 8, to: 8, startSeq: seqs[0]!, expected: seventh! });
       await follower.has(8);
       assert.deepEqual(await follower.stop(), [4, 5, 6, 7, 8]);
     },
@@ -216,16 +216,21 @@ export const followCases: Case[] = [
     name: 'a payload that is not a record is skipped, in history and live',
     async run({ log, garbage }) {
       const taskId = newTask();
-      const seqs = await appendRun(log, taskId, 1, 2);
+      const seqs = await appendRun(log, taskId, { from: 1, to: 2 });
       await garbage('facts', taskId);
       const follower = await following(log, taskId, 0);
       await follower.has(2);
-      const third = await appendRun(log, taskId, 3, 3, seqs[0]!, (await log.facts.last(taskId))!.seq);
+      const third = await appendRun(log, taskId, {
+        from: 3,
+        to: 3,
+        startSeq: seqs[0]!,
+        expected: (await log.facts.last(taskId))!.seq,
+      });
       await follower.has(3);
       await garbage('facts', taskId);
       const last = await log.facts.last(taskId);
       assert.ok(last!.seq > third[0]!);
-      await appendRun(log, taskId, 4, 4, seqs[0]!, last!.seq);
+      await appendRun(log, taskId, { from: 4, to: 4, startSeq: seqs[0]!, expected: last!.seq });
       await follower.has(4);
       await pause(2 * CONTRACT_TAIL_CHECK_MS);
       assert.deepEqual(await follower.stop(), [1, 2, 3, 4]);
@@ -238,10 +243,12 @@ export const followCases: Case[] = [
       for (const isLiveLost of [true, false]) {
         const taskId = newTask();
         const live = await following(log, taskId, 'new');
-        const seqs = await appendRun(writer, taskId, 1, 2);
+        const seqs = await appendRun(writer, taskId, { from: 1, to: 2 });
         const skipping = await following(log, taskId, { newest: seqs[1]!, skipsText: true });
         await live.has(2);
-        seqs.push(...(await appendRun(writer, taskId, 3, 3, seqs[0]!, seqs[1]!, true)));
+        seqs.push(
+          ...(await appendRun(writer, taskId, { from: 3, to: 3, startSeq: seqs[0]!, expected: seqs[1]!, continuesText: true })),
+        );
         const newest = seqs[2]!;
         const { id } = (await log.facts.last(taskId))!;
         assert.equal(id, `${taskId}:3`);
@@ -264,7 +271,7 @@ export const followCases: Case[] = [
     name: 'a follower ends when its signal aborts, before it starts or between records, and when its reader breaks',
     async run({ log, readersLeft }) {
       const taskId = newTask();
-      await appendRun(log, taskId, 1, 30);
+      await appendRun(log, taskId, { from: 1, to: 30 });
       assert.deepEqual(await all(await log.facts.follow(taskId, 0, AbortSignal.abort())), []);
       const abort = new AbortController();
       const got: StoredFacts[] = [];
@@ -282,7 +289,7 @@ export const followCases: Case[] = [
     name: 'a follower ends when its log is closed',
     async run({ log, another }) {
       const taskId = newTask();
-      await appendRun(log, taskId, 1, 1);
+      await appendRun(log, taskId, { from: 1, to: 1 });
       const closing = await another();
       const [idle, quiet] = [await following(closing, newTask(), 'new'), await following(closing, taskId, 0)];
       await quiet.has(1);
@@ -301,7 +308,7 @@ export const followWithoutTailCheckCases: Case[] = [
       for (const _ of range(1, 10)) {
         const taskId = newTask();
         const follower = await following(log, taskId, 'new');
-        await appendRun(writer, taskId, 1, 1);
+        await appendRun(writer, taskId, { from: 1, to: 1 });
         await follower.has(1);
         assert.deepEqual(await follower.stop(), [1]);
       }
@@ -312,14 +319,14 @@ export const followWithoutTailCheckCases: Case[] = [
     async run({ log, another, cut }) {
       const taskId = newTask();
       const writer = await another();
-      const seqs = await appendRun(writer, taskId, 1, 3);
+      const seqs = await appendRun(writer, taskId, { from: 1, to: 3 });
       const follower = await following(log, taskId, 0);
       await follower.has(3);
       await cut(async () => {
-        seqs.push(...(await appendRun(writer, taskId, 4, 6, seqs[0]!, seqs.at(-1)!)));
+        seqs.push(...(await appendRun(writer, taskId, { from: 4, to: 6, startSeq: seqs[0]!, expected: seqs.at(-1)! })));
       });
       await follower.has(6);
-      await appendRun(writer, taskId, 7, 8, seqs[0]!, seqs.at(-1)!);
+      await appendRun(writer, taskId, { from: 7, to: 8, startSeq: seqs[0]!, expected: seqs.at(-1)! });
       await follower.has(8);
       assert.deepEqual(await follower.stop(), range(1, 8));
     },

@@ -63,16 +63,20 @@ export function tasksOfOneShard(count: number): { shard: number; taskIds: string
   return { shard, taskIds: Array.from({ length: count }, () => newTaskOf(shard)) };
 }
 
-/** Appends generations `from` to `to` one after the other and returns their sequences. */
-export async function appendRun(
-  log: Log,
-  taskId: string,
-  from: number,
-  to: number,
-  startSeq = 0,
-  expected = 0,
-  continuesText = false,
-): Promise<number[]> {
+type Run = {
+  /** Generations, both inclusive. */
+  from: number;
+  to: number;
+  /** Sequence of the task's first record. Default: that of this run. */
+  startSeq?: number;
+  /** Sequence of the record before the run. Default: none. */
+  expected?: number;
+  continuesText?: boolean;
+};
+
+/** Appends the records of a run one after the other and returns their sequences. */
+export async function appendRun(log: Log, taskId: string, run: Run): Promise<number[]> {
+  const { from, to, startSeq = 0, expected = 0, continuesText = false } = run;
   const seqs: number[] = [];
   for (let generation = from; generation <= to; generation += 1) {
     const record = factRecord(taskId, generation, startSeq || (seqs[0] ?? 0));
