@@ -199,7 +199,7 @@ for (const { why, history, turns } of [
     const server = new OneTask();
     const first = [text('a1', 'one '), ASKS(2, 'q1', 'how far?')];
     const artifacts = [{ artifactId: 'a1', parts: [{ text: 'one ' }] }];
-    const before = [{ task: CREATED }, WORKING(1), ...(turns === 1 ? [] : first)];
+    const earlier = [{ task: CREATED }, WORKING(1), ...(turns === 1 ? [] : first)];
     const listedAt = turns === 1 ? 1 : 3;
     const at = turns === 1 ? 'a1' : 'a2';
     const listed = taskOf('TASK_STATE_WORKING', { history, artifacts }, listedAt);
@@ -213,7 +213,7 @@ for (const { why, history, turns } of [
     await until(() => values.length > 0);
     const fromList = [`user: ${asks}`, `user: ${more}`, 'agent: one '];
     assert.deepEqual(values, [fromList]);
-    for (const event of before) {
+    for (const event of earlier) {
       server.push(event);
       await turn();
     }
