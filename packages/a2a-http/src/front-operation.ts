@@ -1,5 +1,6 @@
 import { A2AError, DIALECTS, type Message, type Operation, type Task } from '@hopline/a2a';
 import { type A2AServer, type OperationAnswer, runOperation, type ServerRequest } from '@hopline/a2a-server';
+import { formatCursor } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AnswerSink, type StreamReader } from './answer-sink.ts';
 import { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
@@ -8,7 +9,7 @@ import { encodeJson } from './rest/rest-request.ts';
 import type { Framing } from './sse-sink.ts';
 
 /** The cursor before the first event of a task. */
-export const BEGINNING = '0.0';
+export const BEGINNING = formatCursor({ generation: 0, seq: 0 });
 
 const dialect = DIALECTS['1.0'];
 

@@ -255,7 +255,7 @@ test('a retried further message is added once; its id with other content is refu
   assert.deepEqual(again.result, done.result);
   assert.equal(again.result.task.history.length, 3);
   const stream = await open(rig, 'stream', sendParams(next));
-  assert.deepEqual(shape(await stream.rest()), ['task completed']);
+  assert.deepEqual(shape(await stream.rest()), ['task working', '=ok', '+.', 'completed']);
   assert.equal((await call(rig, 'send', sendParams({ ...next, parts: [{ text: 'three' }] }))).error?.code, -32602);
   assert.equal(
     (await call(rig, 'send', sendParams(userMessage('four', { taskId })))).error?.code,

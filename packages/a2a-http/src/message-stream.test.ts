@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
+import type { Fact } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
 import { call, type Frame, open, openRig, post, type RpcAnswer, sendParams, shape, userMessage } from './http-server.test-kit.ts';
@@ -129,14 +130,100 @@ test('a stream ends at input-required, and the next message streams on the same 
   }
 });
 
-test('a stream retried for a further message whose turn ended at input-required returns the task and ends', async t => {
+for (const memory of ['with', 'without'] as const) {
+  test(`a stream retried for a further message is that of its first try, ${memory} memory for tasks`, async t => {
+    const rig = await openRig(t, memory === 'with' ? {} : { limits: { viewsBytesMax: 1, ringsBytesMax: 1 } });
+    const { relay } = rig;
+    const more = Promise.withResolvers<void>();
+    relay.onClient = async (taskId, { turn }) => {
+      await relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await relay.openArtifact(taskId, `l${turn}`);
+      await relay.text(taskId, `l${turn}`, 'first, ');
+      if (turn === 2) await more.promise;
+      await relay.text(taskId, `l${turn}`, 'second', true);
+      await relay.end(taskId, turn === 4 ? 'COMPLETED' : 'INPUT_REQUIRED');
+    };
+    const { result } = await call(rig, 'send', sendParams(userMessage('one')));
+    const taskId: string = result.task.id;
+    const params = sendParams(userMessage('two', { taskId }));
+    const turn = ['task working', '=first, ', '+second.', 'input_required'];
+    const first = await open(rig, 'stream', params);
+    const head = await first.take(2);
+    const replicas = [rig, await rig.another()];
+    const during = await Promise.all(replicas.map(async replica => (await open(replica, 'stream', params)).take(2)));
+    more.resolve();
+    const whole = [...head, ...(await first.rest())];
+    assert.deepEqual(shape(whole), turn);
+    for (const frames of during) assert.deepEqual(frames, whole.slice(0, 2));
+    const repeated = async () => {
+      for (const replica of replicas) assert.deepEqual(await (await open(replica, 'stream', params)).rest(), whole);
+    };
+    await repeated();
+    await call(rig, 'send', sendParams(userMessage('three', { taskId })));
+    await repeated();
+    await call(rig, 'send', sendParams(userMessage('four', { taskId })));
+    await repeated();
+  });
+}
+
+test('a stream retried for a further message that the log only has in a copy, or no longer has', async t => {
   const rig = await openRig(t);
-  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
-  const { result } = await call(rig, 'send', sendParams(userMessage('x')));
-  const params = sendParams(userMessage('y', { taskId: result.task.id }));
-  await (await open(rig, 'stream', params)).rest();
-  for (const replica of [rig, await rig.another()])
-    assert.deepEqual(shape(await (await open(replica, 'stream', params)).rest()), ['task input_required']);
+  const { relay } = rig;
+  relay.onClient = async (taskId, { turn }) => {
+    await relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await relay.openArtifact(taskId, `l${turn}`);
+    await relay.text(taskId, `l${turn}`, `${turn}`, true);
+    await relay.end(taskId, 'INPUT_REQUIRED');
+  };
+  const { result } = await call(rig, 'send', sendParams(userMessage('one')));
+  const taskId: string = result.task.id;
+  const params = sendParams(userMessage('two', { taskId }));
+  const whole = await (await open(rig, 'stream', params)).rest();
+  assert.deepEqual(shape(whole), ['task working', '=2.', 'input_required']);
+  const { facts } = rig.log;
+  const { seq, record } = (await facts.last(taskId))!;
+  const all: Fact[] = [];
+  for await (const { record: one } of facts.read(taskId, 0)) all.push(...one.facts);
+  /** Copies facts forward in parts, from which new readers read the task. */
+  const copy = async (newest: number, ...parts: Fact[][]) => {
+    let expected = newest;
+    for (const [index, copied] of parts.entries()) {
+      const last = index === parts.length - 1;
+      const startSeq = last ? newest + 1 : record.startSeq;
+      const one = { ...record, facts: [], copied: { part: index + 1, last, facts: copied }, startSeq };
+      ({ seq: expected } = await facts.append(one, { expected, id: `copy-${newest}-${index}` }));
+    }
+    const frames = await (await open(await rig.another(), 'stream', params)).rest();
+    return { newest: expected, frames };
+  };
+  // The message is at the end of one part, and the status that it causes begins the next one.
+  const next = all.findIndex(({ kind }) => kind === 'message.received') + 1;
+  const copied = await copy(seq, all.slice(0, next), all.slice(next));
+  assert.deepEqual(
+    copied.frames.map(({ rpc }) => rpc),
+    whole.map(({ rpc }) => rpc),
+  );
+  const { frames } = await copy(copied.newest, all.slice(next));
+  assert.deepEqual(shape(frames), ['task input_required'], 'the message has expired');
+});
+
+test('without memory for tasks, the first event of a further message has none of the text that follows it', async t => {
+  const rig = await openRig(t, { limits: { viewsBytesMax: 1 } });
+  const written = Promise.withResolvers<void>();
+  rig.relay.onClient = async (taskId, { turn }) => {
+    if (turn === 1) return rig.relay.end(taskId, 'INPUT_REQUIRED');
+    await rig.relay.answer(taskId, ['x']);
+    written.resolve();
+  };
+  const { result } = await call(rig, 'send', sendParams(userMessage('one')));
+  const { facts } = rig.log;
+  const last = facts.last.bind(facts);
+  facts.last = async taskId => {
+    if ((await last(taskId))?.record.aggregate.turn === 2) await written.promise;
+    return last(taskId);
+  };
+  const params = sendParams(userMessage('two', { taskId: result.task.id }));
+  assert.deepEqual(shape(await (await open(rig, 'stream', params)).rest()), ['task working', '=x', '+.', 'completed']);
 });
 
 test('a stream stays open during auth-required', async t => {

@@ -88,6 +88,8 @@ export function taskStore(
 
   function open(): void {
     if (reading !== undefined || hasEnded) return;
+    // A stream that broke for good is opened again.
+    if (value.status === 'failed') value = { view: fold.view, status: statusNow(), error: undefined };
     const opened = new AbortController();
     reading = opened;
     void read(opened.signal).finally(() => {
@@ -108,8 +110,8 @@ export function taskStore(
       // A function of its own, because a component may subscribe the same one twice.
       const own = (next: TaskStoreValue) => run(next);
       runs.add(own);
-      run(value);
       open();
+      run(value);
       return () => {
         runs.delete(own);
         // React's strict mode subscribes again in the same turn of the event loop.

@@ -1,6 +1,7 @@
 import { fullJitterMs } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
+import { sleep } from './sleep.ts';
 
 /** Bounds of the retries of one call. */
 export type RetryLimits = {
@@ -82,18 +83,4 @@ export async function pause(tries: Tries, thrown: unknown, { signal, onNotice }:
   const waitMs = tries.waitMs(thrown, performance.now());
   onNotice?.({ kind: 'retry', error: thrown.error, tries: tries.failed, waitMs });
   await sleep(waitMs, signal);
-}
-
-function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      if (signal?.aborted) reject(signal.reason);
-      else resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener('abort', done);
-    if (signal?.aborted) done();
-  });
 }

@@ -1,5 +1,5 @@
 import { isInProgress, type Task } from '@hopline/a2a';
-import { type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
+import { statusTimeOf, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
 import { answerIdOf, ChunkEncoder } from './encode-chunks.ts';
 import type { UiChunk } from './ui-chunk.ts';
 
@@ -59,12 +59,6 @@ function hold(held: ViewChange[], change: ViewChange): void {
   else if (change.kind === 'text' && last?.kind === 'text' && last.text.id === change.text.id)
     held[held.length - 1] = { ...last, delta: last.delta + change.delta };
   else held.push(change);
-}
-
-function statusTimeOf(item: ViewItem): string | undefined {
-  if ('gap' in item) return undefined;
-  if ('task' in item.event) return item.event.task.status.timestamp;
-  return 'statusUpdate' in item.event ? item.event.statusUpdate.status.timestamp : undefined;
 }
 
 /** Tasks of a chat among which the one to resume is looked for, newest status first. */

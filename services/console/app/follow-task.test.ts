@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { RequestError } from './connection.ts';
-import { chunksOf, type FollowedItem, followTask, sleep } from './follow-task.ts';
+import { chunksOf, type FollowedItem, followTask } from './follow-task.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const frame = (cursor: string, event: object) => `id: ${cursor}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -74,15 +73,4 @@ test('a stream that is silent for too long has ended, and its connection is clos
   for await (const chunk of chunksOf(body, 50)) chunks.push(chunk);
   await closed.promise;
   assert.deepEqual(chunks, [new Uint8Array([1])]);
-});
-
-test('a wait leaves no listener behind, and rejects with the reason of an abort', async () => {
-  const stop = new AbortController();
-  await sleep(1, stop.signal);
-  assert.deepEqual(getEventListeners(stop.signal, 'abort'), []);
-  const waiting = assert.rejects(sleep(60_000, stop.signal), /closed/);
-  stop.abort(new Error('closed'));
-  await waiting;
-  await assert.rejects(sleep(60_000, stop.signal), /closed/);
-  assert.deepEqual(getEventListeners(stop.signal, 'abort'), []);
 });

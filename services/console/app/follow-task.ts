@@ -45,22 +45,6 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
   }
 }
 
-/** Rejects with the reason of `signal` when it aborts. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const end = () => {
-      clearTimeout(timer);
-      // Without this, each connection would leave a listener behind.
-      signal.removeEventListener('abort', end);
-      if (signal.aborted) reject(signal.reason);
-      else resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    if (signal.aborted) end();
-  });
-}
-
 /** Whether a refusal is permanent: it does not come from a rate limit or a restarting server. */
 function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;

@@ -1,7 +1,8 @@
 import { decodeSse } from '@hopline/a2a';
+import { sleep } from '@hopline/client/sleep';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
-import { chunksOf, sleep } from './follow-task.ts';
+import { chunksOf } from './follow-task.ts';
 import { excerpt, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';

@@ -1,8 +1,9 @@
 import { isTerminal, type Message, type StreamResponse, type Task } from '@hopline/a2a';
+import { sleep } from '@hopline/client/sleep';
 import type { TaskReport } from '@hopline/task-audit';
 import type { Connection, RequestError } from './connection.ts';
 import { Conversation } from './conversation.ts';
-import { followTask, sleep } from './follow-task.ts';
+import { followTask } from './follow-task.ts';
 import { Recording } from './recording.ts';
 
 /** Minimum interval of the audits of a task in progress, because an audit reads the whole task. */

@@ -119,8 +119,9 @@ test('the first view comes from the server, and the page continues after it with
 
 type Chat = ReturnType<typeof useHoplineChat>;
 
-function openChat(contextId: string, initial?: Awaited<ReturnType<ReturnType<typeof client>['list']>>['tasks']) {
-  const from = client();
+type Tasks = Awaited<ReturnType<ReturnType<typeof client>['list']>>['tasks'];
+
+function openChat(contextId: string, initial?: Tasks, from = client()) {
   const shown: { chat: Chat | undefined } = { chat: undefined };
   const ChatPage = () => {
     shown.chat = useHoplineChat(from, { contextId, initial });
@@ -215,4 +216,34 @@ test('stop cancels the task, also before its first event, and a failure is an er
     ['hello'],
   );
   root.unmount();
+});
+
+test('an answer that the server refuses is an error, its question stays open, and the next answer is answered', {
+  timeout: 90_000,
+}, async () => {
+  half = Promise.withResolvers();
+  half.resolve();
+  let refusals = 0;
+  const refusing: typeof fetch = async (input, init) => {
+    if (refusals === 0 || !String(init?.body).includes('"SendMessage"')) return fetch(input, init);
+    refusals -= 1;
+    const error = { code: -32602, message: 'Invalid parameters' };
+    return Response.json({ jsonrpc: '2.0', id: JSON.parse(String(init?.body)).id, error });
+  };
+  const one = openChat(randomUUID(), undefined, createClient({ url: cluster.url, fetch: refusing }));
+  await until(() => one.chat()?.status === 'ready');
+  await one.chat()!.send('ask me');
+  await until(() => one.chat()!.question?.text === 'which one?');
+  refusals = 1;
+  await one.chat()!.send('that one');
+  await until(() => one.chat()!.status === 'error');
+  assert.equal(one.chat()!.question?.text, 'which one?');
+  await one.chat()!.send('this one');
+  await until(() => one.chat()!.status === 'ready' && one.chat()!.question === undefined);
+  assert.deepEqual(one.texts(), ['user: ask me', 'agent: Hm. ', 'user: that one', 'user: this one', `agent: ${ANSWER}`]);
+  assert.deepEqual(
+    one.chat()!.messages.map(({ error }) => error !== undefined),
+    [false, false, true, false, false],
+  );
+  one.close();
 });

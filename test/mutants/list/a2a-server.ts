@@ -104,8 +104,19 @@ export const A2A_SERVER_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/a2a-server/src/operations/turn.ts',
-        from: "start: isFirst ? 'beginning' : 'now',",
-        to: "start: isFirst ? 'now' : 'now',",
+        from: "start: isFirst ? 'beginning' : 'stored',",
+        to: "start: isFirst ? 'stored' : 'stored',",
+      },
+    ],
+    tests: ['packages/a2a-http/src/message-stream.test.ts', SEND_TEST],
+  },
+  {
+    name: 'the retry of a later message begins its stream in the middle of its turn',
+    edits: [
+      {
+        file: 'packages/a2a-server/src/operations/message-stream.ts',
+        from: 'viewer.followFromMessage(feed, messageId);',
+        to: 'viewer.followFromSnapshot(feed);',
       },
     ],
     tests: ['packages/a2a-http/src/message-stream.test.ts', SEND_TEST],

@@ -1,4 +1,4 @@
-import { A2AError, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
+import { A2AError, isInProgress, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
 import {
   type ArtifactUpdated,
   type Fact,
@@ -163,14 +163,23 @@ export class TaskFeed {
     }
   }
 
-  /** Reads the task with its timeline from the log. Throws UNAVAILABLE if the read lacks a folded fact. */
-  async readHistory(): Promise<HistoryAt> {
+  /** `readView` answers from memory: with the task after the newest folded fact. */
+  get holdsView(): boolean {
+    return !this.#view.isDropped;
+  }
+
+  /**
+   * Reads the task with its timeline from the log, as it was once it had a message if `messageId` is given. Throws UNAVAILABLE if the read lacks
+   * a folded fact.
+   */
+  async readHistory(messageId?: string): Promise<HistoryAt> {
     const { generation } = this;
     const newest = await this.#readNewest();
-    const history = await readHistory(this.#log.facts, newest).catch(thrown => {
+    const history = await readHistory(this.#log.facts, newest, messageId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
     });
-    if (history.view.generation < generation) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
+    const read = messageId === undefined ? history.view : newest!.record.aggregate;
+    if (read.generation < generation) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
     return history;
   }
 
@@ -388,24 +397,57 @@ export function readView(facts: FactLog, last: StoredFacts | undefined): Promise
   return readRecords(facts, last, () => {});
 }
 
-/** Reads the task whose newest record is given, with its timeline. Throws TASK_NOT_FOUND without a record. */
-export async function readHistory(facts: FactLog, last: StoredFacts | undefined): Promise<HistoryAt> {
+/**
+ * Reads the task whose newest record is given, with its timeline, as it was once it had a message if `messageId` is given. Throws TASK_NOT_FOUND
+ * without a record.
+ */
+export async function readHistory(facts: FactLog, last: StoredFacts | undefined, messageId?: string): Promise<HistoryAt> {
   const timeline = new TaskTimeline();
-  return { ...(await readRecords(facts, last, record => timeline.add(record))), timeline };
+  return { ...(await readRecords(facts, last, record => timeline.add(record), messageId)), timeline };
 }
 
 async function readRecords(
   facts: FactLog,
   last: StoredFacts | undefined,
   onRecord: (record: FactRecord) => void,
+  messageId?: string,
 ): Promise<ViewAt> {
   if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
   const builder = new TaskViewBuilder();
   let { seq } = last;
-  for await (const stored of readTask(facts, last)) {
+  const records = readTask(facts, last);
+  for await (const stored of messageId === undefined ? records : untilMessage(records, messageId)) {
     builder.add(stored.record);
     onRecord(stored.record);
     seq = stored.seq;
   }
   return { view: builder.view ?? projectRecord(undefined, last.record), seq };
+}
+
+/**
+ * The records of a task up to a message of the client, and the status with which the message sets the task to work. All of them, if none adds
+ * the message. A record that copies facts forward also has later facts, which are cut off.
+ */
+async function* untilMessage(records: AsyncIterable<StoredFacts>, messageId: string): AsyncGenerator<StoredFacts> {
+  let isAdded = false;
+  for await (const stored of records) {
+    const { record } = stored;
+    const next = record.facts.findIndex(fact => {
+      if (isAdded && isVisible(fact)) return true;
+      isAdded ||= fact.kind === 'message.received' && fact.message.messageId === messageId;
+      return false;
+    });
+    if (next === -1) {
+      yield stored;
+      continue;
+    }
+    const end = beginsWork(record.facts[next]!) ? next + 1 : next;
+    const generation = record.aggregate.generation - record.facts.slice(end).filter(isVisible).length;
+    yield { ...stored, record: { ...record, facts: record.facts.slice(0, end), aggregate: { ...record.aggregate, generation } } };
+    return;
+  }
+}
+
+function beginsWork(fact: Fact): boolean {
+  return fact.kind === 'status.changed' && isInProgress(fact.event.statusUpdate.status.state);
 }

@@ -48,8 +48,9 @@ async function streamTurn(
   // The message of a client that disconnected while the feed opened is still appended.
   if (context.signal.aborted) release();
   else onClose(release);
+  const { messageId } = resolved.message;
   if (turn.start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });
-  else if (turn.start === 'now') viewer.followFromSnapshot(feed);
-  const onAccepted = () => (turn.start === 'message' ? viewer.followFromThisRecord(feed) : undefined);
+  else if (turn.start === 'stored') viewer.followFromMessage(feed, messageId);
+  const onAccepted = () => (turn.start === 'message' ? viewer.followFromThisRecord(feed, messageId) : undefined);
   if ((await appendTurn(server, context, turn, resolved, onAccepted)) === 'timeout') throw notAccepted(resolved.taskId);
 }

@@ -17,7 +17,7 @@ import { hasMessage, otherGeneration, type ResolvedMessage, taskEnded } from './
  * | ------------ | --------------------------------- | --------------------- | ----------------------------------- |
  * | first        | is new                            | yes                   | beginning                           |
  * | continuation | exists and has not ended          | yes                   | message                             |
- * | duplicate    | has the message                   | no                    | beginning if its first, else now    |
+ * | duplicate    | has the message                   | no                    | beginning if its first, else stored |
  * | retry        | has no facts yet                  | yes, stored once (id) | beginning                           |
  * |              | has the message                   | no                    | as a duplicate                      |
  * |              | lacks the message, has not ended  | yes                   | message: claimed, but never stored  |
@@ -27,7 +27,7 @@ import { hasMessage, otherGeneration, type ResolvedMessage, taskEnded } from './
  * | --------- | ----------------------------------------------- | -------------------------- | ------------------- |
  * | beginning | every event from the first one                  | the task once it works (*) | the end of the turn |
  * | message   | the task once it has the message, then events   | the task once it has it    | the end of the turn |
- * | now       | the task as it is, then events                  | the task as it is          | the end of the turn |
+ * | stored    | as for message, from the log                    | the task as it is          | the end of the turn |
  *
  * (*) or after `workingWaitMsMax`, as submitted.
  * A turn ends when its task ends or is interrupted. The feed is open before the message is appended, so no event of the turn
@@ -35,7 +35,7 @@ import { hasMessage, otherGeneration, type ResolvedMessage, taskEnded } from './
  */
 export type Turn = {
   lease: FeedLease;
-  start: 'beginning' | 'message' | 'now';
+  start: 'beginning' | 'message' | 'stored';
   /** Stores the message, or does nothing when the task has it. Call it after listening to the feed. */
   append(): Promise<void>;
 };
@@ -90,7 +90,7 @@ async function retriedTurn(
 
 function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
   const isFirst = lease.feed.aggregate?.messageIds[0] === message.messageId;
-  return { lease, start: isFirst ? 'beginning' : 'now', append: async () => {} };
+  return { lease, start: isFirst ? 'beginning' : 'stored', append: async () => {} };
 }
 
 /**

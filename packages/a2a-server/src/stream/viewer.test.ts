@@ -67,7 +67,8 @@ test('a viewer listens to its feed until it stops, and never starts if its clien
   const ways = [
     (viewer: Viewer, from: TaskFeed) => viewer.follow(from, { generation: 0, seq: 0 }),
     (viewer: Viewer, from: TaskFeed) => viewer.followFromSnapshot(from),
-    (viewer: Viewer, from: TaskFeed) => viewer.followFromThisRecord(from),
+    (viewer: Viewer, from: TaskFeed) => viewer.followFromThisRecord(from, 'm'),
+    (viewer: Viewer, from: TaskFeed) => viewer.followFromMessage(from, 'm'),
   ];
   for (const follow of ways) {
     const viewer = viewerOf(server, openSink());

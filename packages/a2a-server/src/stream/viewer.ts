@@ -47,7 +47,8 @@ export class Viewer implements FeedListener, OpenStream {
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
-  #snapshotDue = false;
+  /** The record that is being folded adds this message, and a snapshot is due at its end. */
+  #addedMessage: string | undefined;
   /** The client may have received events that the log has lost. */
   #gapDue = false;
   /** A snapshot is being written, the log is being read, or the caller is beyond its budget. */
@@ -79,13 +80,21 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   /**
-   * Sends the task after the record that is being folded, then everything that follows. For a message to a task that required
-   * input: the record that adds the message also sets the task to work, so the client does not read the old INPUT_REQUIRED and
-   * stop.
+   * Sends the task after the record that is being folded, which adds the message, then everything that follows. For a message to a task that
+   * required input: the record also sets the task to work, so the client does not read the old INPUT_REQUIRED and stop.
    */
-  followFromThisRecord(feed: TaskFeed): void {
-    this.#snapshotDue = true;
+  followFromThisRecord(feed: TaskFeed, messageId: string): void {
+    this.#addedMessage = messageId;
     this.#attach(feed);
+  }
+
+  /**
+   * Sends the task as it was after a message that it has, then everything that followed: the stream of a message that is sent again has the
+   * whole turn, as its first one. If the record of the message has expired, it has the task as it is.
+   */
+  followFromMessage(feed: TaskFeed, messageId: string): void {
+    this.#attach(feed);
+    this.#exclusively(this.#sendSnapshot(feed, messageId));
   }
 
   keepAlive(): void {
@@ -98,18 +107,21 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   onReset(): void {
-    this.#gapDue = !this.#snapshotDue;
+    this.#gapDue = this.#addedMessage === undefined;
     this.onRecord();
   }
 
   onRecord(): void {
     const feed = this.#feed;
-    if (feed === undefined || !this.#snapshotDue) {
+    const messageId = this.#addedMessage;
+    if (feed === undefined || messageId === undefined) {
       this.#pump();
       return;
     }
-    this.#snapshotDue = false;
-    this.#exclusively(this.#sendSnapshot(feed));
+    this.#addedMessage = undefined;
+    // A view in memory is of this record. The log may have more records by the time it is read.
+    const isOfThisRecord = feed.holdsView && !this.#showsTimeline;
+    this.#exclusively(this.#sendSnapshot(feed, isOfThisRecord ? undefined : messageId));
   }
 
   fail(error: A2AError): void {
@@ -251,8 +263,9 @@ export class Viewer implements FeedListener, OpenStream {
     await this.#sendSnapshot(feed);
   }
 
-  async #sendSnapshot(feed: TaskFeed): Promise<void> {
-    const { task, generation, seq } = await this.#readTask(feed);
+  /** `messageId`: sends the task as it was once it had this message. */
+  async #sendSnapshot(feed: TaskFeed, messageId?: string): Promise<void> {
+    const { task, generation, seq } = await this.#readTask(feed, messageId);
     if (this.#feed === undefined) return;
     this.#next = generation + 1;
     this.#hint = seq;
@@ -261,12 +274,13 @@ export class Viewer implements FeedListener, OpenStream {
     if (sent && this.#endsAtInputRequired && task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
-  async #readTask(feed: TaskFeed): Promise<{ task: Task; generation: number; seq: number }> {
-    if (!this.#showsTimeline) {
+  async #readTask(feed: TaskFeed, messageId: string | undefined): Promise<{ task: Task; generation: number; seq: number }> {
+    if (!this.#showsTimeline && messageId === undefined) {
       const { view, seq } = await feed.readView();
       return { ...view, seq };
     }
-    const { view, seq, timeline } = await feed.readHistory();
+    const { view, seq, timeline } = await feed.readHistory(messageId);
+    if (!this.#showsTimeline) return { ...view, seq };
     return { task: timeline.addTo(view.task, this.#server.limits.timelineEntriesMax), generation: view.generation, seq };
   }
 
