@@ -33,6 +33,16 @@ test('every link to a section leads to a heading', () => {
   }
 });
 
+test('a row of a table is one line, and an item of a list begins one', () => {
+  for (const path of documents) {
+    const text = read(path).replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '');
+    for (const line of text.split('\n')) {
+      if (/^ *\|/.test(line)) assert.match(line, /\|\s*$/, `${path}: ${line}`);
+      assert.doesNotMatch(line, /^ {2,3}(?! *[-*|\d]).*[.:)] \d\. [A-Z]/, `${path}: an item in the middle of a line: ${line}`);
+    }
+  }
+});
+
 test('a decision record has the one header form, its file is named after its title, and the index lists it', () => {
   const index = read('docs/adr/README.md');
   const records = documents.filter(path => /^docs\/adr\/\d{4}-/.test(path));

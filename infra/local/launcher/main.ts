@@ -147,7 +147,7 @@ function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, {
   // The question fits no skill, so with several agents it must name one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
-  const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
+  const command = localCommand(process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(INSTALLATION.homeBase(process.cwd()), '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);
