@@ -5,7 +5,7 @@ const INTRO = `# The command \`hopline\`
 
 Generated from the commands of \`packages/cli/src\` by \`node test/repo/write-reference.ts\`. Do not edit by hand.
 
-In a checkout run it as \`npm run -s hopline -- COMMAND\`. Output, signals and the rules for pipes: [packages/cli](../../packages/cli/README.md).
+In a checkout run it as \`npm run -s hopline -- COMMAND\`; [other places](../guides/install.md). Output, signals and the rules for pipes: [packages/cli](../../packages/cli/README.md).
 `;
 
 /** The text of docs/reference/cli.md. */

@@ -2,19 +2,25 @@ import type { CodePath, FilesBeside, TokenPath } from './code-paths.ts';
 
 const marks = (name: string) => [`<!-- path of a ${name} -->\n`, `<!-- end of the path of a ${name} -->\n`] as const;
 
-/** The list of a path, as ARCHITECTURE.md shows it between its marks. */
+/** The document with the lists, from the root. */
+export const CODE_PATHS_DOCUMENT = 'docs/reference/code-paths.md';
+
+/** A link from there to a file. */
+const linkTo = (file: string) => `[${file}](../../${file})`;
+
+/** The list of a path, as the document shows it between its marks. */
 export function sectionOf(path: CodePath | TokenPath): string {
   const { title, steps } = path;
   const lines = steps.map(({ file, does, over }, index) => {
     const seam = over === undefined ? '' : `\n   *— \`${over}\` —*\n\n`;
-    return `${seam}${index + 1}. [${file}](${file}) ${does}\n`;
+    return `${seam}${index + 1}. ${linkTo(file)} ${does}\n`;
   });
   const beside = 'beside' in path ? `\nThese execute for each token as well:\n\n${path.beside.map(besideOf).join('')}` : '';
   return `\n**${title}**\n\n${lines.join('')}${beside}\n`;
 }
 
 function besideOf({ do: purpose, files }: FilesBeside): string {
-  const links = files.map(file => `  [${file}](${file})`);
+  const links = files.map(file => `  ${linkTo(file)}`);
   return `- ${purpose}:\n${links.join(',\n')}\n`;
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type CodePath, filesOf, MESSAGE_PATH, type PathStep, TOKEN_PATH } from './code-paths.ts';
-import { markedSection, sectionOf } from './code-paths-document.ts';
+import { CODE_PATHS_DOCUMENT, markedSection, sectionOf } from './code-paths-document.ts';
 import { filesImportedBy } from './imports.ts';
 import { ROOT, read } from './source-files.ts';
 
@@ -42,10 +42,8 @@ for (const path of [TOKEN_PATH, MESSAGE_PATH]) {
     assert.ok(length <= path.filesMax, `${length} files`);
   });
 
-  test(`path of a ${path.name}: the section of ARCHITECTURE.md is up to date`, t => {
-    const found = markedSection(read('ARCHITECTURE.md'), path.name);
-    if (found === undefined) t.skip('ARCHITECTURE.md has no marks for it');
-    else assert.equal(found, sectionOf(path), 'run: node test/repo/write-code-paths.ts');
+  test(`path of a ${path.name}: the section of ${CODE_PATHS_DOCUMENT} is up to date`, () => {
+    assert.equal(markedSection(read(CODE_PATHS_DOCUMENT), path.name), sectionOf(path), 'run: node test/repo/write-code-paths.ts');
   });
 }
 

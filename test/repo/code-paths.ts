@@ -10,7 +10,7 @@ export type PathStep = {
 };
 
 export type CodePath = {
-  /** Name of the marked section of ARCHITECTURE.md. */
+  /** Name of the marked section of docs/reference/code-paths.md. */
   name: string;
   title: string;
   /** Files of the steps, each counted once. */

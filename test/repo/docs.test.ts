@@ -33,6 +33,16 @@ test('every link to a section leads to a heading', () => {
   }
 });
 
+test('a row of a table is one line, and an item of a list begins one', () => {
+  for (const path of documents) {
+    const text = read(path).replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '');
+    for (const line of text.split('\n')) {
+      if (/^ *\|/.test(line)) assert.match(line, /\|\s*$/, `${path}: ${line}`);
+      assert.doesNotMatch(line, /^ {2,3}(?! *[-*|\d]).*[.:)] \d\. [A-Z]/, `${path}: an item in the middle of a line: ${line}`);
+    }
+  }
+});
+
 test('a decision record has the one header form, its file is named after its title, and the index lists it', () => {
   const index = read('docs/adr/README.md');
   const records = documents.filter(path => /^docs\/adr\/\d{4}-/.test(path));
@@ -109,6 +119,25 @@ test('every claim about a peer has its source', () => {
   const peers = [...claims!.matchAll(/^## (?!Choose)(.+)\n([\s\S]*?)(?=^## )/gm)];
   assert.equal(peers.length, 7);
   for (const [, name, section] of peers) assert.match(section!, /\[\d+/, name!);
+});
+
+test('the README and the comparison state only figures that the benchmarks list as met', () => {
+  const text = read('docs/reference/benchmarks.md');
+  const [table = ''] = /(?<=^## Figures that other pages quote\n[^|]*)(?:\|.*\n)+/m.exec(text) ?? [''];
+  const rows = table.split('\n').slice(2, -1);
+  const measured = new Map(rows.map(row => row.split(' | ')).map(([figure, value]) => [figure!.slice(2), value!]));
+  for (const row of rows) assert.match(row, / \| \d{4}-\d\d-\d\d \| .+ \| met \|$/);
+  const elsewhere = text.replace(table, '');
+  for (const [figure, value] of measured) assert.ok(elsewhere.includes(value.split(' ')[0]!), `${figure}: ${value}`);
+  const [cost] = /(?<=^## What it costs\n)[\s\S]*?(?=^## )/m.exec(read('README.md')) ?? assert.fail('no costs');
+  const quoted = [...cost.matchAll(/^\| (.+) \| (.+) \|$/gm)].slice(1);
+  assert.ok(quoted.length > 2);
+  for (const [, figure, value] of quoted) assert.equal(value, measured.get(figure!), figure!);
+  // The dates of the runs, and the load that the goals name.
+  const known = /\d{4}-\d\d-\d\d(?: and \d\d)?|100 and 1,000 streams of 20 tokens\/s/g;
+  assert.doesNotMatch(cost.replaceAll(/^\|.*$/gm, '').replaceAll(known, ''), /\d/);
+  const [, ...hopline] = /^\| Hopline \|(.+)$/m.exec(read('docs/compared-with.md'))![1]!.split('|');
+  for (const [number] of hopline.join('').matchAll(/\d[\d.,]*/g)) assert.ok(table.includes(` ${number} `), number);
 });
 
 test('every guide is in the index', () => {

@@ -75,9 +75,18 @@ test('every command line of hopline in a document has a command and options that
   assert.ok(checked > 40, `${checked} command lines`);
 });
 
+test('the command dev has the options of the launcher', () => {
+  const inHelp = [...read('infra/local/launcher/help.txt').matchAll(/^ {2}--([\w-]+)/gm)].map(([, option]) => option!);
+  const dev = COMMANDS.find(({ name }) => name === 'dev')!;
+  assert.deepEqual(
+    optionsOf(dev).map(([option]) => option),
+    inHelp,
+  );
+});
+
 /** Throws for an unknown command or option. A document may leave out the subject, or the value of the last option. */
 function commandOf([name = '', ...args]: string[]): void {
-  if (['dev', 'console'].includes(name)) return;
+  if (name === 'console') return;
   const command = COMMANDS.find(one => one.name === name);
   const last = optionsOf(command ?? COMMANDS[0]!).find(([option]) => args.at(-1) === `--${option}`);
   const value = last?.[1].value === undefined ? [] : ['VALUE'];

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { artifact, defineAgent } from '@hopline/agent';
+import { artifact, defineAgent, tool } from '@hopline/agent';
 
 const DAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
-/** A tool. Put the request to your weather service here, with `signal`, so that it ends when the task is canceled. */
+/** Put the request to your weather service here, with `signal`, so that it ends when the task is canceled. */
 async function temperature(city: string, day: string, signal: AbortSignal): Promise<number> {
   await delay(200, undefined, { signal });
   return (7 * city.length + 3 * day.length) % 30;
@@ -12,14 +12,12 @@ async function temperature(city: string, day: string, signal: AbortSignal): Prom
 export default defineAgent({
   name: 'NAME',
   description: 'Forecasts the temperature of a city for a week',
-  skills: ['Forecast the temperature of a city'],
+  skills: [{ name: 'Forecast the temperature of a city', examples: ['Paris'] }],
   async *run({ text, signal }) {
     const city = text.trim() || 'Berlin';
     const rows = [];
     for (const day of DAYS) {
-      yield { type: 'tool', phase: 'start', callId: day, tool: 'temperature' };
-      const degrees = await temperature(city, day, signal);
-      yield { type: 'tool', phase: 'end', callId: day, tool: 'temperature' };
+      const degrees = yield* tool('temperature', { city, day }, () => temperature(city, day, signal));
       rows.push(`${day},${degrees}\n`);
       for (const word of `${day} will have ${degrees} degrees in ${city}.\n`.split(/(?<=\s)/)) {
         await delay(50, undefined, { signal });

@@ -18,9 +18,10 @@ const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
  * line of Hopline.
  * @param {string[]} argv
  */
-async function main([verb, ...args]) {
+async function main(argv) {
+  const [verb, ...args] = argv[0] === 'help' && argv[1] === 'dev' ? ['dev', '--help'] : argv;
   try {
-    process.exitCode = await (verb === 'dev' ? startCluster(args) : runCommandLine(verb === undefined ? [] : [verb, ...args]));
+    process.exitCode = await (verb === 'dev' ? startCluster(args) : runCommandLine(argv));
   } catch (error) {
     process.exitCode = 1;
     stopCommands();

@@ -1,18 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
+import type { AgentSkill } from '@hopline/a2a';
+import { createClient } from '@hopline/client';
 import { credentialsOf, EnvironmentError, localCommand } from '@hopline/local-cluster';
 import { type AgentState, agentStates, startedAgents, watchAgents } from './agent-states.ts';
 import { type DemoRun, demoQuestion, runDemo } from './demo.ts';
 import { INSTALLATION } from './installation.ts';
 import { type LocalCluster, launch } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
-import { callerCredentials, nextSteps } from './next-steps.ts';
+import { callerCredentials, nextSteps, questionFor } from './next-steps.ts';
 import { corsSetting, type Options, parseOptions } from './options.ts';
 import { absolutePaths } from './process-environment.ts';
 import { Screen } from './screen.ts';
-
-/** Placeholder for agents of an unknown kind. Shown in a command, never sent by the launcher. */
-const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
 
 /** A terminal's Ctrl-C arrives directly and through the parent process; signals within this time count as one. */
 const SAME_PRESS_MS = 1000;
@@ -63,7 +62,7 @@ async function run(options: Options): Promise<void> {
     const states = headers === undefined ? first : await whenStarted(running.cluster, first);
     void watchAgents(running.cluster, states, showAgent, stop.signal);
     const demo = headers === undefined ? null : await showDemo(running.url, headers);
-    showNextSteps(running, options, { demo, agents: states });
+    await showNextSteps(running, options, { demo, agents: states });
     if (!stop.signal.aborted) await new Promise<void>(resolve => stop.signal.addEventListener('abort', () => resolve()));
   } finally {
     await running.close();
@@ -139,21 +138,34 @@ async function showDemo(url: string, headers: Record<string, string>): Promise<D
 
 type Shown = { demo: DemoRun | null; agents: readonly AgentState[] };
 
-function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, { demo, agents }: Shown): void {
+async function showNextSteps({ url, home, cluster }: LocalCluster, options: Options, { demo, agents }: Shown): Promise<void> {
   if (stop.signal.aborted) return;
   const cursor = demo?.cursors[Math.floor(demo.cursors.length / 2)];
   const resume = demo?.taskId && cursor !== undefined ? { taskId: demo.taskId, cursor } : null;
-  const question = options.agentsFile === null ? demoQuestion() : QUESTION_FOR_ANY_AGENT;
-  // The question fits no skill, so with several agents it must name one of them.
+  // The question may fit no skill, so with several agents it must name one of them.
   const asked = agents.find(({ fault }) => fault === null) ?? agents[0];
+  const question = options.agentsFile === null ? demoQuestion() : questionFor(await skillsOf(url, asked?.name));
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
-  const command = localCommand(process.env, process.env.INIT_CWD ?? process.cwd()).prefix;
+  const command = localCommand(process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
   const own = home.folder === resolve(INSTALLATION.homeBase(process.cwd()), '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);
   for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), credentials, resume }))
     screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
+}
+
+/** The skills of an agent, as the agent card shows them. Empty if the card hides them, or requires credentials that are not in the environment. */
+async function skillsOf(url: string, name: string | undefined): Promise<readonly AgentSkill[]> {
+  const client = createClient({ url, headers: credentialsOf(process.env) });
+  const call = { signal: stop.signal };
+  try {
+    const [card, agents] = await Promise.all([client.card(call), client.agents(call)]);
+    const ids = agents.find(agent => agent.name === name)?.skills.map(({ id }) => id) ?? [];
+    return card.agent.skills.filter(({ id }) => ids.includes(id));
+  } catch {
+    return [];
+  }
 }
 
 /** Calls `stop` for the first signal and `kill` for a later one. */

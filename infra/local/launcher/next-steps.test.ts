@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { callerCredentials, nextSteps } from './next-steps.ts';
+import { callerCredentials, nextSteps, questionFor } from './next-steps.ts';
 
 const processes = [{ service: 'relay', instance: 'relay-1', pid: 4711, url: '', restarts: 0 }];
 
@@ -83,4 +83,10 @@ test('with several agents the question names one of them, in the option and in t
   assert.ok(lines.includes('   hopline ask --agent guide hello'));
   const request = shellArguments(lines.find(line => line.includes('curl -N')) ?? '').at(-1) ?? '';
   assert.deepEqual(JSON.parse(request).params.message.metadata, { agent: 'guide' });
+});
+
+test('the question is an example of the agent, unless the example could change the terminal', () => {
+  const skill = (...examples: string[]) => ({ examples });
+  assert.equal(questionFor([{}, skill(), skill('\u001b[2J', 'two\nlines', 'Paris')]), 'Paris');
+  assert.equal(questionFor([{}]), 'Hello, what can you do?');
 });

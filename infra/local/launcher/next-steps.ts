@@ -1,3 +1,4 @@
+import type { AgentSkill } from '@hopline/a2a';
 import { apiKeyHeader, type ListedProcess, shellQuoted, URL_DEFAULT } from '@hopline/local-cluster';
 
 const JSON_HEADER = "-H 'content-type: application/json'";
@@ -28,6 +29,17 @@ export function callerCredentials(settings: Readonly<Record<string, string | und
   if (settings.HOPLINE_AUTH_ISSUER) return { variable: 'HOPLINE_TOKEN', header: 'authorization: Bearer $HOPLINE_TOKEN' };
   return undefined;
 }
+
+/** For an agent whose skills have no example. */
+const QUESTION_FOR_ANY_AGENT = 'Hello, what can you do?';
+
+/** A question for an agent with these skills: the first example that fits into a command line. */
+export function questionFor(skills: readonly Pick<AgentSkill, 'examples'>[]): string {
+  return skills.flatMap(({ examples = [] }) => examples).find(text => ONE_LINE.test(text)) ?? QUESTION_FOR_ANY_AGENT;
+}
+
+/** Text without control characters, which could move the cursor of a terminal. */
+const ONE_LINE = /^\P{C}{1,200}$/u;
 
 /** Commands to try, with the values of this cluster. */
 export function nextSteps({ url, command, home, question, agent, processes, credentials, resume }: NextSteps): string[] {

@@ -9,16 +9,22 @@ import { findCalls, type ToolCall } from './tool-calls.ts';
 import { errorText, resultEvents, shownResult } from './tool-result.ts';
 import { withProgress } from './with-progress.ts';
 
-export type McpOptions = McpServer & { description?: string; limits?: Partial<McpLimits> };
+export type McpOptions = McpServer & {
+  description?: string;
+  /** Names of the tools that the agent has. Absent: all of the server's. */
+  tools?: readonly string[];
+  limits?: Partial<McpLimits>;
+};
 
 /** An agent that runs the tools named in a message on an MCP server. It connects on first use. */
 export function createMcpAgent(options: McpOptions): Agent {
   const limits = { ...MCP_LIMITS, ...options.limits };
   const session = new McpSession(options, limits);
+  const chosen = (tools: readonly Tool[]) => tools.filter(({ name }) => options.tools?.includes(name) ?? true);
   return {
     description: options.description ?? 'Runs the tools of an MCP server.',
-    skills: async () => (await session.connect()).tools().map(skillOf),
-    run: turn => runTurn(session, limits, turn),
+    skills: async () => chosen((await session.connect()).tools()).map(skillOf),
+    run: turn => runTurn(session, chosen, limits, turn),
     cancelRemoteRun: (run, trace) => session.cancelCall(run, trace),
     close: () => session.close(),
   };
@@ -29,7 +35,12 @@ function skillOf(tool: Tool): AgentSkill {
   return { id: tool.name, name, description: tool.description ?? name, tags: ['mcp', 'tool'] };
 }
 
-async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent> {
+async function* runTurn(
+  session: McpSession,
+  chosen: (tools: readonly Tool[]) => readonly Tool[],
+  limits: McpLimits,
+  turn: Turn,
+): AsyncGenerator<AgentEvent> {
   const connection = await cancelEarlierCalls(session, turn)
     .then(() => session.connect())
     .catch(() => undefined);
@@ -37,7 +48,7 @@ async function* runTurn(session: McpSession, limits: McpLimits, turn: Turn): Asy
     yield { type: 'failed', reason: MCP_UNREACHABLE, retryable: true, cause: 'unreachable' };
     return;
   }
-  const tools = connection.tools();
+  const tools = chosen(connection.tools());
   const names = new Set(tools.map(tool => tool.name));
   const found = findCalls(turn.message.parts, name => names.has(name));
   if (found.rejection !== undefined) {

@@ -5,12 +5,13 @@ import { card } from './ask/card.ts';
 import { chat } from './ask/chat.ts';
 import { follow } from './ask/follow.ts';
 import { get } from './ask/get.ts';
-import { list } from './ask/list.ts';
+import { tasks } from './ask/tasks.ts';
 import { agent } from './author/agent.ts';
 import { newAgent } from './author/new-agent.ts';
 import type { Command } from './command/command.ts';
 import { completion } from './command/completion.ts';
 import { backup } from './operate/backup.ts';
+import { dev } from './operate/dev.ts';
 import { layout } from './operate/layout.ts';
 import { logs } from './operate/logs.ts';
 import { restore } from './operate/restore.ts';
@@ -34,8 +35,7 @@ export const COMMANDS: readonly Command[] = [
   ask,
   chat,
   follow,
-  { ...list, name: 'tasks' },
-  list,
+  tasks,
   get,
   cancel,
   trace,
@@ -53,6 +53,7 @@ export const COMMANDS: readonly Command[] = [
   agents,
   top,
   card,
+  dev,
   status,
   logs,
   backup,

@@ -193,14 +193,14 @@ test('--version prints only the version', async () => {
   for (const option of ['--version', '-v']) assert.deepEqual((await hopline({}, [option])).out, `${version}\n`);
 });
 
-test('list breaks lines between fields on a narrow terminal, never within a field that fits', async () => {
+test('tasks breaks lines between fields on a narrow terminal, never within a field that fits', async () => {
   const listed = {
     ...task('TASK_STATE_FAILED'),
     id: '01a2023a-26f7-74dd-bed2-287701515e8f',
     status: { state: 'TASK_STATE_FAILED', timestamp: '2026-11-22T07:48:16.943Z', message: message('broken') },
     history: [{ ...message('one two three four five six seven eight nine'), role: 'ROLE_USER', metadata: { agent: 'guide' } }],
   };
-  const { out } = await hopline({ ListTasks: { result: { tasks: [listed] } } }, ['list'], { tty: true, columns: 40 });
+  const { out } = await hopline({ ListTasks: { result: { tasks: [listed] } } }, ['tasks'], { tty: true, columns: 40 });
   const lines = out.trimEnd().split('\n');
   assert.ok(
     lines.every(line => line.length <= 40),

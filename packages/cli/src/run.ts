@@ -16,7 +16,7 @@ import { VERSION } from './version.ts';
 export async function run(argv: readonly string[], processContext: ProcessContext): Promise<ExitCode> {
   const { environment, folder, stdout, stderr, signal } = processContext;
   const output = new Output(stdout, stderr, environment);
-  const own = localCommand(environment, folder);
+  const own = localCommand(folder);
   let url = URL_DEFAULT;
   try {
     const invocation = parseArguments(argv, COMMANDS, environment.HOPLINE_URL);

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Address of the local cluster, unless its launcher is given another port. */
@@ -10,6 +10,8 @@ const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 const IS_CHECKOUT = import.meta.url.endsWith('.ts');
 /** The package `hopline` has the launcher beside this code. */
 const HAS_LAUNCHER = existsSync(new URL('./launcher.mjs', import.meta.url));
+/** Where package managers put the command in the folder of a project. */
+const COMMAND_PATH = 'node_modules/.bin/hopline';
 
 /** How the command is run here, for the command lines that hints print. */
 export type LocalCommand = {
@@ -24,7 +26,7 @@ export type LocalCommand = {
 };
 
 /** `cwd` is the folder of the user. */
-export function localCommand(environment: Readonly<Record<string, string | undefined>>, cwd: string): LocalCommand {
+export function localCommand(cwd: string): LocalCommand {
   if (IS_CHECKOUT) {
     const tarballs = join(resolve(CHECKOUT), 'dist');
     const isHere = resolve(CHECKOUT) === resolve(cwd);
@@ -33,10 +35,23 @@ export function localCommand(environment: Readonly<Record<string, string | undef
     const pack = `npm${folder} run pack${isHere ? '' : ` -- --output ${shellQuoted(tarballs)}`}`;
     return { prefix: `npm${folder} run -s hopline --`, start: `npm${folder} start`, tarballs: { folder: tarballs, pack } };
   }
-  // Set by `npx` and by the scripts of a package, whose commands are not on the PATH of a terminal. With --no, npx only runs an installed
-  // package. No registry has this package, and a stranger who registers its name must not be able to run code here.
-  const prefix = environment.npm_command === undefined ? 'hopline' : 'npx --no hopline';
+  const prefix = installedCommand(fileURLToPath(import.meta.url), cwd);
   return { prefix, start: HAS_LAUNCHER ? `${prefix} dev` : undefined, tarballs: undefined };
+}
+
+/**
+ * How to run the installed command that contains `file` from the folder `cwd`. No registry has the package, and a stranger who registers its name
+ * must not be able to run code here. So the result never installs anything: with --no, npx only runs what is installed.
+ */
+export function installedCommand(file: string, cwd: string): string {
+  const isInstalled = (folder: string) => existsSync(join(folder, COMMAND_PATH));
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    if (isInstalled(folder)) return 'npx --no hopline';
+    if (folder === dirname(folder)) break;
+  }
+  // npx without --no installs into its cache, in which a second npx finds nothing that has no name in a registry.
+  const [own] = /^.*(?=[/\\]node_modules[/\\])/.exec(file) ?? [];
+  return own !== undefined && isInstalled(own) ? shellQuoted(join(own, COMMAND_PATH)) : 'hopline';
 }
 
 /** Makes a command for hints from arguments such as `follow TASK`. It works here, with the server at `url`. */

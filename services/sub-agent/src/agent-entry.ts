@@ -54,6 +54,7 @@ const mcpServer = {
 
 const mcp = entry('mcp', {
   ...mcpServer,
+  tools: Type.Optional(Type.Array(text(128), { maxItems: 512 })),
   connectMsMax: ms,
   silenceMsMax: ms,
   totalMsMax: ms,

@@ -115,13 +115,18 @@ function serverOptions(entry: AgentFields<LangGraphEntry>, url: string): LangGra
 }
 
 function mcpOptions(entry: AgentFields<McpEntry>, name: string | undefined, context: CreateAgentOptions): McpOptions {
-  const { description, connectMsMax, silenceMsMax, totalMsMax } = entry;
+  const { description, tools, connectMsMax, silenceMsMax, totalMsMax } = entry;
   const limits = {
     ...(connectMsMax !== undefined && { connectMsMax }),
     ...(silenceMsMax !== undefined && { silenceMsMax }),
     ...(totalMsMax !== undefined && { totalMsMax }),
   };
-  return { ...mcpServer(entry, name, context), ...(description !== undefined && { description }), limits };
+  return {
+    ...mcpServer(entry, name, context),
+    ...(description !== undefined && { description }),
+    ...(tools && { tools }),
+    limits,
+  };
 }
 
 function mcpServer({ command, args = [], env, url, headers }: ServerEntry, name = '', context: CreateAgentOptions): McpServer {

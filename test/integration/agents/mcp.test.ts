@@ -46,6 +46,18 @@ test('server-everything: tools are skills, and a call named in the text runs', a
   assert.ok(textOf(events).includes('✅ hello  '));
 });
 
+test('an agent with chosen tools neither offers nor runs another tool of its server', async t => {
+  const args = [serverFile('@modelcontextprotocol/server-everything', import.meta.url), 'stdio'];
+  const agent = createMcpAgent({ command: process.execPath, args, tools: ['echo'] });
+  t.after(() => agent.close());
+  assert.deepEqual(
+    (await agent.skills()).map(({ id }) => id),
+    ['echo'],
+  );
+  const failed = lastOf(await eventsOf(agent, 'get-sum {"a":2,"b":3}'), 'failed');
+  assert.equal(failed.reason, 'the agent has no tool of that name');
+});
+
 test('server-everything: several calls in order, by data part and by text', async t => {
   const events = await eventsOf(everything(t), [
     { data: { tool: 'get-sum', arguments: { a: 2, b: 3 } } },

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createClient } from '@hopline/client';
+import { freePort } from '@hopline/local-cluster';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
-import { startPythonModule, UVICORN } from '../../support/agents/python-agent.ts';
+import { startPythonModule, startUvicorn, UVICORN } from '../../support/agents/python-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
+import { Guide } from '../../support/guides/guide.ts';
 import { pythonEnv } from '../../support/python/python-driver.ts';
 import { httpxRequirement, PYTHON_PACKAGE, pythonsWithPackages } from '../../support/python/python-with-httpx.ts';
 import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
@@ -67,6 +69,25 @@ for (const found of pythons) {
     const asked = await viewOf('who');
     assert.deepEqual([asked.state, asked.question?.text], ['TASK_STATE_INPUT_REQUIRED', 'Who should I greet?']);
     assert.equal((await viewOf('Bob', asked.taskId)).answer, 'Hello, Bob!\n');
+  });
+
+  test(`Python ${version}: the agent of the guide plays a turn, and answers behind Hopline`, options, async t => {
+    const guide = new Guide('python-agent.md');
+    const folder = guide.folder(t, ['greeter.py', 'play.py']);
+    await promisify(execFile)(python, ['play.py'], { cwd: folder, env: pythonEnv() });
+    const [, app] = / -m uvicorn (\S+) --port 9100$/.exec(guide.command('.venv/bin/python3 -m uvicorn')) ?? assert.fail();
+    const port = await freePort();
+    const greeter = join(folder, 'greeter.py');
+    writeFileSync(greeter, readFileSync(greeter, 'utf8').replace('9100', String(port)));
+    const agent = await startUvicorn(python, app!, port, { cwd: folder, env: pythonEnv() });
+    t.after(agent.stop);
+    const [[entry]] = guide.agents() as [[Record<string, unknown> & { name: string }]];
+    const name = `guide-${version.replaceAll('.', '-')}`;
+    await using cluster = await Cluster.shared({ agents: [{ ...entry, name, url: agent.url }] });
+    assert.deepEqual(guide.npmStart().args, ['--agents', 'agents.json']);
+    const [, question] = / -- ask (\w+)$/.exec(guide.command('npm run -s hopline')) ?? assert.fail();
+    assert.equal(await createClient({ url: cluster.url }).ask(question!), 'Hello, Dr. Ada!\n');
+    guide.assertAllTaken();
   });
 
   test(`Python ${version}: clients and the trace have the calls of an agent's tools`, options, async t => {

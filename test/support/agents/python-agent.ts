@@ -94,6 +94,17 @@ export async function startPythonModule(
   );
 }
 
+/** Serves an application, such as `greeter:app`, at the port that its card names. */
+export async function startUvicorn(
+  python: string,
+  app: string,
+  port: number,
+  options: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<PythonAgent> {
+  const args = ['-m', 'uvicorn', app, '--port', String(port), '--log-level', 'warning'];
+  return await startServer(app, () => spawn(python, args, { ...options, stdio: ['ignore', 'ignore', 'inherit'] }), port);
+}
+
 /** Runs a script that serves a card at the port of its first argument. */
 export async function startPythonScript(
   python: string,
@@ -105,8 +116,8 @@ export async function startPythonScript(
   );
 }
 
-async function startServer(name: string, start: (port: string) => ChildProcess): Promise<PythonAgent> {
-  const port = await freePort();
+async function startServer(name: string, start: (port: string) => ChildProcess, own?: number): Promise<PythonAgent> {
+  const port = own ?? (await freePort());
   const child = start(String(port));
   const url = `http://127.0.0.1:${port}/`;
   const exited = once(child, 'exit');

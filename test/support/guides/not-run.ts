@@ -27,6 +27,11 @@ export const NOT_RUN: readonly NotRun[] = [
     begins: 'npm run observe',
     because: 'needs Prometheus, Jaeger or Grafana; test/observe/stack.test.ts runs it where they are',
   },
+  ...['python3 -m venv', '.venv/bin/python3 -m pip'].map(begins => ({
+    guide: 'python-agent.md',
+    begins,
+    because: 'installs over the network, once for all tests in pythonsWithPackages',
+  })),
   { guide: 'tutorial.md', begins: '# Dockerfile', because: 'needs a container engine' },
   { guide: 'tutorial.md', begins: '# values.yaml', because: SCHEMA },
   {

@@ -44,17 +44,14 @@ const CHECKOUT = join(import.meta.dirname, '../../../..');
 
 test('in a checkout the next step packs the packages that no registry has', t => {
   const { folder, printed, output } = inFolder(t);
-  const own = { ...localCommand({}, CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
+  const own = { ...localCommand(CHECKOUT), tarballs: { folder: join(folder, 'dist'), pack: 'npm run pack' } };
   writeAgent('reviewer', undefined, { folder, output, own });
   assert.equal(
     printed(),
     'reviewer/ is ready, for Node 22.18 or newer: npm run pack && cd reviewer && npm install && npm test\n',
   );
-  assert.equal(localCommand({}, CHECKOUT).tarballs?.pack, 'npm run pack');
-  assert.equal(
-    localCommand({}, folder).tarballs?.pack,
-    `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`,
-  );
+  assert.equal(localCommand(CHECKOUT).tarballs?.pack, 'npm run pack');
+  assert.equal(localCommand(folder).tarballs?.pack, `npm --prefix ${CHECKOUT} run pack -- --output ${join(CHECKOUT, 'dist')}`);
 });
 
 test('outside a checkout the user must name a folder that has the tarballs', t => {

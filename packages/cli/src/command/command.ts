@@ -46,6 +46,8 @@ export type Given<S, O extends Options> = { subject: S; options: OptionValues<O>
 /** A command, with everything that the parser, the help, the reference and the completions know about it. */
 export type Command<S = unknown, O extends Options = Options> = {
   name: string;
+  /** An earlier name, which scripts may use; the help does not list it. */
+  alias?: string;
   /** Absent: the command takes no words. */
   subject?: Subject<S>;
   summary: string;
@@ -54,6 +56,8 @@ export type Command<S = unknown, O extends Options = Options> = {
   options: O;
   /** The command asks no server, so it takes no --url. */
   asksNoServer?: true;
+  /** The command prints no answer, so it takes no --json. */
+  hasNoJson?: true;
   /** Text at the end of the command's help. */
   notes?: string;
   run(given: Given<S, O>, context: CommandContext): Promise<ExitCode>;

@@ -30,7 +30,7 @@ test('bash completes commands, options and values', { skip: !hasShell('bash') &&
       completed(command.name, '--'),
       optionsOf(command).map(([option]) => `--${option}`),
     );
-  assert.deepEqual(completed('list', '--state', 'in'), ['input-required']);
+  assert.deepEqual(completed('tasks', '--state', 'in'), ['input-required']);
   assert.deepEqual(completed('completion', ''), [...SHELLS]);
   assert.deepEqual(completed('agent', 'completion.'), ['completion.test.ts', 'completion.ts']);
   assert.deepEqual(completed('ask', '--out', 'completion.t'), ['completion.test.ts', 'completion.ts']);
@@ -70,8 +70,8 @@ test('fish completes commands, options and values', { skip: !hasShell('fish') &&
       .map(one => one.split('\t')[0]);
   };
   assert.deepEqual(offered('hopline ag').toSorted(), ['agent', 'agents']);
-  assert.deepEqual(offered('hopline list --state in'), ['input-required']);
-  assert.ok(offered('hopline list --').includes('--state'));
+  assert.deepEqual(offered('hopline tasks --state in'), ['input-required']);
+  assert.ok(offered('hopline tasks --').includes('--state'));
 });
 
 test('every script names every command and option', () => {

@@ -69,7 +69,7 @@ test('a command that asks no server refuses --url, and its help does not name th
     });
   const helpOf = (name: string) => commandHelp(COMMANDS.find(command => command.name === name)!);
   assert.doesNotMatch(helpOf('status'), /--url/);
-  assert.match(helpOf('list'), /--url/);
+  assert.match(helpOf('tasks'), /--url/);
   assert.throws(() => parse(['trace', 't', '--nats', '--url', 'http://b/']), {
     message: '--nats and --url exclude each other: NATS_URL names the NATS server; see hopline trace --help',
   });
@@ -87,14 +87,14 @@ test('an invalid command line is a usage error that refers to --help', () => {
     ['cancel', ''],
     ['follow', 'a', 'b'],
     ['card', 'x'],
-    ['list', 'x'],
-    ['list', '--limit', '0'],
-    ['list', '--limit', '1.5'],
+    ['tasks', 'x'],
+    ['tasks', '--limit', '0'],
+    ['tasks', '--limit', '1.5'],
     ['rerun', 't', '--from-turn', '1.5'],
     ['fork', 't', '--at', '1.1'],
-    ['list', '--limit', '10001'],
-    ['list', '--state', 'done'],
-    ...['yesterday', '5', '90', '2h ago 3', '2026-13-01', '2026-02-31x'].map(since => ['list', '--since', since]),
+    ['tasks', '--limit', '10001'],
+    ['tasks', '--state', 'done'],
+    ...['yesterday', '5', '90', '2h ago 3', '2026-13-01', '2026-02-31x'].map(since => ['tasks', '--since', since]),
     ['ask', 'x', '--continue', '--context', 'c'],
     ['ask', 'x', '--continue', '--task', 't'],
     ['completion', 'tcsh'],
@@ -182,7 +182,7 @@ test('--since is a duration before now or a date', () => {
   assert.equal(sinceOf('2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(sinceOf('7d'), '2026-01-01T00:00:00.000Z');
   assert.equal(sinceOf('2026-01-02T03:04:05Z'), '2026-01-02T03:04:05.000Z');
-  // A day, or a time without a zone, is in this machine's time zone, like the times that `list` prints.
+  // A day, or a time without a zone, is in this machine's time zone, like the times that `tasks` prints.
   assert.equal(sinceOf('2026-01-02'), new Date(2026, 0, 2).toISOString());
   assert.equal(sinceOf('2026-01-02 03:04'), new Date(2026, 0, 2, 3, 4).toISOString());
 });
@@ -209,10 +209,18 @@ test('a pace is a factor within bounds, a cursor has two numbers, and a port is 
   for (const port of ['-1', '65536', 'http', '1e3']) assert.throws(() => parse(['serve', 'f', '--port', port]), UsageError);
 });
 
+test('an unknown command gets the name that it resembles, and the former name of a command still works', () => {
+  const message = 'unknown command trase; did you mean trace?; see hopline --help';
+  assert.throws(() => parse(['trase', 't']), { name: 'UsageError', message });
+  assert.throws(() => parse(['nothing']), { message: 'unknown command nothing; see hopline --help' });
+  assert.equal(parsed('list', '--limit', '1').name, 'tasks');
+  assert.doesNotMatch(overviewHelp(COMMANDS), /^ {2}list /m);
+});
+
 test('an error names the option, the values that it accepts, and the help of the command', () => {
   const faults: [string[], string][] = [
     [['tasks', '--limit', '0'], '--limit must be a number from 1 to 10000; see hopline tasks --help'],
-    [['list', '--longer', '5'], '--longer must be a duration: 500ms, 30s, 15m, 2h, 7d; see hopline list --help'],
+    [['tasks', '--longer', '5'], '--longer must be a duration: 500ms, 30s, 15m, 2h, 7d; see hopline tasks --help'],
     [['serve', 'f', '--match', 'x'], '--match must be text or any; see hopline serve --help'],
     [['get'], 'get requires one task id; see hopline get --help'],
     [['get', 'a', 'b'], 'get takes one task id; see hopline get --help'],

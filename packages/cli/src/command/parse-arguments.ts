@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { suggestion } from '@hopline/lifecycle';
 import { URL_DEFAULT } from '@hopline/local-cluster';
 import type { Command, Given, Option, Options } from './command.ts';
 import { flag, text } from './options.ts';
@@ -18,9 +19,9 @@ const COMMON_OPTIONS = {
 };
 
 /** All options of a command by their names on the command line, the command's own options first. */
-export function optionsOf({ options, asksNoServer }: Command): [name: string, Option][] {
-  const { url, ...others } = COMMON_OPTIONS;
-  const all = { ...options, ...(!asksNoServer && { url }), ...others };
+export function optionsOf({ options, asksNoServer, hasNoJson }: Command): [name: string, Option][] {
+  const { url, json, help } = COMMON_OPTIONS;
+  const all = { ...options, ...(!asksNoServer && { url }), ...(!hasNoJson && { json }), help };
   return Object.entries<Option>(all).map(([key, option]) => [nameOf(key), option]);
 }
 
@@ -36,8 +37,9 @@ export function parseArguments(
   defaultUrl: string | undefined,
 ): Invocation {
   const commandNamed = (name: string) => {
-    const found = commands.find(command => command.name === name);
-    if (found === undefined) throw new UsageError(`unknown command ${name}; see hopline --help`);
+    const found = commands.find(command => command.name === name || command.alias === name);
+    const names = commands.map(command => command.name);
+    if (found === undefined) throw new UsageError(`unknown command ${name}${suggestion(name, names)}; see hopline --help`);
     return found;
   };
   const [first, ...args] = argv;

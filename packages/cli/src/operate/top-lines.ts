@@ -18,7 +18,7 @@ export function topLines({ at, url, tasks, live, agents, cluster, processes, mis
       shown.map(({ id, state, since, contextId }) => [id, state, ageOf(since, Date.parse(at)), contextId]),
       columns,
     ),
-    live.length > shown.length ? [fit(`and ${live.length - shown.length} more: hopline list --state working`)] : [],
+    live.length > shown.length ? [fit(`and ${live.length - shown.length} more: hopline tasks --state working`)] : [],
     missing.flatMap(line => wrap(`missing: ${line}`, columns)),
   ];
   return sections.filter(lines => lines.length > 0).flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));

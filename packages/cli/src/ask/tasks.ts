@@ -20,6 +20,8 @@ const HISTORY_MAX = 20;
 /** Most tasks that are read for a filter that servers do not have. */
 const SCANNED_MAX = 10_000;
 const WATCH_INTERVAL_MS = 2_000;
+/** Width of the column with the agents, which has room for two names. */
+const AGENTS_WIDTH = 20;
 /** First words of a question, or of a reason, in characters. */
 const WORDS_MAX = 60;
 
@@ -36,12 +38,13 @@ const OPTIONS = {
   watch: flag('lists again every two seconds until Ctrl-C; in a pipe, prints each task that changes'),
 };
 
-export const list = command({
-  name: 'list',
+export const tasks = command({
+  name: 'tasks',
+  alias: 'list',
   summary: 'lists your tasks, newest first',
   details:
     'prints id, local time of the last state, state, duration, agents, context, and the first words of the question or the reason of a ' +
-    'failure; --json prints tasks without history and artifacts. `tasks` and `list` are the same command',
+    'failure; --json prints tasks without history and artifacts',
   options: OPTIONS,
   run: ({ options }, context) => listTasks(context, options),
 });
@@ -159,7 +162,7 @@ function entryOf(task: Task): string[] {
     status.timestamp === undefined ? '-'.padEnd(19) : localTime(new Date(status.timestamp)),
     stateWord(status.state).padEnd(14),
     durationOf(task).padStart(8),
-    (agentsOf(task).join(',') || '-').padEnd(10),
+    (agentsOf(task).join(',') || '-').padEnd(AGENTS_WIDTH),
     contextId,
     ...(words === '' ? [] : [`"${words}"`]),
     ...(reason === '' ? [] : [`(${reason})`]),

@@ -36,7 +36,7 @@ async function listing(
 
 async function list(url: string, ...argv: string[]) {
   const written = { out: '', err: '' };
-  const code = await run(['list', '--url', url, ...argv], {
+  const code = await run(['tasks', '--url', url, ...argv], {
     environment: { NO_COLOR: '1' },
     folder: '/',
     stdin: process.stdin,
@@ -105,4 +105,18 @@ test('the duration of a working task runs until now, not until its last change o
   const { url } = await listing(t, [], () => JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [task] } }));
   assert.match((await list(url)).out, / working +1 m 3\d s /);
   assert.match((await list(url, '--longer', '1m')).out, / working /);
+});
+
+test('the columns stay aligned when two agents have answered', async t => {
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-11-22T08:00:00.000Z' };
+  const listed = [['files', 'guide'], ['guide']].map((agents, index) => ({
+    id: `t-${index}`,
+    contextId: 'c-1',
+    status,
+    artifacts: agents.map(sourceAgent => ({ artifactId: sourceAgent, parts: [{ text: '' }], metadata: { sourceAgent } })),
+  }));
+  const { url } = await listing(t, [], () => JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: listed } }));
+  const [both = '', one = ''] = (await list(url)).out.split('\n');
+  assert.match(both, /files,guide/);
+  assert.equal(both.indexOf('c-1'), one.indexOf('c-1'));
 });
