@@ -61,7 +61,7 @@ async function assertConflict(response: Response, taskId: string): Promise<void>
   assert.match(error.message, /the question has been answered/);
 }
 
-test('of two answers to one question the second is a conflict, and nothing of it is stored', async t => {
+test('the second of two answers to one question is a conflict, and nothing of it is stored', async t => {
   const { rig, go, taskId } = await openAsking(t);
   const interrupt = interruptOf(await eventsOf(await post(rig, input('r1'))));
   const first = await post(rig, input('r2', resume(interrupt)));
@@ -81,7 +81,7 @@ test('of two answers to one question the second is a conflict, and nothing of it
   assert.deepEqual(late.at(-1).outcome, { type: 'success' });
 });
 
-test('of two answers at the same time one is a conflict', async t => {
+test('one of two answers at the same time is a conflict', async t => {
   const { rig, go } = await openAsking(t);
   const interrupt = interruptOf(await eventsOf(await post(rig, input('r1'))));
   const answers = await Promise.all(['r2', 'r3'].map(runId => post(rig, input(runId, resume(interrupt)))));

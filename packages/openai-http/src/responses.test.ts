@@ -51,7 +51,7 @@ async function assertAnswered(response: Response): Promise<void> {
   );
 }
 
-test('of two answers to one question the second is a conflict, and nothing of it is stored', async t => {
+test('the second of two answers to one question is a conflict, and nothing of it is stored', async t => {
   const rig = await openFor(t);
   const go = asks(rig);
   const { id } = await bodyOf(await respond(rig, 'paint'));
@@ -67,7 +67,7 @@ test('of two answers to one question the second is a conflict, and nothing of it
   assert.match(last, /event: response.completed/);
 });
 
-test('of two answers at the same time one is a conflict', async t => {
+test('one of two answers at the same time is a conflict', async t => {
   const rig = await openFor(t);
   const go = asks(rig);
   const { id } = await bodyOf(await respond(rig, 'paint'));
