@@ -7,14 +7,18 @@ const WARM_UP_RUNS = 10;
 const WARM_UP_CHARACTERS = 256;
 
 /**
- * How much more CPU time `work` takes for four times the input: about 4 if it is linear, 16 if it is quadratic. It counts no time of other
- * processes and compares two measurements of the same run, so the load of the machine does not change it. Use it where `blocksRun` sees nothing,
- * as within a regular expression.
+ * How much more CPU time `work` takes for 16 times the input: about 16 if it is linear, 256 if it is quadratic. It counts no time of other
+ * processes and compares two measurements of the same run, so the load of the machine does not decide between the two: compare it with 64. Use it
+ * where `blocksRun` sees nothing, as within a regular expression. `charactersMax`: of the larger input.
  */
-export function cpuGrowth(inputOf: (characters: number) => string, characters: number, work: (text: string) => unknown): number {
+export function cpuGrowth(
+  inputOf: (characters: number) => string,
+  charactersMax: number,
+  work: (text: string) => unknown,
+): number {
   // V8 interprets a regular expression at first, and compiles it when it runs again.
   for (let run = 0; run < WARM_UP_RUNS; run += 1) work(inputOf(WARM_UP_CHARACTERS));
-  return cpuOf(inputOf(4 * characters), work) / cpuOf(inputOf(characters), work);
+  return cpuOf(inputOf(charactersMax), work) / cpuOf(inputOf(charactersMax / 16), work);
 }
 
 /** CPU microseconds of one call: the smallest of a few means. */
