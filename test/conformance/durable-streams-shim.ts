@@ -5,18 +5,22 @@ import type { MemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 
 /**
- * Lets the conformance suite of Durable Streams read tasks. The suite writes streams by PUT and POST, so this server does that: a stream is a task,
- * an append is an artifact, and closing completes the task. Reads go to the front; of its messages only the artifacts are passed on, in the content
- * type of the stream. Offsets, cursors, statuses and all other headers are the front's.
+ * Lets the conformance suite of Durable Streams read tasks. The suite writes streams by PUT and POST, so this server does that, without checks: a
+ * stream is a task, an append is an artifact, and closing completes the task. Reads go to the front; of its messages only the artifacts are passed on,
+ * in the content type of the stream. Offsets, cursors, statuses and all other headers are the front's.
  */
 
-type Stream = { task: StoredScenario; contentType: string; isClosed: boolean; appends: number };
+type Stream = { task: StoredScenario; contentType: string; appends: number };
+
+/** `reads`: requests that were passed to the front. */
+export type Shim = Server & { url: string; readonly reads: number };
 
 const WRITER = supervisor();
 const PASSED = ['if-none-match', 'origin', 'access-control-request-method', 'access-control-request-headers', 'accept'];
 
-export async function startShim(front: string, log: MemoryLog): Promise<Server & { url: string }> {
+export async function startShim(front: string, log: MemoryLog): Promise<Shim> {
   const streams = new Map<string, Stream>();
+  let reads = 0;
   const server = createServer((request, response) => {
     answer(request, response).catch(error => {
       if (response.headersSent) response.destroy();
@@ -25,73 +29,51 @@ export async function startShim(front: string, log: MemoryLog): Promise<Server &
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return Object.assign(server, { url: `http://127.0.0.1:${port}` });
+  const url = `http://127.0.0.1:${port}`;
+  return Object.defineProperties(server as Shim, { url: { value: url }, reads: { get: () => reads } });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url!, front);
     const stream = streams.get(url.pathname);
-    if (request.method === 'PUT') return create(url, stream, request, response);
-    if (request.method === 'OPTIONS') return pass(new URL(`${front}tasks/t/stream`), request, response);
-    if (stream === undefined) return void response.writeHead(404).end();
-    if (request.method === 'POST') return append(stream, request, response);
-    if (request.method === 'GET' || request.method === 'HEAD') return read(stream, url, request, response);
-    response.writeHead(405).end();
+    if (request.method === 'PUT') return create(url, request, response);
+    if (request.method === 'POST' && stream !== undefined) return append(stream, request, response, 204);
+    reads += 1;
+    const target = stream === undefined ? new URL(`${front}tasks/unknown/stream`) : streamUrl(stream);
+    target.search = url.search;
+    await pass(target, request, response, stream);
   }
 
-  async function create(url: URL, known: Stream | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function create(url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const contentType = request.headers['content-type'] ?? 'application/octet-stream';
-    const body = await bytesOf(request);
-    const closes = isTrue(request.headers['stream-closed']);
-    if (known !== undefined) {
-      const isSame = known.contentType.toLowerCase() === contentType.toLowerCase() && known.isClosed === closes;
-      return respond(known, isSame ? 200 : 409, response);
-    }
     const task = new StoredScenario(log.facts, crypto.randomUUID());
     await task.message('write', crypto.randomUUID()).input(WRITER, { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
-    const stream: Stream = { task, contentType, isClosed: false, appends: 0 };
+    const stream: Stream = { task, contentType, appends: 0 };
     streams.set(url.pathname, stream);
-    await write(stream, body, closes);
-    response.setHeader('location', `http://${request.headers.host}${url.pathname}`);
-    await respond(stream, 201, response);
+    await append(stream, request, response, 201);
   }
 
-  async function append(stream: Stream, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await bytesOf(request);
-    const closes = isTrue(request.headers['stream-closed']);
-    if (stream.isClosed && !(closes && body.length === 0)) return respond(stream, 409, response);
-    if (!closes && body.length === 0) return void response.writeHead(400).end();
-    await write(stream, body, closes);
-    await respond(stream, 204, response);
-  }
-
-  async function write(stream: Stream, body: Buffer, closes: boolean): Promise<void> {
+  async function append(stream: Stream, request: IncomingMessage, response: ServerResponse, status: number): Promise<void> {
     const { task } = stream;
-    for (const part of partsOf(stream, body)) {
+    for (const part of partsOf(stream, await bytesOf(request))) {
       const lane = `append-${stream.appends++}`;
       task.input(WRITER, { kind: 'artifact', lane, artifact: { name: 'append' }, parts: [part], append: false, last: true });
     }
-    if (closes && !stream.isClosed) task.input(WRITER, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
-    stream.isClosed ||= closes;
+    if (request.headers['stream-closed'] === 'true') task.input(WRITER, { kind: 'status', state: 'TASK_STATE_COMPLETED' });
     await task.store();
+    await respond(stream, status, response);
   }
 
   /** Answers a write with the position of the front. */
   async function respond(stream: Stream, status: number, response: ServerResponse): Promise<void> {
     const { headers } = await fetch(streamUrl(stream), { method: 'HEAD' });
-    for (const name of ['stream-next-offset', 'stream-closed', 'x-content-type-options', 'cross-origin-resource-policy'])
+    for (const name of ['stream-next-offset', 'stream-closed'])
       if (headers.has(name)) response.setHeader(name, headers.get(name)!);
-    if (status < 300 && status !== 204) response.setHeader('content-type', stream.contentType);
+    response.setHeader('content-type', stream.contentType);
     response.writeHead(status).end();
   }
 
   function streamUrl({ task }: Stream): URL {
     return new URL(`${front}tasks/${task.taskId}/stream`);
-  }
-
-  async function read(stream: Stream, url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const target = streamUrl(stream);
-    target.search = url.search;
-    await pass(target, request, response, stream);
   }
 
   async function pass(target: URL, request: IncomingMessage, response: ServerResponse, stream?: Stream): Promise<void> {
@@ -116,17 +98,13 @@ export async function startShim(front: string, log: MemoryLog): Promise<Server &
   }
 
   async function passEvents(answered: Response, stream: Stream, response: ServerResponse): Promise<void> {
-    const isText = isJson(stream) || stream.contentType.startsWith('text/');
-    if (!isText) response.setHeader('stream-sse-data-encoding', 'base64');
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     let isShown = false;
     for await (const { event, data } of decodeSse(answered.body!)) {
       if (event === 'data') {
         const messages: unknown[] = JSON.parse(data);
         isShown = messages.some(isAppend);
-        const content = contentOf(stream, messages);
-        const lines = (isText ? content.toString() : content.toString('base64')).split(/\r\n|\r|\n/);
-        if (isShown) response.write(`event: data\n${lines.map(line => `data:${line}\n`).join('')}\n`);
+        if (isShown) response.write(`event: data\ndata:${contentOf(stream, messages)}\n\n`);
         continue;
       }
       // A position between messages of the suite's stream is shown only where it adds something.
@@ -137,17 +115,14 @@ export async function startShim(front: string, log: MemoryLog): Promise<Server &
   }
 }
 
-function isTrue(value: string | string[] | undefined): boolean {
-  return String(value).toLowerCase() === 'true';
-}
-
 function isJson({ contentType }: Stream): boolean {
   return contentType.toLowerCase().startsWith('application/json');
 }
 
 function partsOf(stream: Stream, body: Buffer): Part[] {
   if (body.length === 0) return [];
-  if (!isJson(stream)) return [{ raw: body.toString('base64') }];
+  // One character for each byte.
+  if (!isJson(stream)) return [{ text: body.toString('latin1') }];
   const value = JSON.parse(body.toString());
   return (Array.isArray(value) ? value : [value]).map(data => ({ data }));
 }
@@ -160,7 +135,7 @@ function isAppend(message: unknown): message is { artifactUpdate: { artifact: { 
 function contentOf(stream: Stream, messages: unknown[]): Buffer {
   const parts = messages.filter(isAppend).map(({ artifactUpdate }) => artifactUpdate.artifact.parts[0]);
   if (isJson(stream)) return Buffer.from(JSON.stringify(parts.map(({ data }) => data)));
-  return Buffer.concat(parts.map(({ raw = '' }) => Buffer.from(raw, 'base64')));
+  return Buffer.from(parts.map(({ text = '' }) => text).join(''), 'latin1');
 }
 
 async function bytesOf(request: IncomingMessage): Promise<Buffer> {

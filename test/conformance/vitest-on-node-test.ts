@@ -10,12 +10,14 @@ type Choice = (suites: readonly string[], name: string) => boolean;
 type Body = () => unknown;
 
 let chosen: Choice = () => true;
+let checked: (name: string) => void = () => {};
 /** The suites around the code that is registered now. */
 const around: string[] = [];
 
-/** Chooses the tests that are registered. Others are not shown. */
-export function chooseTests(choice: Choice): void {
+/** Chooses the tests that are registered. Others are not shown. `check` runs after each, and fails it by throwing. */
+export function chooseTests(choice: Choice, check: (name: string) => void = () => {}): void {
   chosen = choice;
+  checked = check;
 }
 
 function describeNow(name: string, body: Body): void {
@@ -29,7 +31,11 @@ function describeNow(name: string, body: Body): void {
 }
 
 function testNow(name: string, body: Body): void {
-  if (chosen(around, name)) nodeTest(name, async () => void (await body()));
+  if (!chosen(around, name)) return;
+  nodeTest(name, async () => {
+    await body();
+    checked(name);
+  });
 }
 
 export const describe = Object.assign(describeNow, {

@@ -85,7 +85,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   'task-transfer': ['a2a', 'context-history', 'events', 'log', 'task', 'task-file'],
   agent: ['a2a', 'chat-model', 'context-history', 'events', 'log', 'profiles', 'task', 'task-view', 'telemetry'],
   'a2a-server': ['a2a', 'agent-card', 'context-history', 'events', 'log', 'task', 'telemetry'],
-  'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events'],
+  'a2a-http': ['a2a', 'a2a-server', 'agent-card', 'events', 'task-view'],
   'a2a-grpc': ['a2a', 'a2a-server', 'agent-card'],
   'ai-sdk-http': ['a2a', 'a2a-http', 'a2a-server', 'ui-message-stream'],
   'openai-http': ['a2a', 'a2a-http', 'a2a-server', 'events', 'openai-api'],

@@ -100,7 +100,7 @@ test('a listed page can read every response: cards, streams, errors, 401, 404, 4
     assert.equal(answer.headers['access-control-allow-credentials'], 'true', about);
     assert.match(
       answer.headers['access-control-expose-headers']!,
-      /^etag, a2a-extensions, x-a2a-extensions, retry-after, www-authenticate, allow, server-timing, stream-next-offset, stream-cursor, stream-up-to-date, stream-closed$/i,
+      /^etag, a2a-extensions, x-a2a-extensions, retry-after, www-authenticate, allow, server-timing, x-should-retry, stream-next-offset, stream-cursor, stream-up-to-date, stream-closed$/i,
     );
     assert.equal(answer.headers['timing-allow-origin'], PAGE, about);
     assert.ok(varies(answer).includes('origin'), about);

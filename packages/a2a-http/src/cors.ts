@@ -55,6 +55,7 @@ const RESPONSE_HEADERS = [
   'www-authenticate',
   'allow',
   'server-timing',
+  'x-should-retry',
   ...DURABLE_STREAMS_HEADERS,
 ].join(', ');
 

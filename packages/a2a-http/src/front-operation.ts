@@ -1,6 +1,7 @@
-import { A2AError, DIALECTS, type Message, type Operation, type Task } from '@hopline/a2a';
+import { A2AError, DIALECTS, isInterrupted, type Message, type Operation, type Task, type TaskState } from '@hopline/a2a';
 import { type A2AServer, type OperationAnswer, runOperation, type ServerRequest } from '@hopline/a2a-server';
-import { formatCursor } from '@hopline/events';
+import { formatCursor, parseCursor } from '@hopline/events';
+import { ViewFold } from '@hopline/task-view';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AnswerSink, type StreamReader } from './answer-sink.ts';
 import { EncodedSink, type FrameEncoder } from './encoded-sink.ts';
@@ -24,10 +25,18 @@ export type FrontRequest = {
 };
 
 /** An operation of A2A 1.0 that a request needs. */
-export type FrontCall = { operation: Operation; params: object; cursor?: string };
+export type FrontCall<O extends Operation = Operation> = { operation: O; params: object; cursor?: string };
+
+/** The answers of A2A 1.0 that fronts read. */
+type Answers = {
+  send: { task: Task } | { message: Message };
+  get: Task;
+  cancel: Task;
+  list: { tasks: Task[] };
+};
 
 /** Runs an operation that answers with JSON. */
-export async function answerOf(request: FrontRequest, call: FrontCall): Promise<OperationAnswer> {
+export async function answerOf<O extends keyof Answers>(request: FrontRequest, call: FrontCall<O>): Promise<Answers[O]> {
   let answer: OperationAnswer = null;
   // The client does not receive this answer, so it counts no sent bytes.
   const encode = (result: OperationAnswer) => {
@@ -35,7 +44,8 @@ export async function answerOf(request: FrontRequest, call: FrontCall): Promise<
     return Buffer.alloc(0);
   };
   await run(request, call, { encode });
-  return answer;
+  // The dialect encodes each answer as a JSON object, so its type is lost on the way here.
+  return answer as unknown as Answers[O];
 }
 
 /** Turns the response into a stream of the protocol's events. */
@@ -66,12 +76,63 @@ export function sendParams(message: Message, blocking = true): object {
   return dialect.encodeSend({ message, blocking });
 }
 
-/** Sends the answer to a question of a task. Resolves with the number of the turn that it begins. */
-export async function answerQuestion(request: FrontRequest, message: Message, taskId: string): Promise<number> {
-  await answerOf(request, { operation: 'send', params: sendParams(message, false) });
-  const task = (await answerOf(request, { operation: 'get', params: { id: taskId } })) as unknown as Task;
-  const sent = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER');
-  return sent.findIndex(({ messageId }) => messageId === message.messageId) + 1;
+/** A question of a task, by the turn that ended with it. Turns are counted as `ViewFold` counts them: a message to a working task begins none. */
+export type QuestionRef = { taskId: string; turn: number };
+
+/** `generation`: the newest one of the task while the question was open. */
+type Question = { generation: number; isAnswered: boolean };
+
+/** Finds a question in the log of its task. Undefined: the turn has not ended with one. */
+export async function findQuestion(request: FrontRequest, { taskId, turn }: QuestionRef): Promise<Question | undefined> {
+  const fold = new ViewFold();
+  let hasGap = false;
+  let current = 1;
+  let state: TaskState = 'TASK_STATE_SUBMITTED';
+  let generation: number | undefined;
+  const call = { operation: 'subscribe', params: { id: taskId }, cursor: BEGINNING } as const;
+  const isRead = await readStream(request, call, {
+    add: (item, isNewest) => {
+      for (const change of fold.add(item)) {
+        if (change.kind === 'turn') current = change.turn;
+        else if (change.kind === 'state') state = change.state;
+      }
+      if ('gap' in item) hasGap = true;
+      // Behind a gap turns cannot be counted. The open question is then taken for the one of the client.
+      else if (isInterrupted(state) && (current === turn || hasGap)) generation = parseCursor(item.cursor)?.generation;
+      return isNewest || (!hasGap && current > turn);
+    },
+  });
+  if (!isRead) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
+  return generation === undefined ? undefined : { generation, isAnswered: !hasGap && current > turn };
+}
+
+/**
+ * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused, and nothing of it is stored.
+ * The same message sent again is accepted. Resolves with the number of the turn that it begins, or with undefined if there is no such question.
+ */
+export async function answerQuestion(
+  request: FrontRequest,
+  message: Message,
+  question: QuestionRef,
+): Promise<number | undefined> {
+  const found = await findQuestion(request, question);
+  if (found === undefined) return undefined;
+  const params = dialect.encodeSend({ message, blocking: false, ifGenerationMatch: found.generation });
+  try {
+    await answerOf(request, { operation: 'send', params });
+  } catch (thrown) {
+    throw thrown instanceof A2AError && thrown.code === 'TASK_GENERATION_MISMATCH' ? questionAnswered(thrown) : thrown;
+  }
+  return question.turn + 1;
+}
+
+/** The conflict of a request about a question that is not open any more. */
+export function questionAnswered({ taskId, generations }: Pick<A2AError, 'taskId' | 'generations'>): A2AError {
+  return new A2AError('TASK_GENERATION_MISMATCH', {
+    detail: 'the question has been answered, or its task has ended; get the task',
+    ...(taskId !== undefined && { taskId }),
+    ...(generations && { generations }),
+  });
 }
 
 /** The tenant in the path of a request. */

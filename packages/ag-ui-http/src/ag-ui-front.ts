@@ -8,8 +8,11 @@ import {
   type Front,
   type FrontCall,
   type FrontRequest,
+  findQuestion,
   headerOf,
   jsonOf,
+  type QuestionRef,
+  questionAnswered,
   sendParams,
   sendRestError,
   streamOf,
@@ -43,7 +46,7 @@ export const agUiFront: Front = (scope, server) => {
 async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   const asked = runRequestOf(jsonOf(request.http.body));
   const { threadId, runId, parts, interrupt } = asked;
-  if (interrupt?.isCancelled === true) return cancelQuestion(request, asked, interrupt.taskId);
+  if (interrupt?.isCancelled === true) return cancelQuestion(request, asked, interrupt);
   const agent = agentOf(request.http);
   const message: Message = {
     ...{ messageId: runId, role: 'ROLE_USER', parts, contextId: threadId },
@@ -52,7 +55,8 @@ async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   };
   if (interrupt === undefined) return streamRun(request, asked, { operation: 'stream', params: sendParams(message) }, 1);
   const { taskId: id } = interrupt;
-  const turn = await answerQuestion(request, message, id);
+  const turn = await answerQuestion(request, message, interrupt);
+  if (turn === undefined) throw noQuestion();
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
 }
 
@@ -62,9 +66,17 @@ async function streamRun(request: FrontRequest, asked: RunRequest, call: FrontCa
   return streamOf(request, call, encoder);
 }
 
-/** The run of a question that the user does not answer ends with its task. */
-async function cancelQuestion(request: FrontRequest, { threadId, runId }: RunRequest, id: string): Promise<FastifyReply> {
-  await answerOf(request, { operation: 'cancel', params: { id } }).catch(thrown => {
+/** The run of a question that the user does not answer ends with its task. A question that has been answered does not cancel it. */
+async function cancelQuestion(
+  request: FrontRequest,
+  { threadId, runId }: RunRequest,
+  question: QuestionRef,
+): Promise<FastifyReply> {
+  const { taskId } = question;
+  const found = await findQuestion(request, question);
+  if (found === undefined) throw noQuestion();
+  if (found.isAnswered) throw questionAnswered({ taskId, generations: undefined });
+  await answerOf(request, { operation: 'cancel', params: { id: taskId } }).catch(thrown => {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_CANCELABLE') throw thrown;
   });
   const started: AgUiEvent = { type: 'RUN_STARTED', threadId, runId, protocolVersion: '1.0' };
@@ -73,6 +85,10 @@ async function cancelQuestion(request: FrontRequest, { threadId, runId }: RunReq
     .type(`${SSE_CONTENT_TYPE}; charset=utf-8`)
     .header('cache-control', 'no-store')
     .send([started, finished].map(frame).join(''));
+}
+
+function noQuestion(): RunInputError {
+  return new RunInputError('resume[0].interruptId must be the id of a question that the task has asked');
 }
 
 function agentOf(http: FastifyRequest): string | undefined {

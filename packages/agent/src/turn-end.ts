@@ -57,5 +57,5 @@ export function placeOf(error: unknown): string | undefined {
   const { stack = '', message } = error;
   // The lines before the frames repeat the message.
   const frames = stack.slice(stack.indexOf(message) + message.length);
-  return /([\w.-]+\.[cm]?[jt]sx?:\d+):\d+\)?$/m.exec(frames)?.[1];
+  return /(?<![\w.-])([\w.-]+\.[cm]?[jt]sx?:\d+):\d+\)?$/m.exec(frames)?.[1];
 }

@@ -85,7 +85,7 @@ async function stopTask(request: FrontRequest): Promise<FastifyReply> {
   const { reply } = request;
   const task = (await tasksOf(request)).find(({ status }) => isInProgress(status.state));
   if (task === undefined) return reply.code(204).send();
-  const canceled = (await answerOf(request, { operation: 'cancel', params: { id: task.id } })) as unknown as Task;
+  const canceled = await answerOf(request, { operation: 'cancel', params: { id: task.id } });
   return bareJson(reply, 'application/json', encodeJson({ taskId: canceled.id, state: stateWord(canceled.status.state) }));
 }
 
@@ -93,7 +93,7 @@ async function stopTask(request: FrontRequest): Promise<FastifyReply> {
 async function tasksOf(request: FrontRequest): Promise<Task[]> {
   const { chatId: contextId } = request.http.params as { chatId: string };
   const params = { contextId, pageSize: CHAT_TASKS_MAX, historyLength: HISTORY_MESSAGES_MAX };
-  const { tasks } = (await answerOf(request, { operation: 'list', params })) as unknown as { tasks: Task[] };
+  const { tasks } = await answerOf(request, { operation: 'list', params });
   return tasks;
 }
 

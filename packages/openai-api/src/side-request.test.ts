@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { cpuGrowth } from '../../../test/support/cpu-growth.ts';
 import { sideAnswerOf } from './side-request.ts';
 
 /** The frame of Open WebUI's prompts. Its own words differ from version to version and by configuration. */
@@ -53,4 +54,23 @@ test('every other request is for the agent', () => {
     }),
   ];
   for (const body of others) assert.equal(sideAnswerOf(body), undefined, JSON.stringify(body));
+});
+
+test('a message of the largest size is read in linear time, whatever marks it has', () => {
+  const [begin, end] = ['<chat_history>', '</chat_history>'];
+  const inputs: [string, (characters: number) => string][] = [
+    ['open', characters => begin.repeat(characters / begin.length)],
+    ['closed', characters => end.repeat(characters / end.length)],
+    ['wanted', characters => `${begin}${'"title" '.repeat(characters / 8)}${end}${'"title" '.repeat(characters / 8)}`],
+    ['users', characters => `"title":${begin}${'USER: \n'.repeat(characters / 7)}${end}`],
+    ['spaces', characters => `"title":${begin}USER: ${' '.repeat(characters)}x${end}`],
+  ];
+  for (const [name, inputOf] of inputs) {
+    const growth = cpuGrowth(
+      characters => `### Task:\n${inputOf(characters)}`,
+      2 ** 20,
+      text => sideAnswerOf(bodyOf(text)),
+    );
+    assert.ok(growth < 64, `${name}: 16 times the text took ${growth} times the work`);
+  }
 });

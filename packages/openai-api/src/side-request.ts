@@ -5,7 +5,8 @@ const TITLE_CHARS_MAX = 60;
 
 /** The prompts name the member of the JSON that they want. */
 const WANTED = /"(title|tags|follow_ups|queries|text)"\s*:/;
-const HISTORY = /<chat_history>([\s\S]*)<\/chat_history>/;
+const [USER, ASSISTANT] = ['\nUSER: ', '\nASSISTANT: '];
+const [HISTORY_BEGIN, HISTORY_END] = ['<chat_history>', '</chat_history>'];
 
 /**
  * The answer to a request by which a chat page asks its model about a chat: for a title, tags, follow-up questions, search queries, or the rest of a
@@ -20,17 +21,23 @@ export function sideAnswerOf(body: unknown): string | undefined {
   if (asked.length !== 1 || !isObject(message) || message.role !== 'user') return undefined;
   const { content } = message;
   if (typeof content !== 'string' || !content.startsWith('### Task:')) return undefined;
-  const [block, history] = HISTORY.exec(content) ?? [];
-  const [, wanted] = WANTED.exec(content.replace(block ?? '', '')) ?? [];
-  if (history === undefined || wanted === undefined) return undefined;
-  if (wanted === 'title') return JSON.stringify({ title: titleOf(history) });
+  const begin = content.indexOf(HISTORY_BEGIN);
+  const end = content.lastIndexOf(HISTORY_END);
+  if (begin < 0 || end < begin) return undefined;
+  const prompt = content.slice(0, begin) + content.slice(end + HISTORY_END.length);
+  const [, wanted] = WANTED.exec(prompt) ?? [];
+  if (wanted === undefined) return undefined;
+  if (wanted === 'title') return JSON.stringify({ title: titleOf(content.slice(begin + HISTORY_BEGIN.length, end)) });
   return JSON.stringify({ [wanted]: wanted === 'text' ? '' : [] });
 }
 
 /** The first words of the first question. */
 function titleOf(history: string): string {
-  const [, question = ''] = /^USER: ([\s\S]*?)(?:^ASSISTANT: |$(?![\s\S]))/m.exec(history.trim()) ?? [];
-  const words = question.trim().split(/\s+/);
+  const chat = `\n${history.trim()}`;
+  const begin = chat.indexOf(USER);
+  const end = chat.indexOf(ASSISTANT, begin);
+  const question = begin < 0 ? '' : chat.slice(begin + USER.length, end < 0 ? undefined : end);
+  const words = question.trim().split(/\s+/, TITLE_WORDS_MAX + 1);
   const first = words.slice(0, TITLE_WORDS_MAX).join(' ');
   const isWhole = words.length <= TITLE_WORDS_MAX && first.length <= TITLE_CHARS_MAX;
   return isWhole ? first : `${[...first].slice(0, TITLE_CHARS_MAX).join('')} …`;

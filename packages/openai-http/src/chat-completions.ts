@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { A2AError, Task } from '@hopline/a2a';
+import type { A2AError } from '@hopline/a2a';
 import { answerOf, type FrameEncoder, jsonOf, readStream, sendParams, streamOf } from '@hopline/a2a-http/front';
 import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf, sideAnswerOf, sideCompletion } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
-import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson } from './openai-request.ts';
+import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson, sendShutdown } from './openai-request.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
@@ -26,19 +26,19 @@ export async function createChatCompletion(request: OpenAIRequest): Promise<Fast
       return encoder.ended;
     },
   });
-  const shutdown = { error: { message: 'this server is shutting down', type: 'server_error', param: null, code: 'shutdown' } };
-  const failure = isRead ? encoder.failure : shutdown;
+  if (!isRead) return sendShutdown(request);
+  const { failure } = encoder;
   if (failure === undefined) return sendJson(request, encoder.completion());
   // The message is stored: clients must not send it again by themselves.
   request.reply.header('x-should-retry', 'false');
-  return sendJson(request, failure, isRead ? 500 : 503);
+  return sendJson(request, failure, 500);
 }
 
 /** The newest task of the conversation that waits for the user: the message answers its question. */
 async function askingTask(request: OpenAIRequest, { contextId }: ChatRequest): Promise<string | undefined> {
   if (contextId === undefined) return undefined;
   const params = { contextId, status: 'TASK_STATE_INPUT_REQUIRED', pageSize: 1 };
-  const { tasks } = (await answerOf(request, { operation: 'list', params })) as unknown as { tasks: Task[] };
+  const { tasks } = await answerOf(request, { operation: 'list', params });
   return tasks[0]?.id;
 }
 

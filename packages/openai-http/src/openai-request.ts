@@ -76,17 +76,28 @@ export function sendJson({ server, reply, caller }: OpenAIRequest, body: unknown
   return bareJson(reply.code(status), 'application/json', json);
 }
 
+/**
+ * The answer of a server that shuts down when the message is stored. Clients must not send it again by themselves. `responseId`: the response that a
+ * client retrieves instead.
+ */
+export function sendShutdown(request: OpenAIRequest, responseId?: string): FastifyReply {
+  const message = `this server is shutting down${responseId === undefined ? '' : `; retrieve the response ${responseId}`}`;
+  request.reply.header('x-should-retry', 'false');
+  return sendJson(request, { error: { message, type: 'server_error', param: null, code: 'shutdown' } }, 503);
+}
+
 export function failureOf(thrown: unknown): OpenAIError | A2AError {
   return thrown instanceof OpenAIError ? thrown : A2AError.from(thrown);
 }
 
 /**
- * `x-should-retry`: clients of OpenAI repeat requests after 429 and 5xx by themselves. A message that is stored, or whose task has failed, must not
- * be sent again.
+ * `x-should-retry`: clients of OpenAI repeat requests after 409, 429 and 5xx by themselves. A message that is stored, whose task has failed, or that
+ * came too late must not be sent again.
  */
 export function sendFailure(reply: FastifyReply, failure: OpenAIError | A2AError, status?: number): FastifyReply {
   if (failure instanceof OpenAIError) {
     reply.code(failure.status);
+    if (failure.status === 409) reply.header('x-should-retry', 'false');
     return bareJson(reply, 'application/json', encodeJson(failure.body));
   }
   setErrorHeaders(reply, failure);

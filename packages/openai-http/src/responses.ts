@@ -1,4 +1,4 @@
-import { A2AError, isInProgress, isInterrupted, type Message, type Task } from '@hopline/a2a';
+import { A2AError, isInProgress, isTerminal, type Message, type TaskState } from '@hopline/a2a';
 import {
   answerOf,
   answerQuestion,
@@ -24,25 +24,26 @@ import {
   responseRequestOf,
 } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
-import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson } from './openai-request.ts';
+import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson, sendShutdown } from './openai-request.ts';
 
 /** POST `/v1/responses`: sends the input, and answers with the response: as events, when its turn has ended, or at once in the background. */
 export async function createResponse(request: OpenAIRequest): Promise<FastifyReply | undefined> {
   const asked = responseRequestOf(jsonOf(request.http.body), { contextId: contextOfHeaders(request.http) });
   requireModel(request, asked.model);
   const previous = asked.previous && (await previousOf(request, asked.previous));
+  const isContinued = previous !== undefined && !isTerminal(previous.state);
   const { model, parts, background } = asked;
   const message = messageFor(request, {
     ...{ model, parts, contextId: previous?.contextId ?? asked.contextId },
-    ...(previous?.isAsking === true && { taskId: previous.taskId }),
+    ...(isContinued && { taskId: previous.taskId }),
     metadata: { [RESPONSE_METADATA]: keptOf(asked) },
   });
-  if (message.taskId !== undefined) return createAnswer(request, asked, message, message.taskId);
+  if (isContinued) return createAnswer(request, asked, message, previous);
   const call = { operation: 'stream', params: sendParams(message) } as const;
   const encoder = new LateEncoder();
   if (asked.stream) return streamOf(request, call, eventFrames(encoder));
-  await readStream(request, call, untilEnd(encoder, background));
-  return sendJson(request, encoder.response());
+  const isRead = await readStream(request, call, untilEnd(encoder, background));
+  return isRead ? sendJson(request, encoder.response()) : sendShutdown(request, encoder.id);
 }
 
 /** The parts of a request that its response repeats. */
@@ -54,22 +55,24 @@ function keptOf({ background, metadata, previous }: ResponseRequest): object {
   };
 }
 
-type Previous = { taskId: string; contextId: string; isAsking: boolean };
+/** `state`: of its task. One that has not ended is continued. */
+type Previous = ResponseRef & { contextId: string; state: TaskState };
 
-/** The conversation of a response, and whether its task waits for the user. */
-async function previousOf(request: OpenAIRequest, { taskId }: ResponseRef): Promise<Previous> {
-  const param = 'previous_response_id';
+const PREVIOUS = 'previous_response_id';
+
+async function previousOf(request: OpenAIRequest, ref: ResponseRef): Promise<Previous> {
   try {
-    const task = (await answerOf(request, { operation: 'get', params: { id: taskId, historyLength: 0 } })) as unknown as Task;
-    const { state } = task.status;
-    if (isInProgress(state))
-      throw new OpenAIError('the previous response is in progress', { param, code: 'previous_response_in_progress' });
-    return { taskId, contextId: task.contextId, isAsking: isInterrupted(state) };
+    const task = await answerOf(request, { operation: 'get', params: { id: ref.taskId, historyLength: 0 } });
+    return { ...ref, contextId: task.contextId, state: task.status.state };
   } catch (thrown) {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_FOUND') throw thrown;
-    const message = `Previous response with id '${responseIdOf({ taskId, turn: 1 })}' not found.`;
-    throw new OpenAIError(message, { status: 404, param, code: 'previous_response_not_found' });
+    throw previousNotFound(ref);
   }
+}
+
+function previousNotFound(ref: ResponseRef): OpenAIError {
+  const message = `Previous response with id '${responseIdOf(ref)}' not found.`;
+  return new OpenAIError(message, { status: 404, param: PREVIOUS, code: 'previous_response_not_found' });
 }
 
 /** The answer to a question begins the next turn of the task. The response is read from the log, as any later reader reads it. */
@@ -77,14 +80,26 @@ async function createAnswer(
   request: OpenAIRequest,
   { stream, background }: ResponseRequest,
   message: Message,
-  taskId: string,
+  previous: Previous,
 ): Promise<FastifyReply | undefined> {
-  const turn = await answerQuestion(request, message, taskId);
-  const encoder = new ResponseEncoder({ taskId, turn });
+  const { taskId, state } = previous;
+  const turn = await answerQuestion(request, message, previous).catch(thrown => {
+    if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_GENERATION_MISMATCH') throw thrown;
+    throw new OpenAIError('the question of the previous response has been answered, or its task has ended', {
+      ...{ status: 409, param: PREVIOUS, code: 'previous_response_answered' },
+    });
+  });
+  if (turn === undefined && !isInProgress(state)) throw previousNotFound(previous);
+  if (turn === undefined)
+    throw new OpenAIError('the previous response is in progress', { param: PREVIOUS, code: 'previous_response_in_progress' });
+  // The message is stored: whatever fails from here on, clients must not send it again by themselves.
+  request.reply.header('x-should-retry', 'false');
+  const ref = { taskId, turn };
+  const encoder = new ResponseEncoder(ref);
   const call = { operation: 'subscribe', params: { id: taskId }, cursor: BEGINNING } as const;
   if (stream) return streamOf(request, call, eventFrames(encoder));
-  await readStream(request, call, untilEnd(encoder, background));
-  return sendJson(request, encoder.response());
+  const isRead = await readStream(request, call, untilEnd(encoder, background));
+  return isRead ? sendJson(request, encoder.response()) : sendShutdown(request, responseIdOf(ref));
 }
 
 /** GET `/v1/responses/{id}`: the response as it is, or with `stream=true` its events after number `starting_after`, and those that follow. */
@@ -116,12 +131,14 @@ export async function refuseDelete(request: OpenAIRequest): Promise<never> {
 async function sendResponse(request: OpenAIRequest, ref: ResponseRef): Promise<FastifyReply> {
   const encoder = new ResponseEncoder(ref, { passesGaps: true });
   const call = { operation: 'subscribe', params: { id: ref.taskId }, cursor: BEGINNING } as const;
-  await readStream(request, call, {
+  const isRead = await readStream(request, call, {
     add: (item, isNewest) => {
       encoder.add(item);
       return isNewest || encoder.ended;
     },
   });
+  // Without a task id, so that clients repeat the request by themselves: it changes nothing.
+  if (!isRead) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
   if (!encoder.begun) throw notFound(responseIdOf(ref));
   return sendJson(request, encoder.response());
 }
@@ -146,6 +163,12 @@ function startingAfter(text: string | undefined): number {
 /** The encoder of a response whose task id is in the first event. */
 class LateEncoder {
   #encoder: ResponseEncoder | undefined;
+  #id: string | undefined;
+
+  /** The id of the response, once the first event is read. */
+  get id(): string | undefined {
+    return this.#id;
+  }
 
   get begun(): boolean {
     return this.#encoder?.begun === true;
@@ -156,13 +179,16 @@ class LateEncoder {
   }
 
   add(item: Parameters<ResponseEncoder['add']>[0]): ResponseEvent[] {
-    if (this.#encoder === undefined && 'event' in item && 'task' in item.event)
-      this.#encoder = new ResponseEncoder({ taskId: item.event.task.id, turn: 1 });
+    if (this.#encoder === undefined && 'event' in item && 'task' in item.event) {
+      const ref = { taskId: item.event.task.id, turn: 1 };
+      this.#encoder = new ResponseEncoder(ref);
+      this.#id = responseIdOf(ref);
+    }
     return this.#encoder?.add(item) ?? [];
   }
 
   response(): unknown {
-    if (this.#encoder === undefined) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
+    if (this.#encoder === undefined) throw new A2AError('UNAVAILABLE', { detail: 'the stream ended before its first event' });
     return this.#encoder.response();
   }
 }

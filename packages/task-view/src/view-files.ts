@@ -137,6 +137,11 @@ const UTF8 = new TextEncoder();
 function bytesOf({ text, raw, data }: Part): number {
   if (text !== undefined) return UTF8.encode(text).length;
   // Base64 has four characters for three bytes, without its padding.
-  if (raw !== undefined) return Math.floor((raw.replace(/=+$/, '').length * 3) / 4);
+  if (raw !== undefined) return Math.floor(((raw.length - paddingOf(raw)) * 3) / 4);
   return data === undefined ? 0 : UTF8.encode(JSON.stringify(data)).length;
+}
+
+function paddingOf(raw: string): number {
+  if (raw.endsWith('==')) return 2;
+  return raw.endsWith('=') ? 1 : 0;
 }

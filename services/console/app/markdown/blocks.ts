@@ -32,8 +32,9 @@ type Open =
   | { kind: 'table'; head: string[]; aligns: Align[]; lines: string[]; chars: number; isAfterBlank: boolean }
   | { kind: 'code'; fence: string; indent: number; language: string; segments: string[]; tail: string };
 
-const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
+/** Two repetitions that match the same character take quadratic time: the language and the title begin with the spaces before them. */
+const FENCE = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*))?$/s;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)/;
 const QUOTE = /^ {0,3}> ?/;

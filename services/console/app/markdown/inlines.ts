@@ -78,7 +78,7 @@ function codeAt(text: string, at: number, unclosed: Set<string>): Found | undefi
 
 /** Code that begins or ends with a backtick is written with a space before and after it. */
 function unpadded(code: string): string {
-  return /^ .*\S.* $/s.test(code) ? code.slice(1, -1) : code;
+  return code.startsWith(' ') && code.endsWith(' ') && code.trim() !== '' ? code.slice(1, -1) : code;
 }
 
 function linkAt(text: string, at: number, depth: number): Found | undefined {

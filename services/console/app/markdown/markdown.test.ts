@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { cpuGrowth } from '../../../../test/support/cpu-growth.ts';
 import { segmentsOf } from '../conversation.ts';
-import { BLOCK_LINES_MAX, type MarkdownBlock } from './blocks.ts';
+import { BLOCK_LINES_MAX, BlockReader, type MarkdownBlock } from './blocks.ts';
 import { MarkdownDocument } from './document.ts';
 import { type Inline, inlinesOf } from './inlines.ts';
 
@@ -231,4 +232,32 @@ test('a text of marks that nothing closes is parsed, and none of it is repeated'
     assert.ok(shown.length <= value.length + SIZE);
     inlinesOf(value);
   }
+});
+
+test('a line of any length is parsed in linear time', () => {
+  for (const inputOf of [
+    (length: number) => `\`\`\`${' '.repeat(length)}\``,
+    (length: number) => `${'~'.repeat(length)}\``,
+    (length: number) => `\`\`\`${'`'.repeat(length)}x\``,
+    (length: number) => `# ${' '.repeat(length)}x\u2028x`,
+    (length: number) => `\` ${'a'.repeat(length)}\t\``,
+  ]) {
+    const growth = cpuGrowth(inputOf, 2 ** 16, value => new BlockReader().line(value));
+    assert.ok(growth < 64, `${inputOf(1)}: 16 times the text took ${growth} times the work`);
+    const inline = cpuGrowth(inputOf, 2 ** 16, value => inlinesOf(value));
+    assert.ok(inline < 64, `${inputOf(1)}: 16 times the text took ${inline} times the work`);
+  }
+});
+
+test('a fence may have spaces before its language, and a heading before its closing marks', () => {
+  assert.deepEqual(blocksOf('``` \t ts title\nx\n```'), [{ kind: 'code', language: 'ts', segments: ['x\n'] }]);
+  assert.deepEqual(blocksOf('~~~~ ~\nx\n~~~~'), [{ kind: 'code', language: '~', segments: ['x\n'] }]);
+  assert.deepEqual(blocksOf('``` a`b'), [paragraph('``` a`b')]);
+  for (const [line, title] of [
+    ['#  ##', ''],
+    ['# ## ##', '##'],
+    ['#', ''],
+    ['#  a # #', 'a #'],
+  ] as const)
+    assert.deepEqual(blocksOf(line), [{ kind: 'heading', level: 1, text: title }], line);
 });

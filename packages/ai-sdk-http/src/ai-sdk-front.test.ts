@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openRig } from '@hopline/a2a-http/test-kit';
+import { aiSdkFront } from './ai-sdk-front.ts';
+
+test('a second answer to one question is a message of the running turn, and both pages show its answer', async t => {
+  const rig = await openRig(t, { fronts: [aiSdkFront] });
+  const { relay } = rig;
+  const gone = Promise.withResolvers<void>();
+  const both = Promise.withResolvers<string>();
+  relay.onClient = async (taskId, { turn }) => {
+    if (turn === 1) {
+      await relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      return relay.end(taskId, 'INPUT_REQUIRED');
+    }
+    if (turn < 3) return;
+    both.resolve(taskId);
+    await gone.promise;
+    await relay.openArtifact(taskId, 'l3', 'response');
+    await relay.text(taskId, 'l3', 'Blue it is.', true);
+    await relay.end(taskId);
+  };
+  const user = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
+  const post = (messages: object[]) =>
+    fetch(`${rig.url}/ui/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'chat', messages }),
+    });
+  const question = await (await post([user('m1', 'paint')])).text();
+  const [, taskId] = /"taskId":"([^"]+)"/.exec(question)!;
+  const asked = { id: 'a1', role: 'assistant', parts: [], metadata: { hopline: { state: 'input-required', taskId } } };
+  const answers = await Promise.all(['blue', 'red'].map(text => post([user('m1', 'paint'), asked, user(text, text)])));
+  assert.equal(await both.promise, taskId);
+  const resumed = await fetch(`${rig.url}/ui/chat/chat/stream`);
+  gone.resolve();
+  for (const response of [...answers, resumed]) {
+    assert.equal(response.status, 200);
+    assert.match(await response.text(), /Blue it is\.[\s\S]*"finishReason":"stop"[\s\S]*\[DONE\]/);
+  }
+});
