@@ -35,7 +35,7 @@ export type Loaded = Extract<FromHost, { k: 'loaded' }>;
 
 /** How often a host is asked whether its event loop runs. */
 export const PING_MS = 5_000;
-/** A host that does not answer for so long is killed: code that never waits blocks all its turns. */
+/** A host that does not answer for so long while it has turns or questions is killed: code that never waits blocks all its turns. */
 export const HOST_SILENCE_MS_MAX = 30_000;
 /** The pipe of a process that has ended is read for so long. */
 const LAST_BYTES_MS_MAX = 1_000;
@@ -76,10 +76,20 @@ export class CodeSession {
     return this.#ended.promise;
   }
 
-  /** Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends. */
-  async load(code: Code, folder: string): Promise<Loaded> {
+  /**
+   * Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends, or is killed because it has not loaded
+   * the code within `msMax`.
+   */
+  async load(code: Code, folder: string, msMax: number): Promise<Loaded> {
     this.#send({ k: 'load', code, folder, traced: this.#listeners.exportSpan !== undefined });
-    return await this.#loaded.promise;
+    const file = code.adapter === 'module' ? code.path : code.module;
+    const onLate = () => this.#lose(`did not load ${file} within ${msMax / 1_000} s (loadMsMax)`, 'code_not_loaded');
+    const timer = setTimeout(onLate, msMax);
+    try {
+      return await this.#loaded.promise;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   begin(turn: Turn): { turn: HostedTurn; abort: (reason: unknown) => void } {
@@ -327,8 +337,8 @@ function dataOf({
   return data;
 }
 
-/** Text that the host has made of an error, printed as it is. */
-function authorText(text: string): Error {
+/** Text for the author, printed as it is. */
+export function authorText(text: string): Error {
   return Object.assign(new Error('an error of the agent'), { [inspect.custom]: () => text });
 }
 
