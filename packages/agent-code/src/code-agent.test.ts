@@ -19,7 +19,7 @@ import { createLogger } from '@hopline/telemetry';
 import { until } from '../../../test/kit/until.ts';
 import { createCodeAgent, LOAD_MS_MAX } from './code-agent.ts';
 import { CodeHost } from './code-host.ts';
-import { CodeSession, HOST_SILENCE_MS_MAX, type HostLink, PING_MS } from './code-session.ts';
+import { CodeSession, HOST_SILENCE_MS_MAX, type HostLink, LOAD_SHOWN_MS, PING_MS } from './code-session.ts';
 import { frameOf } from './frames.ts';
 import { WINDOW_BYTES } from './protocol.ts';
 
@@ -394,13 +394,17 @@ const mortal = () => {
 test('a host that has not loaded its code within LOAD_MS_MAX is killed', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const host = hanging();
-  const session = new CodeSession(host.link, { logger: quiet, name: 'a', showAuthor: () => {}, onSkipped: () => {} });
+  const shown: unknown[] = [];
+  const showAuthor = (error: unknown) => void shown.push(error);
+  const session = new CodeSession(host.link, { logger: quiet, name: 'a', showAuthor, onSkipped: () => {} });
   const lost = assert.rejects(session.load({ adapter: 'module', path: 'a.ts' }, '/', LOAD_MS_MAX), (error: unknown) => {
     assert.ok(error instanceof AgentLost && error.word === 'code_not_loaded');
     assert.equal(error.message, "the process of the agent's code did not load a.ts within 300 s (loadMsMax)");
     return true;
   });
-  t.mock.timers.tick(LOAD_MS_MAX - 1);
+  t.mock.timers.tick(LOAD_SHOWN_MS);
+  assert.deepEqual(shown, ['a.ts has been loading for 10 s; its process is ended after 300 s (loadMsMax)']);
+  t.mock.timers.tick(LOAD_MS_MAX - LOAD_SHOWN_MS - 1);
   assert.ok(!host.isKilled());
   t.mock.timers.tick(1);
   await lost;
@@ -423,10 +427,7 @@ test('code that hangs while it loads again is started once more; meanwhile no wo
   assert.deepEqual(await eventsOf(agent), [{ type: 'text', text: 'well' }]);
   assert.ok(second.isKilled());
   assert.deepEqual(seen, [true, false, true]);
-  assert.deepEqual(
-    shown.map(error => inspect(error)),
-    ["the process of the agent's code did not load a.ts within 0.05 s (loadMsMax); it starts again"],
-  );
+  assert.deepEqual(shown, ["the process of the agent's code did not load a.ts within 0.05 s (loadMsMax); it starts again"]);
 });
 
 test('an agent closes while its code loads again: the host is killed', async t => {
@@ -445,4 +446,15 @@ test('an agent whose code does not load at the first start is refused with a sen
     /^AgentLost: the process .* did not load a.ts within 0.02 s \(loadMsMax\)$/,
   );
   assert.ok(host.isKilled());
+});
+
+test('the author reads that an error that nothing caught has ended the process', async t => {
+  const shown: unknown[] = [];
+  const host = hostile((channel, _id) => channel.end(frameOf(JSON.stringify({ k: 'crashed', text: 'Error: floating' }))));
+  const agent = await agentOf(t, [host, honest(defined(async function* () {}))], { shown });
+  await assert.rejects(eventsOf(agent), AgentLost);
+  assert.deepEqual(
+    shown.map(one => (typeof one === 'string' ? one : inspect(one))),
+    ['Error: floating', 'nothing caught this error, so it has ended the process of the code; the turns that ran there run again'],
+  );
 });

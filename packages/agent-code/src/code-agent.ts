@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, type AgentEvent, AgentLost, eventsOf, type Turn, type WorkGate } from '@hopline/agent';
-import { authorText, CodeSession, type HostLink, type Loaded, type SessionListeners } from './code-session.ts';
+import { CodeSession, type HostLink, type Loaded, type SessionListeners } from './code-session.ts';
 import type { Code } from './protocol.ts';
 
 export type CodeAgentOptions = SessionListeners & {
@@ -184,7 +184,7 @@ class Hosts implements WorkGate {
         waitMs = this.#nextWait(0);
         const { logger, name, showAuthor } = this.#options;
         logger.warn({ agent: name, err, delay_ms: Math.round(waitMs) }, "the process of the agent's code did not start");
-        showAuthor(err instanceof AgentLost ? authorText(`${err.message}; it starts again`) : err);
+        showAuthor(err instanceof AgentLost ? `${err.message}; it starts again` : err);
       } finally {
         this.#setOpen(true);
       }
