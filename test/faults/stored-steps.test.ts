@@ -12,7 +12,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 /** The effects of an agent are lines in a file. The message names the file, and where the first attempt ends. */
 const MODULE = `
 import { appendFileSync } from 'node:fs';
-import { defineAgent, step, tool } from '@hopline/agent';
+import { defineAgent, failed, step, tool } from '@hopline/agent';
 
 const wait = () => new Promise(() => {});
 
@@ -35,7 +35,17 @@ export default defineAgent({
       await new Promise(resolve => setTimeout(resolve, 300));
       process.kill(process.pid, 'SIGKILL');
     }
-    if (attempt === 1 && where !== 'nowhere') await wait();
+    if (where === 'away') {
+      try {
+        yield yield* step('fetch', () => {
+          effect('fetch -');
+          if (attempt === 1) throw new Error('the server is away');
+          return 'fetched by ' + attempt + '\\n';
+        });
+      } catch {
+        yield failed('the server is away', { retryable: true });
+      }
+    } else if (attempt === 1 && where !== 'nowhere') await wait();
     const sent = yield* tool('send', { to: 'ada' }, () => {
       effect('send -');
       return 'sent by ' + attempt;
@@ -145,4 +155,13 @@ test('the process of the code dies by itself, and the next one gets the result',
   const fold = foldOf(await collect(cluster.url, { text: `host ${file}` }));
   assert.equal(fold.textOf('streaming_result'), 'attempt 2, charged by 1\nsent by 2');
   assert.deepEqual(effectsIn(file).effects, ['charge 1', 'send 2']);
+});
+
+test('a call that is repeated after a retryable failure runs the step that failed again, and no other', {
+  timeout: 120_000,
+}, async () => {
+  const file = join(folder, 'away');
+  const fold = foldOf(await collect(cluster.url, { text: `away ${file}` }));
+  assert.equal(fold.textOf('streaming_result'), 'attempt 2, charged by 1\nfetched by 2\nsent by 2');
+  assert.deepEqual(effectsIn(file).effects, ['charge 1', 'fetch 1', 'fetch 2', 'send 2']);
 });

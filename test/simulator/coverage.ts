@@ -29,6 +29,7 @@ const EXPECTED: Readonly<Record<Part, Readonly<Record<string, Expected>>>> = {
     'a step of an agent is reached': { unmet: NO_STEPS },
     'a step of an agent is stored': { unmet: NO_STEPS },
     'a step of an agent is reused': { unmet: NO_STEPS },
+    'a failed step of an agent is open again': { unmet: NO_STEPS },
     'a remote run is recorded': { unmet: 'agents behind adapters are not simulated' },
     'a call starts': {},
     'a call ends as completed': {},

@@ -314,6 +314,18 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     breaks: /^a step whose result is stored|^every attempt gets/,
     edits: [{ file: 'packages/agent/src/stored-steps.ts', from: '      await promise;', to: '      resolve();' }],
   },
+  'a repeated call that gets its stored failure again': {
+    themes: ['stored steps'],
+    foundBy: 3,
+    breaks: /^a step that is open again/,
+    edits: [
+      {
+        file: 'packages/agent/src/stored-steps.ts',
+        from: 'else if (this.#passed.delete(key)) this',
+        to: 'else if (this.#passed.size < 0) this',
+      },
+    ],
+  },
   'a poison record': {
     themes: ['payloads'],
     foundBy: 9,

@@ -206,7 +206,11 @@ function planSilence(random: Random, tasks: readonly TaskPlan[]): void {
 /** Agents whose turns begin with steps that have effects. */
 function planSteps(random: Random, tasks: readonly TaskPlan[]): void {
   for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts))))
-    Object.assign(script, { steps: random.between(1, 6), everyMs: random.between(20, 800) });
+    Object.assign(script, {
+      steps: random.between(1, 6),
+      everyMs: random.between(20, 800),
+      ...(script.end === 'fails once' && { failsInStep: true }),
+    });
 }
 
 /** Two to four stream groups, half of them with a second layout for the tasks that begin later. Undefined: one group. */

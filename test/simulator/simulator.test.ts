@@ -72,6 +72,7 @@ test('a step whose result is stored never runs again, whichever agents and relay
     }
   }
   for (const phase of ['reached', 'stored', 'reused']) assert.ok(met.has(`fold: a step of an agent is ${phase}`), phase);
+  assert.ok(met.has('fold: a failed step of an agent is open again'));
 });
 
 test('a seed reports the situations that its faults cause', async () => {

@@ -13,6 +13,7 @@ import {
   type Violation,
   verifyAttempts,
   verifyCancel,
+  verifyOpenedSteps,
   verifySteps,
   verifyTask,
 } from '../support/task-promises.ts';
@@ -68,6 +69,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   verifyAttempts(evidence.runs.all, report, { at: forgottenAt, onRepeated });
   verifySteps(evidence.runs.all, report);
   for (const [client, history] of histories) {
+    if (verifyOpenedSteps(client, history, report)) evidence.coverage.add('fold', 'a failed step of an agent is open again');
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Artifact, isTerminal, type StreamResponse, type Task, textOf } from '@hopline/a2a';
 import type { Gap } from '@hopline/a2a-server';
-import { type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
+import { type AgentStepRecorded, type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
 import { type FactLog, type InputLog, readTask } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
 import { type AgentRun, OPEN_ARTIFACT } from './agents/scripted-agent.ts';
@@ -211,6 +211,29 @@ export function verifySteps(runs: readonly AgentRun[], report: Report): void {
         );
     }
   }
+}
+
+/** An attempt whose call is repeated opens its failed steps again, and the next one runs them. Returns whether there were such steps. */
+export function verifyOpenedSteps({ plan }: VerifiedTask, { facts }: TaskHistory, report: Report): boolean {
+  const phases = new Map<string, AgentStepRecorded>();
+  const open = new Set<string>();
+  let isMet = false;
+  for (const fact of facts) {
+    if (fact.kind === 'message.received') open.clear();
+    if (fact.kind !== 'agent-step.recorded') continue;
+    const { producer, attempt, step, n, phase } = fact;
+    const key = `${producer} ${step} ${n}`;
+    const before = phases.get(key);
+    phases.set(key, fact);
+    if (phase === 'stored') open.delete(key);
+    else if (phase === 'reused' && open.has(key))
+      report('a step that is open again is not taken from the log', `${plan.name}: ${key}, attempt ${attempt}`);
+    else if (phase === 'reached' && before?.attempt === attempt && before.phase !== 'reached') {
+      isMet = true;
+      open.add(key);
+    }
+  }
+  return isMet;
 }
 
 function verifyGenerations({ plan }: VerifiedTask, { facts, aggregate }: TaskHistory, report: Report): void {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Duplex, duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
 import {
   type Agent,
   type AgentDefinition,
@@ -15,31 +16,36 @@ import {
   type TurnSteps,
 } from '@hopline/agent';
 import { createLogger } from '@hopline/telemetry';
-import { createCodeAgent } from './code-agent.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createCodeAgent, LOAD_MS_MAX } from './code-agent.ts';
 import { CodeHost } from './code-host.ts';
-import { HOST_SILENCE_MS_MAX, type HostLink, PING_MS } from './code-session.ts';
+import { CodeSession, HOST_SILENCE_MS_MAX, type HostLink, LOAD_SHOWN_MS, PING_MS } from './code-session.ts';
 import { frameOf } from './frames.ts';
 import { WINDOW_BYTES } from './protocol.ts';
 
 const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 
-type Host = { link: HostLink; end: (code: number) => void; isKilled: () => boolean };
+type Host = { link: HostLink; end: (code: number) => void; isStarted: () => boolean; isKilled: () => boolean };
 
 /** A host without a process: its code runs in the test, and the pipe is one of the test. */
 function hostOf(serve: (channel: Duplex, exit: (code: number) => void) => void): Host {
   const [channel, other] = duplexPair();
   const { promise: ended, resolve } = Promise.withResolvers<string>();
+  let started = false;
   let killed = false;
   const end = (code: number) => {
     other.destroy();
     resolve(`exit code ${code}`);
   };
   serve(other, end);
+  other.once('data', () => {
+    started = true;
+  });
   const kill = () => {
     killed = true;
     end(137);
   };
-  return { link: { channel, ended, kill }, end, isKilled: () => killed };
+  return { link: { channel, ended, kill }, end, isStarted: () => started, isKilled: () => killed };
 }
 
 const honest = (agent: Agent) => hostOf((channel, exit) => void new CodeHost({ channel, exit, load: async () => agent }));
@@ -58,7 +64,11 @@ const hostile = (answer: (channel: Duplex, id: number) => void) =>
     });
   });
 
-async function agentOf(t: TestContext, hosts: Host[], shown: unknown[] = []): Promise<Agent> {
+async function agentOf(
+  t: TestContext,
+  hosts: Host[],
+  { shown = [], ...more }: { shown?: unknown[]; loadMsMax?: number } = {},
+): Promise<Agent> {
   const left = [...hosts];
   const agent = await createCodeAgent({
     code: { adapter: 'module', path: 'a.ts' },
@@ -67,6 +77,7 @@ async function agentOf(t: TestContext, hosts: Host[], shown: unknown[] = []): Pr
     logger: quiet,
     showAuthor: error => shown.push(error),
     onSkipped: () => {},
+    ...more,
     start: () => (left.shift() ?? assert.fail('no host is left')).link,
   });
   t.after(() => agent.close());
@@ -364,4 +375,86 @@ test('a host whose event loop does not run is killed', async t => {
   t.mock.timers.tick(PING_MS);
   await lost;
   assert.ok(host.isKilled());
+});
+
+/** A host whose code does not load. */
+const hanging = () => hostOf(channel => void channel.on('error', () => {}).resume());
+
+/** A host whose code loads at once, and whose process ends with its first turn. */
+const mortal = () => {
+  const host: Host = honest(
+    defined(async function* () {
+      host.end(1);
+      await new Promise(() => {});
+    }),
+  );
+  return host;
+};
+
+test('a host that has not loaded its code within LOAD_MS_MAX is killed', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const host = hanging();
+  const shown: unknown[] = [];
+  const showAuthor = (error: unknown) => void shown.push(error);
+  const session = new CodeSession(host.link, { logger: quiet, name: 'a', showAuthor, onSkipped: () => {} });
+  const lost = assert.rejects(session.load({ adapter: 'module', path: 'a.ts' }, '/', LOAD_MS_MAX), (error: unknown) => {
+    assert.ok(error instanceof AgentLost && error.word === 'code_not_loaded');
+    assert.equal(error.message, "the process of the agent's code did not load a.ts within 300 s (loadMsMax)");
+    return true;
+  });
+  t.mock.timers.tick(LOAD_SHOWN_MS);
+  assert.deepEqual(shown, ['a.ts has been loading for 10 s; its process is ended after 300 s (loadMsMax)']);
+  t.mock.timers.tick(LOAD_MS_MAX - LOAD_SHOWN_MS - 1);
+  assert.ok(!host.isKilled());
+  t.mock.timers.tick(1);
+  await lost;
+  assert.ok(host.isKilled());
+});
+
+test('code that hangs while it loads again is started once more; meanwhile no work is taken, and the author reads why', async t => {
+  const shown: unknown[] = [];
+  const second = hanging();
+  const third = honest(
+    defined(async function* () {
+      yield 'well';
+    }),
+  );
+  const agent = await agentOf(t, [mortal(), second, third], { shown, loadMsMax: 50 });
+  const gate = agent.gate!;
+  const seen: boolean[] = [gate.isOpen];
+  gate.listen(() => seen.push(gate.isOpen));
+  await assert.rejects(eventsOf(agent), AgentLost);
+  assert.deepEqual(await eventsOf(agent), [{ type: 'text', text: 'well' }]);
+  assert.ok(second.isKilled());
+  assert.deepEqual(seen, [true, false, true]);
+  assert.deepEqual(shown, ["the process of the agent's code did not load a.ts within 0.05 s (loadMsMax); it starts again"]);
+});
+
+test('an agent closes while its code loads again: the host is killed', async t => {
+  const second = hanging();
+  const agent = await agentOf(t, [mortal(), second]);
+  await assert.rejects(eventsOf(agent), AgentLost);
+  await until(() => second.isStarted(), 'the second host');
+  await agent.close();
+  assert.ok(second.isKilled());
+});
+
+test('an agent whose code does not load at the first start is refused with a sentence', async t => {
+  const host = hanging();
+  await assert.rejects(
+    agentOf(t, [host], { loadMsMax: 20 }),
+    /^AgentLost: the process .* did not load a.ts within 0.02 s \(loadMsMax\)$/,
+  );
+  assert.ok(host.isKilled());
+});
+
+test('the author reads that an error that nothing caught has ended the process', async t => {
+  const shown: unknown[] = [];
+  const host = hostile((channel, _id) => channel.end(frameOf(JSON.stringify({ k: 'crashed', text: 'Error: floating' }))));
+  const agent = await agentOf(t, [host, honest(defined(async function* () {}))], { shown });
+  await assert.rejects(eventsOf(agent), AgentLost);
+  assert.deepEqual(
+    shown.map(one => (typeof one === 'string' ? one : inspect(one))),
+    ['Error: floating', 'nothing caught this error, so it has ended the process of the code; the turns that ran there run again'],
+  );
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Agent, type AgentEvent, AgentLost, eventsOf, type Turn } from '@hopline/agent';
+import { type Agent, type AgentEvent, AgentLost, eventsOf, type Turn, type WorkGate } from '@hopline/agent';
 import { CodeSession, type HostLink, type Loaded, type SessionListeners } from './code-session.ts';
 import type { Code } from './protocol.ts';
 
@@ -9,6 +9,8 @@ export type CodeAgentOptions = SessionListeners & {
   folder: string;
   /** Replaces the description of the code. */
   description?: string | undefined;
+  /** Milliseconds in which a host must load the code; default LOAD_MS_MAX. */
+  loadMsMax?: number | undefined;
   /** Starts a host, or connects to one. */
   start: () => HostLink | Promise<HostLink>;
 };
@@ -21,10 +23,12 @@ const HEALTHY_MS = 30_000;
 /** A turn waits so long for a host that is starting. Then it counts as an attempt. */
 const START_MS_MAX = 30_000;
 const CLOSE_MS_MAX = 5_000;
+/** A host that has not loaded its code within this time is killed: code may read a model of gigabytes first, but may also wait without end. */
+export const LOAD_MS_MAX = 300_000;
 
 /**
  * The agent of code that runs in a process of its own (ADR 151). Rejects with one sentence if the code exports no agent. A host that ends is
- * started again; the turns that it ran are AgentLost.
+ * started again; the turns that it ran are AgentLost. So is one that does not load the code in time; the first one rejects then.
  */
 export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent> {
   const hosts = new Hosts(options);
@@ -35,6 +39,7 @@ export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent>
     description: options.description ?? description,
     ...(reportsWork && { reportsWork }),
     ...(repeatsText && { repeatsText }),
+    gate: hosts,
     skills: async () => await (await hosts.session()).skills(),
     run: turn => eventsOf(runBatches(turn)),
     runBatches,
@@ -65,12 +70,17 @@ async function* batchesOf(hosts: Hosts, turn: Turn): AsyncGenerator<readonly Age
   }
 }
 
-/** One host after the other. */
-class Hosts {
+/**
+ * One host after the other. As the gate of a worker it is closed from the end of a host until the next one has loaded the code, or has failed to: other
+ * instances of the agent take the work meanwhile. If no host starts, the work is taken again, so that its tasks fail with a reason.
+ */
+class Hosts implements WorkGate {
   readonly #options: CodeAgentOptions;
   readonly #closed = new AbortController();
+  readonly #listeners = new Set<() => void>();
   #session: Promise<CodeSession> | undefined;
   #waitMs = 0;
+  #isOpen = true;
 
   constructor(options: CodeAgentOptions) {
     this.#options = options;
@@ -98,6 +108,16 @@ class Hosts {
     }
   }
 
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Also ends a host that is starting. */
   async close(): Promise<void> {
     this.#closed.abort();
     const session = await this.#session?.catch(() => undefined);
@@ -105,21 +125,46 @@ class Hosts {
   }
 
   async #start(): Promise<{ session: CodeSession; loaded: Loaded }> {
-    const { start, code, folder } = this.#options;
-    const session = new CodeSession(await start(), this.#options);
+    const { code, folder, loadMsMax = LOAD_MS_MAX } = this.#options;
+    const session = new CodeSession(await this.#link(), this.#options);
     const startedMs = performance.now();
+    const { signal } = this.#closed;
+    const end = () => void session.close(0);
+    signal.addEventListener('abort', end, { once: true });
     try {
-      const loaded = await session.load(code, folder);
+      const loaded = await session.load(code, folder, loadMsMax);
       void session.ended.then(fault => this.#ended(fault, performance.now() - startedMs));
       return { session, loaded };
     } catch (error) {
-      void session.close(0);
+      end();
       throw error;
+    } finally {
+      signal.removeEventListener('abort', end);
     }
+  }
+
+  /** Rejects when the agent closes. */
+  async #link(): Promise<HostLink> {
+    const { signal } = this.#closed;
+    const starting = Promise.resolve(this.#options.start());
+    const closed = Promise.withResolvers<never>();
+    const onClose = () => {
+      closed.reject(signal.reason);
+      starting.then(link => link.kill()).catch(() => {});
+    };
+    signal.addEventListener('abort', onClose, { once: true });
+    return await Promise.race([starting, closed.promise]).finally(() => signal.removeEventListener('abort', onClose));
+  }
+
+  #setOpen(isOpen: boolean): void {
+    if (this.#isOpen === isOpen) return;
+    this.#isOpen = isOpen;
+    for (const listener of this.#listeners) listener();
   }
 
   #ended(fault: AgentLost, livedMs: number): void {
     if (this.#closed.signal.aborted) return;
+    this.#setOpen(false);
     const waitMs = this.#nextWait(livedMs);
     const { logger, name } = this.#options;
     logger.warn({ agent: name, reason: fault.word, delay_ms: Math.round(waitMs) }, `${fault.message}; it starts again`);
@@ -135,9 +180,13 @@ class Hosts {
       try {
         return (await this.#start()).session;
       } catch (err) {
+        if (this.#closed.signal.aborted) throw err;
         waitMs = this.#nextWait(0);
-        const { logger, name } = this.#options;
+        const { logger, name, showAuthor } = this.#options;
         logger.warn({ agent: name, err, delay_ms: Math.round(waitMs) }, "the process of the agent's code did not start");
+        showAuthor(err instanceof AgentLost ? `${err.message}; it starts again` : err);
+      } finally {
+        this.#setOpen(true);
       }
     }
   }

@@ -22,7 +22,7 @@ export type SessionListeners = {
   logger: Logger;
   /** Name of the agent in log lines. */
   name: string;
-  /** Shows text of the code to its author only. */
+  /** Shows an error of the code, or a sentence about its process, to its author only. */
   showAuthor: (error: unknown) => void;
   onSkipped: () => void;
   /** Exports a span of the code. Absent: nothing is traced. */
@@ -35,8 +35,10 @@ export type Loaded = Extract<FromHost, { k: 'loaded' }>;
 
 /** How often a host is asked whether its event loop runs. */
 export const PING_MS = 5_000;
-/** A host that does not answer for so long is killed: code that never waits blocks all its turns. */
+/** A host that does not answer for so long while it has turns or questions is killed: code that never waits blocks all its turns. */
 export const HOST_SILENCE_MS_MAX = 30_000;
+/** The author reads that the code is still loading after this time. */
+export const LOAD_SHOWN_MS = 10_000;
 /** The pipe of a process that has ended is read for so long. */
 const LAST_BYTES_MS_MAX = 1_000;
 /** Lines of `turn.log` and texts for the author that a host may send per second. */
@@ -76,10 +78,23 @@ export class CodeSession {
     return this.#ended.promise;
   }
 
-  /** Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends. */
-  async load(code: Code, folder: string): Promise<Loaded> {
+  /**
+   * Loads the code. Rejects with one sentence if it exports no agent, with AgentLost if its process ends, or is killed because it has not loaded
+   * the code within `msMax`.
+   */
+  async load(code: Code, folder: string, msMax: number): Promise<Loaded> {
     this.#send({ k: 'load', code, folder, traced: this.#listeners.exportSpan !== undefined });
-    return await this.#loaded.promise;
+    const file = code.adapter === 'module' ? code.path : code.module;
+    const limit = `${msMax / 1_000} s (loadMsMax)`;
+    const show = () =>
+      this.#listeners.showAuthor(`${file} has been loading for ${LOAD_SHOWN_MS / 1_000} s; its process is ended after ${limit}`);
+    const onLate = () => this.#lose(`did not load ${file} within ${limit}`, 'code_not_loaded');
+    const timers = [setTimeout(onLate, msMax), setTimeout(show, LOAD_SHOWN_MS)];
+    try {
+      return await this.#loaded.promise;
+    } finally {
+      for (const timer of timers) clearTimeout(timer);
+    }
   }
 
   begin(turn: Turn): { turn: HostedTurn; abort: (reason: unknown) => void } {
@@ -249,8 +264,10 @@ export class CodeSession {
     this.#linesLeft -= 1;
     const { name, logger, showAuthor, onSkipped } = this.#listeners;
     if (frame.k === 'skipped') onSkipped();
-    else if (frame.k === 'crashed') showAuthor(authorText(frame.text));
-    else if (frame.k === 'shown') (this.#turns.get(frame.id)?.turn.showError ?? showAuthor)(authorText(frame.text));
+    else if (frame.k === 'crashed') {
+      showAuthor(authorText(frame.text));
+      showAuthor('nothing caught this error, so it has ended the process of the code; the turns that ran there run again');
+    } else if (frame.k === 'shown') (this.#turns.get(frame.id)?.turn.showError ?? showAuthor)(authorText(frame.text));
     else {
       // The code may log after its turn has ended.
       const log = this.#turns.get(frame.id)?.turn.log;

@@ -40,7 +40,7 @@ test('a module that fails to load, or exports no agent, rejects with one sentenc
   await rejects('missing.ts', /^missing\.ts does not exist in /);
   await rejects('broken.ts', /^broken\.ts cannot be loaded$/);
   await rejects('imports.ts', /^imports\.ts cannot be loaded$/);
-  await rejects('other.ts', /^other\.ts does not export default; it has a, b$/);
+  await rejects('other.ts', /^other\.ts does not export default; it has a, b; `export` \(--export NAME\) chooses one$/);
   await rejects('other.ts', /^other\.ts: export a is not an agent: the definition is a number$/, 'a');
   await rejects('silent.ts', /^silent\.ts: export default is not an agent: description must be a string$/);
   await rejects('wrong.ts', /^wrong\.ts: export default is not an agent: run is undefined; it must be a generator: async \*run/);

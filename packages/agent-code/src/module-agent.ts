@@ -35,9 +35,13 @@ export async function loadExport({ path, name, folder }: { path: string; name: s
   const loaded = await import(pathToFileURL(resolve(folder, path)).href).catch(error => {
     throw new Error(`${path} cannot be loaded`, { cause: error });
   });
-  if (!(name in loaded))
-    throw new Error(`${path} does not export ${name}; it has ${Object.keys(loaded).join(', ') || 'no exports'}`);
+  if (!(name in loaded)) throw new Error(missingExport(path, name, Object.keys(loaded)));
   return await loaded[name];
+}
+
+function missingExport(path: string, name: string, exports: readonly string[]): string {
+  const found = exports.length === 0 ? 'no exports' : `${exports.join(', ')}; \`export\` (--export NAME) chooses one`;
+  return `${path} does not export ${name}; it has ${found}`;
 }
 
 function isAgent(value: unknown): value is Agent {

@@ -1,6 +1,7 @@
 import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { EndedRequest } from '@hopline/chat-model';
 import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
+import type { WorkGate } from '@hopline/log';
 import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and turns it can run. It has no access to the broker, ids of the log, or coalescing. */
@@ -18,6 +19,8 @@ export interface Agent {
    * answer then has the text once (S2-2). The text of any other agent is shown as it comes.
    */
   readonly repeatsText?: true;
+  /** Closed while it cannot run turns for a while: its worker then takes no further work. Absent: it always can. */
+  readonly gate?: WorkGate;
   /** Called every 30 s: an adapter may learn its skills from a server. Rejects when they are not available now. */
   skills(): Promise<AgentSkill[]>;
   /**

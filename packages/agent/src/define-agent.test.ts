@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AgentDefinition, type AgentEvent, artifact, data, defineAgent, done, failed, needsInput, notice } from './index.ts';
+import {
+  type AgentDefinition,
+  type AgentEvent,
+  artifact,
+  data,
+  defineAgent,
+  done,
+  failed,
+  needsInput,
+  notice,
+  tool,
+} from './index.ts';
 import { playTurn } from './test-kit.ts';
 
 const define = (run: AgentDefinition['run'], more: Partial<AgentDefinition> = {}) =>
@@ -152,6 +163,7 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); it must be a generator/);
   await failsWith(() => 'secret', /^run returned a string; it must be a generator/);
   await failsWith(yields(undefined), /^run yielded undefined; yield a string/);
+  await failsWith(yields(tool('x', {}, () => 1)), /^run yielded a generator; write yield\* before tool/);
   await failsWith(yields(7), /^run yielded a number;/);
   await failsWith(yields({ text: 'secret' }), /^run yielded an object;/);
   await failsWith(yields(['secret']), /^run yielded an array;/);

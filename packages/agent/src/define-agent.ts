@@ -155,6 +155,8 @@ function skillOf(skill: unknown, index: number): AgentSkill {
 /** A yielded value as an event; a string is text. Throws AgentMisuse for any other value that is not an event. */
 export function checkEvent(yielded: unknown): AgentEvent {
   if (typeof yielded === 'string') return { type: 'text', text: yielded };
+  if (typeof yielded === 'object' && yielded !== null && Symbol.asyncIterator in yielded)
+    throw new AgentMisuse('run yielded a generator; write yield* before tool(…), step(…) and model(…), not yield');
   if (typeof yielded !== 'object' || yielded === null || !('type' in yielded) || !EVENT_TYPES.has(yielded.type)) {
     throw new AgentMisuse(
       `run yielded ${kindOf(yielded)}; yield a string, or an event made by notice, artifact, data, needsInput or done`,

@@ -1,6 +1,7 @@
 export type { AgentSkill } from '@hopline/a2a';
 export { ModelError } from '@hopline/chat-model/model-error';
 export type { StepOutcome, TokenUsage } from '@hopline/events';
+export type { WorkGate } from '@hopline/log';
 export type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export { AgentLost } from './attempt-failed.ts';

@@ -1,6 +1,6 @@
 import { cutIndex } from '@hopline/a2a';
 import type { ChatMessage, ChatModel, ChatRequest, ChatTool, Step, ToolCall } from '@hopline/chat-model';
-import { ModelError, type ModelErrorData } from '@hopline/chat-model/model-error';
+import { ModelError } from '@hopline/chat-model/model-error';
 import { addTokens, type TokenUsage } from '@hopline/events';
 import type { AgentEvent, TurnSteps } from './agent.ts';
 import { MODEL_STEPS_DEFAULT } from './limits.ts';
@@ -49,8 +49,6 @@ export type ModelAnswer = {
 /** Name of the steps in which answers of a model are stored. */
 const STORED_STEP = 'model';
 
-type StoredAnswer = { step?: Step; failure?: ModelErrorData };
-
 /** The model answers and its tools run, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError. */
 export async function* runModel(options: ModelLoopOptions): AsyncGenerator<readonly AgentEvent[], ModelAnswer, unknown> {
   const { tools, stepsMax = MODEL_STEPS_DEFAULT, firstStep = 1, storeIn, onStep } = options;
@@ -83,22 +81,11 @@ async function* runStep(
   const { storeIn: steps, request, shown = true } = options;
   if (steps === undefined) return yield* streamStep(options, messages, beginning);
   let isStored = true;
-  const answer = yield* stepIn<readonly AgentEvent[], StoredAnswer>(
-    { steps, signal: request.signal },
-    STORED_STEP,
-    async function* () {
-      isStored = false;
-      try {
-        return { step: yield* streamStep(options, messages, beginning) };
-      } catch (error) {
-        // Stored as a value, because a stored error has no code.
-        if (!ModelError.is(error)) throw error;
-        return { failure: error.toJSON() };
-      }
-    },
-  );
-  if (answer.failure !== undefined) throw ModelError.from(answer.failure);
-  const step = answer.step as Step;
+  const turn = { steps, signal: request.signal };
+  const step = yield* stepIn<readonly AgentEvent[], Step>(turn, STORED_STEP, async function* () {
+    isStored = false;
+    return yield* streamStep(options, messages, beginning);
+  });
   if (isStored) {
     const text: AgentEvent[] = shown && step.text !== '' ? [{ type: 'text', text: step.text }] : [];
     yield [...text, ...usageOf(step)];

@@ -231,6 +231,16 @@ test('a stored failure of a model is the same failure in the next attempt', asyn
   assert.deepEqual(second.end, first.end);
 });
 
+test('a model whose stored failure is temporary is asked again when the call is repeated', async () => {
+  const agent = agentOf(async function* () {
+    yield* model({ model: 'small', stored: true, limits: { triesMax: 1 } });
+  });
+  const first = await playTurn(agent, 'go', { model: [{ status: 503 }] });
+  assert.equal(first.end.retryable, true);
+  const second = await playTurn(agent, 'go', { attempt: 2, steps: first.steps, model: [recorded(['Sunny'])] });
+  assert.deepEqual([second.text, second.prompts.length], ['Sunny', 1]);
+});
+
 test('a played turn that asks more often than it has answers is an error of the test', async () => {
   const asking = play([], async function* () {
     yield* model({ model: 'small' });

@@ -106,7 +106,10 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   if (deps.signal.aborted) throw new Requeued('shutdown');
   // The next attempt cancels the runs that this one has begun. Their end is that of this attempt, not of the call.
   if (end.state !== 'TASK_STATE_COMPLETED' && (await isTakenOver(job))) throw new Superseded();
-  if (isRetried(deps, job, end)) throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
+  if (isRetried(deps, job, end)) {
+    await steps.openLastFailed();
+    throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
+  }
   return await settled(end);
 }
 

@@ -97,7 +97,7 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   await untilReadable(log, signal);
   const registered = registerAgent({ log, ...entry, logger, signal });
   const patient = { ...options, log: patientLog(log, release.signal) };
-  await log.work.take(`agent.${name}`, { slots, signal }, job => runJob(patient, job, release.signal));
+  await log.work.take(`agent.${name}`, { slots, signal, gate: agent.gate }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
 }

@@ -19,6 +19,8 @@ export class StepSequence {
   /** Outcomes of earlier attempts that this one has passed. */
   #passed = 0;
   #begun: StepPlace | undefined;
+  /** The steps after the newest one that has not failed. */
+  #lastFailed: StepPlace[] = [];
   #steps = 0;
   #bytes = 0;
 
@@ -42,7 +44,13 @@ export class StepSequence {
     }
     if (stored.step !== place.step || stored.n !== place.n) throw new AgentMisuse(mismatch(place, stored));
     this.#passed += 1;
+    this.#ended(place, stored.outcome);
     return stored;
+  }
+
+  /** The steps at the end of the sequence that have failed: they run again if the attempt is repeated. */
+  get lastFailed(): readonly StepPlace[] {
+    return this.#lastFailed;
   }
 
   /** The step that has begun ends. Throws AgentMisuse for an outcome that cannot be stored. */
@@ -53,7 +61,12 @@ export class StepSequence {
     this.#bytes += checkOutcome(place.step, outcome);
     if (this.#bytes > AGENT_STEPS_BYTES_MAX)
       throw new AgentMisuse(`the results of the turn's steps have more than ${AGENT_STEPS_BYTES_MAX} bytes of JSON`);
+    this.#ended(place, outcome);
     return place;
+  }
+
+  #ended(place: StepPlace, { error }: StepOutcome): void {
+    this.#lastFailed = error === undefined ? [] : [...this.#lastFailed, place];
   }
 }
 

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Requeued } from '@hopline/log';
+import { type Job, Requeued } from '@hopline/log';
 import { STEP_NAME_UNITS_MAX, STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
-import type { AgentTurn } from './define-agent.ts';
-import { defineAgent } from './define-agent.ts';
+import { AttemptFailed } from './attempt-failed.ts';
+import { type AgentTurn, type DefinedAgent, defineAgent } from './define-agent.ts';
+import { failed } from './event-constructors.ts';
 import { AGENT_STEPS_BYTES_MAX, AGENT_STEPS_MAX } from './limits.ts';
+import { runTurn } from './run-turn.ts';
 import { step } from './step.ts';
-import { CALL, run, TaskLog } from './task-log.test-kit.ts';
+import { CALL, quiet, run, TaskLog } from './task-log.test-kit.ts';
 import { playTurn } from './test-kit.ts';
 
 type Script = Parameters<typeof defineAgent>[0]['run'];
@@ -124,6 +126,67 @@ test('what a step throws is stored, and thrown again in the next attempt', async
     ['RangeError', 'too much'],
     ['RangeError', 'too much'],
   ]);
+});
+
+/** Attempts of a supervisor's call that is repeated once after a retryable failure. */
+const repeated = (task: TaskLog, agent: DefinedAgent, job: Job, signal = new AbortController().signal) =>
+  folded(task, runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal, retries: 1 }, job));
+
+/** Runs steps whose names are in `broken` as steps that throw, and fails as retryable when the step `fetch` throws. */
+function fetching(ran: string[], broken: ReadonlySet<string>, afterFetch: () => Promise<void> = async () => {}): Script {
+  const stepOf = (name: string) =>
+    step(name, () => {
+      ran.push(name);
+      if (broken.has(name)) throw new Error(`${name} is away`);
+      return name;
+    });
+  return async function* () {
+    yield* stepOf('reserve');
+    try {
+      yield* stepOf('cache');
+    } catch {
+      yield* stepOf('charge');
+    }
+    try {
+      yield yield* stepOf('fetch');
+    } catch {
+      await afterFetch();
+      yield failed('the server is away', { retryable: true });
+    }
+  };
+}
+
+test('a call that is repeated runs the steps that failed last again, and none before them', async () => {
+  const task = await TaskLog.create('caipe');
+  const ran: string[] = [];
+  const broken = new Set(['cache', 'fetch']);
+  const agent = agentOf(fetching(ran, broken));
+  await assert.rejects(repeated(task, agent, task.job()), AttemptFailed);
+  assert.deepEqual(ran.splice(0), ['reserve', 'cache', 'charge', 'fetch']);
+  broken.clear();
+  const outcome = await repeated(task, agent, task.job(2));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(ran, ['fetch']);
+});
+
+test('a failed step of a dead attempt counts once more, and runs again when its call is repeated', async () => {
+  const task = await TaskLog.create('caipe');
+  const ran: string[] = [];
+  const stop = new AbortController();
+  const broken = new Set(['fetch']);
+  const dying = fetching(ran, broken, async () => {
+    stop.abort();
+    await new Promise(() => {});
+  });
+  await assert.rejects(repeated(task, agentOf(dying), task.job(), stop.signal), Requeued);
+  broken.clear();
+  ran.length = 0;
+  const agent = agentOf(fetching(ran, broken));
+  await assert.rejects(repeated(task, agent, task.job(2, { requeues: 1 })), AttemptFailed);
+  assert.deepEqual(ran, []);
+  const outcome = await repeated(task, agent, task.job(3, { requeues: 1 }));
+  assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(ran, ['fetch']);
 });
 
 test('another step in the place of a stored one fails the turn with the names of both', async () => {

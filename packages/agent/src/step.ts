@@ -1,3 +1,4 @@
+import { ModelError, type ModelErrorData } from '@hopline/chat-model/model-error';
 import type { StepOutcome } from '@hopline/events';
 import { STEP_NAME_UNITS_MAX } from '@hopline/task';
 import type { AgentEvent, Turn } from './agent.ts';
@@ -20,7 +21,8 @@ export type StepContext = {
 
 /**
  * Runs `run` and stores its result in the log: `const id = yield* step('charge', ({ key }) => …)`. If the process dies later, the next attempt
- * gets the stored result instead of running the step again. What the step throws is stored as well, and thrown again.
+ * gets the stored result instead of running the step again. What the step throws is stored as well, and thrown again; unless the turn then fails
+ * as retryable and its call is repeated: the steps that failed last run again.
  *
  * The result is a JSON value of at most STEP_OUTCOME_BYTES_MAX bytes; every attempt gets it as JSON holds it. A turn must make the same steps
  * in the same order in each attempt: decide what to do only from the message, the history, and results of steps.
@@ -75,12 +77,14 @@ function storable(name: string, value: unknown): StepOutcome {
 
 function resultOf<T>({ value, error }: StepOutcome): T {
   if (error === undefined) return value as T;
+  if (error.data !== undefined) throw ModelError.from(error.data as ModelErrorData);
   throw Object.defineProperty(new Error(error.message), 'name', { value: error.name, configurable: true });
 }
 
 const ERROR_CHARS_MAX = 1_024;
 
-function errorOf(error: unknown): { name: string; message: string } {
+function errorOf(error: unknown): NonNullable<StepOutcome['error']> {
   const { name, message } = error instanceof Error ? error : new Error(typeof error);
-  return { name: String(name).slice(0, 128), message: String(message).slice(0, ERROR_CHARS_MAX) };
+  const text = { name: String(name).slice(0, 128), message: String(message).slice(0, ERROR_CHARS_MAX) };
+  return { ...text, ...(ModelError.is(error) && { data: error.toJSON() }) };
 }

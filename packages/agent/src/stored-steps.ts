@@ -72,6 +72,16 @@ export class StoredSteps implements TurnSteps {
     });
   }
 
+  /**
+   * The call of this attempt is repeated: the steps that failed last run again in the next one, which must not get a failure that is over. Earlier
+   * failures stay, because other steps have followed them.
+   */
+  async openLastFailed(): Promise<void> {
+    const { lastFailed } = this.#sequence;
+    for (const place of lastFailed) this.#options.add({ kind: 'agent-step', ...place, phase: 'reached' });
+    if (lastFailed.length > 0) await this.#options.writer.flush();
+  }
+
   /** The turn is over: the task is followed no more. */
   close(): void {
     this.#closed.abort();
@@ -161,16 +171,14 @@ export class StoredSteps implements TurnSteps {
     const { log, job } = this.#options;
     const newest = await log.facts.last(job.work.taskId);
     if (newest === undefined) throw new AttemptFailed('the log was lost', 'log_lost');
-    let earlier: StoredStep[] = [];
+    const earlier = new EarlierSteps();
     for await (const { record } of readTask(log.facts, newest)) {
       for (const fact of record.facts) {
-        if (fact.kind === 'message.received') earlier = [];
-        if (!this.#isOwn(fact) || fact.phase !== 'stored' || fact.attempt >= job.attempt) continue;
-        const { step, n, outcome = {}, attempt } = fact;
-        earlier.push({ step, n, outcome, attempt });
+        if (fact.kind === 'message.received') earlier.clear();
+        else if (this.#isOwn(fact) && fact.attempt < job.attempt) earlier.add(fact);
       }
     }
-    return earlier;
+    return earlier.outcomes;
   }
 
   async #orLost(work: () => Promise<void>): Promise<void> {
@@ -186,5 +194,28 @@ export class StoredSteps implements TurnSteps {
     if (this.#options.signal.aborted || this.#closed.signal.aborted) return;
     this.#awaited?.reject(error);
     this.#options.onLost(error);
+  }
+}
+
+/** The outcomes that the facts of a turn's attempts have, in the order of the steps. */
+class EarlierSteps {
+  outcomes: StoredStep[] = [];
+  /** The steps that `#attempt` has passed: a `reached` of such a step makes it open again. */
+  readonly #passed = new Set<string>();
+  #attempt = 0;
+
+  clear(): void {
+    this.outcomes = [];
+    this.#attempt = 0;
+    this.#passed.clear();
+  }
+
+  add({ attempt, phase, step, n, outcome = {} }: AgentStepRecorded): void {
+    if (attempt !== this.#attempt) this.#passed.clear();
+    this.#attempt = attempt;
+    const key = `${n}/${step}`;
+    if (phase === 'stored') this.outcomes.push({ step, n, outcome, attempt });
+    if (phase !== 'reached') this.#passed.add(key);
+    else if (this.#passed.delete(key)) this.outcomes = this.outcomes.filter(stored => stored.step !== step || stored.n !== n);
   }
 }

@@ -41,7 +41,7 @@ export type PlayedTurn = {
   readonly end: TurnEnd;
   /** Tool calls, in order of their starts. */
   readonly tools: readonly PlayedTool[];
-  /** Stored steps, in order. */
+  /** Stored steps, in order. Without those that run again if the turn failed as retryable and its call is repeated. */
   readonly steps: readonly PlayedStep[];
   /** The requests to the models of the turn, in order. Empty without `model` in the options. */
   readonly prompts: readonly ModelPrompt[];
@@ -110,7 +110,7 @@ export async function playTurn(
     ...shown,
     notices: noticesOf(events),
     tools: toolsOf(events),
-    steps: steps.played,
+    steps: steps.keptBy(end),
     prompts: models?.prompts ?? [],
   };
   return { ...played, end, events, log, ...(cause !== undefined && { cause }) };
@@ -140,6 +140,12 @@ class PlayedSteps implements TurnSteps {
 
   constructor(earlier: readonly PlayedStep[], attempt: number) {
     this.#earlier = earlier.map(({ step, n, outcome }) => ({ step, n, outcome, attempt: attempt - 1 }));
+  }
+
+  /** The steps that the next attempt gets. */
+  keptBy({ state, retryable }: TurnEnd): readonly PlayedStep[] {
+    const isRepeated = state === 'TASK_STATE_FAILED' && retryable === true;
+    return isRepeated ? this.played.slice(0, this.played.length - this.#sequence.lastFailed.length) : this.played;
   }
 
   async begin(step: string): Promise<BegunStep> {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
+import { nodeGlobalsIn } from '../../../test/kit/node-globals.ts';
 import { startBadServer, story } from './bad-server.test-kit.ts';
 
 /** Compressed bytes of the entry for pages, with everything it imports. */
@@ -41,6 +42,17 @@ test('the entry for pages is small, and has no schemas, cards or Node modules', 
     'the other entry has what this one excludes',
   );
   await assert.rejects(bundled(`export * from 'node:crypto'`), /node:crypto/);
+});
+
+test('the bundles for pages use no globals of Node, in any branch', async () => {
+  for (const entry of [
+    '@hopline/client',
+    '@hopline/client/tasks',
+    '@hopline/client/ai-sdk',
+    '@hopline/task-view',
+    '@hopline/a2a',
+  ])
+    assert.deepEqual(nodeGlobalsIn((await bundled(`export * from '${entry}'`)).code), [], entry);
 });
 
 test('the bundle of the entry for pages asks, resumes and watches in a process without modules and globals of Node', async () => {

@@ -201,13 +201,16 @@ export type StepInput = { kind: 'step'; step: string; payload: unknown };
  */
 export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
 
-/** How a step of an own agent ended: with a JSON value, absent for undefined, or with what it threw. */
-export type StepOutcome = { value?: unknown; error?: { name: string; message: string } };
+/**
+ * How a step of an own agent ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of an error of a
+ * model.
+ */
+export type StepOutcome = { value?: unknown; error?: { name: string; message: string; data?: unknown } };
 
 /**
  * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has come to the step,
- * and may run it. `stored`: it ended so. `reused`: the attempt takes the outcome that attempt `of` has stored. The next attempt reads these,
- * and audits read them without the outcome; never shown to clients.
+ * and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the attempt takes
+ * the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never shown to clients.
  */
 export type AgentStepInput = {
   kind: 'agent-step';

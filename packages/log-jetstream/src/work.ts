@@ -9,6 +9,7 @@ import {
   LogFull,
   requireRole,
   requireTaskId,
+  type TakeOptions,
   type WorkQueue,
 } from '@hopline/log';
 import { encodePayload } from './codec.ts';
@@ -107,16 +108,16 @@ export class JetStreamWork implements WorkQueue {
     return this.#places.ahead(role, taskId, owner);
   }
 
-  async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
+  async take(role: Role, options: TakeOptions, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const ended = AbortSignal.any([options.signal, this.#connection.closed]);
     const { tenantSlotsShare } = this.#options;
     const tenantSlotsMax = Math.max(1, Math.floor(options.slots * tenantSlotsShare));
-    const slots = new FairSlots<Queue>(
-      options.slots,
-      queue => (queue === undefined ? options.slots : tenantSlotsMax),
-      heapWatch(() => performance.now()),
-    );
+    const slots = new FairSlots<Queue>(options.slots, queue => (queue === undefined ? options.slots : tenantSlotsMax), {
+      isScarce: heapWatch(() => performance.now()),
+      isOpen: () => options.gate?.isOpen ?? true,
+    });
+    const unlisten = options.gate?.listen(() => slots.changed());
     const life = new AbortController();
     const running = this.#runningItems(role, AbortSignal.any([life.signal, this.#connection.closed]));
     const worker = {
@@ -132,6 +133,7 @@ export class JetStreamWork implements WorkQueue {
     try {
       await queues.serve(ended);
     } finally {
+      unlisten?.();
       await running.presence.leave();
       running.items.stop();
       life.abort();

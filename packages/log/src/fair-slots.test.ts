@@ -76,7 +76,7 @@ test('a worker whose heap is nearly full takes nothing more, but always SCARCE_S
     () => nowMs,
     () => ({ used_heap_size: used, heap_size_limit: 100 }) as ReturnType<typeof import('node:v8').getHeapStatistics>,
   );
-  const slots = new FairSlots<string>(1_000, () => 1_000, watch);
+  const slots = new FairSlots<string>(1_000, () => 1_000, { isScarce: watch });
   const held = Array.from({ length: SCARCE_SLOTS_MIN }, () => reserve(slots, 'a'));
   assert.equal(slots.room('a'), 1_000 - SCARCE_SLOTS_MIN);
   used = 81;
@@ -84,4 +84,21 @@ test('a worker whose heap is nearly full takes nothing more, but always SCARCE_S
   assert.equal(slots.room('a'), 0);
   held[0]!.release();
   assert.equal(slots.room('a'), 1_000 - SCARCE_SLOTS_MIN + 1);
+});
+
+test('a worker that cannot run items has no room, and keeps the items that it has', () => {
+  let isOpen = true;
+  const slots = new FairSlots<string>(2, () => 2, { isOpen: () => isOpen });
+  let changes = 0;
+  slots.listen(() => {
+    changes += 1;
+  });
+  const held = reserve(slots, 'a');
+  isOpen = false;
+  slots.changed();
+  assert.deepEqual([slots.room('a'), changes], [0, 2]);
+  held.release();
+  assert.equal(slots.room('a'), 0);
+  isOpen = true;
+  assert.equal(slots.room('a'), 2);
 });

@@ -26,19 +26,29 @@ export class FairSlots<Q> {
   #grants = 0;
 
   readonly #isScarce: () => boolean;
+  readonly #isOpen: () => boolean;
 
-  /** `slotsMaxOf`: maximum slots of one queue. `isScarce`: the process has no memory for more than SCARCE_SLOTS_MIN items. */
-  constructor(slots: number, slotsMaxOf: (queue: Q) => number, isScarce: () => boolean = () => false) {
+  /**
+   * `slotsMaxOf`: maximum slots of one queue. `isScarce`: the process has no memory for more than SCARCE_SLOTS_MIN items. `isOpen`: whether the worker
+   * can run items; call `changed` when its answer changes.
+   */
+  constructor(
+    slots: number,
+    slotsMaxOf: (queue: Q) => number,
+    { isScarce = () => false, isOpen = () => true }: { isScarce?: () => boolean; isOpen?: () => boolean } = {},
+  ) {
     this.#slots = slots;
     this.#slotsMaxOf = slotsMaxOf;
     this.#isScarce = isScarce;
+    this.#isOpen = isOpen;
   }
 
   /** How many more items of a queue may begin now; below 0 when items of several queues wait for slots. */
   room(queue: Q): number {
     const taken = this.#runningCount + this.#waiting.length;
     const free = taken >= SCARCE_SLOTS_MIN && this.#isScarce() ? 0 : this.#slots - taken;
-    return Math.min(free, this.#slotsMaxOf(queue) - this.taken(queue));
+    const room = Math.min(free, this.#slotsMaxOf(queue) - this.taken(queue));
+    return this.#isOpen() ? room : Math.min(0, room);
   }
 
   /** Items of a queue that run or wait for a slot. */
@@ -52,7 +62,7 @@ export class FairSlots<Q> {
     const waiting = { queue, grant: resolve };
     this.#waiting.push(waiting);
     this.#grant();
-    this.#changed();
+    this.changed();
     const isWaiting = () => this.#waiting.includes(waiting);
     let released = false;
     const release = () => {
@@ -67,7 +77,7 @@ export class FairSlots<Q> {
         this.#runningCount -= 1;
       }
       this.#grant();
-      this.#changed();
+      this.changed();
     };
     return {
       ready: promise,
@@ -90,6 +100,11 @@ export class FairSlots<Q> {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Calls the listeners. */
+  changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
   #grant(): void {
     while (this.#runningCount < this.#slots && this.#waiting.length > 0) {
       const next = this.#waiting.reduce((first, one) => (this.precedes(one.queue, first.queue) ? one : first));
@@ -104,9 +119,5 @@ export class FairSlots<Q> {
 
   #runs(queue: Q): number {
     return this.#running.get(queue) ?? 0;
-  }
-
-  #changed(): void {
-    for (const listener of this.#listeners) listener();
   }
 }

@@ -107,7 +107,7 @@ export {
 } from './task-lists.ts';
 export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
-export type { DeliveryBounds, Job, WorkQueue } from './work-queue.ts';
+export type { DeliveryBounds, Job, TakeOptions, WorkGate, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,
   deliveriesMax,

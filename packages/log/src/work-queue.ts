@@ -44,8 +44,22 @@ export interface WorkQueue {
    * and no second one starts. The items of a process without a connection go to another worker of the role within two seconds, those
    * of a process that does not answer after ackWaitMs.
    */
-  take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void>;
+  take(role: Role, options: TakeOptions, handler: (job: Job) => Promise<void>): Promise<void>;
 }
+
+export type TakeOptions = {
+  slots: number;
+  signal: AbortSignal;
+  /** While it is closed, the worker takes no further items. It runs those that it has, or that are under way to it. */
+  gate?: WorkGate | undefined;
+};
+
+/** Whether a worker can run items, and when this changes. */
+export type WorkGate = {
+  readonly isOpen: boolean;
+  /** Calls `listener` after each change, until the returned function is called. */
+  listen(listener: () => void): () => void;
+};
 
 export type Job = {
   work: Work;

@@ -79,6 +79,31 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(turn.end, "TASK_STATE_FAILED")
         self.assertIn("not int", logged.output[0])
 
+    def test_an_agent_that_cannot_run_is_refused_with_what_it_needs(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "hi"
+
+        async def answer(_turn: Turn) -> str:
+            return "hi"
+
+        for more, reason in (
+            ({"run": answer}, "agent a: run must be an async generator: async def with yield"),
+            ({"run": 5}, "agent a: run must be an async generator: async def with yield"),
+            ({"run": run, "skills": "Greet"}, "agent a: skills is a str; it must be a list of names"),
+        ):
+            with self.assertRaises(TypeError) as raised:
+                Agent(name="a", description="b", **more)
+            self.assertEqual(str(raised.exception), reason)
+
+    async def test_a_tool_that_is_not_async_is_named(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield await turn.tool("weather", {}, lambda: "clear")  # type: ignore[arg-type, return-value]
+
+        with self.assertLogs("hopline.agent", "ERROR") as logged:
+            turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual(turn.tools[0].outcome, "failed")
+        self.assertIn("tool weather: run returned str; it must be an async function", logged.output[0])
+
     async def test_an_artifact_has_bytes_and_data(self) -> None:
         async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
             yield artifact("a.bin", raw=b"\x00\x01", media_type="image/png")

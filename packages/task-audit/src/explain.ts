@@ -1,9 +1,9 @@
 import { type Cursor, formatCursor, isVisible, type Takeover, type VisibleFact, type Writer } from '@hopline/events';
-import type { Log, StoredFacts, StoredInput } from '@hopline/log';
+import type { StoredFacts, StoredInput } from '@hopline/log';
 import { CriticalPaths, type PathPart } from './critical-path.ts';
 import { inputsOf } from './event-inputs.ts';
 import { producersOf } from './producers.ts';
-import { type ReadLimits, readTaskRecords, type TaskRecords } from './task-records.ts';
+import { type ReadableLog, type ReadLimits, readTaskRecords, type TaskRecords } from './task-records.ts';
 import { startOf, type TracedChunk, type VisibleEvent, visibleEventsOf } from './trace.ts';
 import { type TracedStep, TracedSteps } from './traced-steps.ts';
 
@@ -49,7 +49,7 @@ export type EventExplanation = Omit<VisibleEvent, 'agent' | 'turn' | 'producer' 
 
 /** Resolves with undefined for an unknown task or generation. Throws TaskTooLong. */
 export async function explainEvent(
-  log: Pick<Log, 'inputs' | 'facts'>,
+  log: ReadableLog,
   taskId: string,
   { generation }: Pick<Cursor, 'generation'>,
   limits?: ReadLimits,

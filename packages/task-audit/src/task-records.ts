@@ -1,6 +1,9 @@
 import type { TaskAggregate } from '@hopline/events';
 import { fromStart, type Log, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
 
+/** The part of the log that an audit reads. */
+export type ReadableLog = { facts: Pick<Log['facts'], 'last' | 'read'>; inputs: Pick<Log['inputs'], 'read'> };
+
 /** Everything stored of a task. */
 export type TaskRecords = {
   taskId: string;
@@ -31,7 +34,7 @@ export class TaskTooLong extends Error {
  * task; throws TaskTooLong.
  */
 export async function readTaskRecords(
-  log: Pick<Log, 'inputs' | 'facts'>,
+  log: ReadableLog,
   taskId: string,
   { recordsMax, inputBytesMax }: ReadLimits = NO_LIMITS,
 ): Promise<TaskRecords | undefined> {

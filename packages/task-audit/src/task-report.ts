@@ -1,17 +1,12 @@
-import type { Log } from '@hopline/log';
 import { type Audit, auditOf } from './audit.ts';
-import { type ReadLimits, readTaskRecords } from './task-records.ts';
+import { type ReadableLog, type ReadLimits, readTaskRecords } from './task-records.ts';
 import { type TaskTrace, traceOf } from './trace.ts';
 
 /** Report of the time that a task spent in each hop, and of losses. Numbers and names, never text. */
 export type TaskReport = TaskTrace & { audit: Audit };
 
 /** Resolves with undefined for an unknown task. Throws TaskTooLong. */
-export async function reportTask(
-  log: Pick<Log, 'inputs' | 'facts'>,
-  taskId: string,
-  limits?: ReadLimits,
-): Promise<TaskReport | undefined> {
+export async function reportTask(log: ReadableLog, taskId: string, limits?: ReadLimits): Promise<TaskReport | undefined> {
   const records = await readTaskRecords(log, taskId, limits);
   return records && { ...traceOf(records), audit: auditOf(records) };
 }

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, AgentStepInput, TextInput } from '@hopline/events';
+import type { AgentInput, AgentStepInput, FactRecord, TaskAggregate, TextInput } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
 import { ROOT_AGENT } from '@hopline/task';
 import { agent, StoredScenario } from '@hopline/task/test-kit';
 import { explainEvent } from './explain.ts';
 import { reportTask } from './task-report.ts';
+import { stepText, TracedSteps } from './traced-steps.ts';
 import { type WaterfallRow, waterfallOf } from './waterfall.ts';
 import { whyLines } from './why-lines.ts';
 
@@ -119,4 +120,19 @@ test('the rows of many steps end with one for the rest', async () => {
   const rows = waterfallOf({ ...report, producers }).filter(({ kind }) => kind === 'step');
   assert.equal(rows.length, 51);
   assert.deepEqual([rows.at(-1)?.label, rows.at(-1)?.note], ['10 more steps argocd', '5 taken from earlier attempts']);
+});
+
+test('a failed step of a call that is repeated runs again in the next attempt, and the trace shows it', () => {
+  const at = { at: 1_000, producer: 'p', attempt: 1, kind: 'agent-step.recorded' } as const;
+  const facts = (['reached', 'stored', 'reached'] as const).map(phase => {
+    const { kind: _kind, ...fact } = step(
+      'fetch',
+      phase,
+      phase === 'stored' ? { outcome: { error: { name: 'Error', message: 'm' } } } : {},
+    );
+    return { ...fact, ...at };
+  });
+  const aggregate = { turn: 1, calls: {} } as unknown as TaskAggregate;
+  const [traced] = new TracedSteps(0).add({ facts, aggregate } as unknown as FactRecord).of({ id: 'p', turn: 1, attempt: 1 });
+  assert.equal(stepText(traced!), 'failed; the next attempt runs it again');
 });

@@ -12,6 +12,8 @@ export type TracedStep = {
   outcome: 'ran' | 'failed' | 'reused' | 'open';
   /** The attempt that has stored the outcome of a step that is `reused`. */
   of?: number;
+  /** The call of the attempt was repeated: the next attempt runs this failed step again. */
+  isRepeated?: true;
   /** When the relay stored that the attempt had come to the step, and its outcome; milliseconds after the task's first input. */
   fromMs: number;
   toMs: number;
@@ -47,6 +49,10 @@ export class TracedSteps {
     const known = steps.findLast(step => step.name === name && step.n === n);
     const step = known ?? { name, n, outcome: 'open', fromMs: atMs, toMs: atMs };
     if (known === undefined) steps.push(step);
+    if (phase === 'reached' && known !== undefined) {
+      step.isRepeated = true;
+      return;
+    }
     step.toMs = atMs;
     if (phase === 'stored') step.outcome = outcome?.error === undefined ? 'ran' : 'failed';
     if (phase !== 'reused') return;
@@ -58,9 +64,11 @@ export class TracedSteps {
 const keyOf = (id: string, turn: number, attempt: number) => `${turn}/${attempt}/${id}`;
 
 /** The outcome of a step, in words. */
-export function stepText({ outcome, of = 1 }: Pick<TracedStep, 'outcome' | 'of'>): string {
-  if (outcome === 'reused') return `taken from attempt ${of}`;
+export function stepText({ outcome, of = 1, isRepeated }: Pick<TracedStep, 'outcome' | 'of' | 'isRepeated'>): string {
+  const then = isRepeated === true ? '; the next attempt runs it again' : '';
+  if (outcome === 'reused') return `taken from attempt ${of}${then}`;
   if (outcome === 'ran') return 'ran';
+  if (isRepeated === true) return `failed${then}`;
   return outcome === 'failed' ? 'failed, which is stored' : 'no outcome is stored: it may have run';
 }
 

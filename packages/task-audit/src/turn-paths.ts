@@ -1,7 +1,6 @@
-import type { Log } from '@hopline/log';
 import { CriticalPaths, type TurnPath } from './critical-path.ts';
 import { producersOf } from './producers.ts';
-import { partialOf, type ReadLimits, readTaskRecords } from './task-records.ts';
+import { partialOf, type ReadableLog, type ReadLimits, readTaskRecords } from './task-records.ts';
 import { startOf } from './trace.ts';
 
 /** The critical paths of a task, and its newest event when it was read. */
@@ -11,11 +10,7 @@ export type TaskPaths = { generation: number; turns: TurnPath[] };
  * Reads only the critical paths of a task. Resolves with undefined for an unknown task and for one whose beginning retention has removed; throws
  * TaskTooLong.
  */
-export async function readTaskPaths(
-  log: Pick<Log, 'inputs' | 'facts'>,
-  taskId: string,
-  limits?: ReadLimits,
-): Promise<TaskPaths | undefined> {
+export async function readTaskPaths(log: ReadableLog, taskId: string, limits?: ReadLimits): Promise<TaskPaths | undefined> {
   const records = await readTaskRecords(log, taskId, limits);
   if (records === undefined || partialOf(records).length > 0) return undefined;
   const { facts, inputs, aggregate } = records;

@@ -268,6 +268,6 @@ function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput,
 /** Not kept in the aggregate either. */
 function agentStep({ id: producer, attempt }: Producer, { kind: _kind, ...step }: AgentStepInput, at: number): Decision {
   if (step.step.length > STEP_NAME_UNITS_MAX) return reject('too large');
-  if (Buffer.byteLength(JSON.stringify(step.outcome ?? null)) > STEP_OUTCOME_BYTES_MAX) return reject('too large');
+  if (UTF8.encode(JSON.stringify(step.outcome ?? null)).length > STEP_OUTCOME_BYTES_MAX) return reject('too large');
   return { facts: [{ kind: 'agent-step.recorded', at, producer, attempt, ...step }] };
 }

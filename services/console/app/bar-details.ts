@@ -120,10 +120,11 @@ function stepSentences(steps: readonly TracedStep[]): string[] {
 }
 
 function stepSentence(step: TracedStep): string {
-  const { outcome, of = 1, fromMs, toMs } = step;
+  const { outcome, of = 1, isRepeated, fromMs, toMs } = step;
   const name = visibleText(stepName(step));
   if (outcome === 'reused') return `The step ${name} did not run again: its result was taken from attempt ${of}.`;
   if (outcome === 'open') return `The step ${name} began, and no result of it is stored: it may have run.`;
   const ran = `The step ${name} ${outcome === 'ran' ? 'ran' : 'failed'} within ${duration(toMs - fromMs)}`;
+  if (isRepeated === true) return `${ran}, and the next attempt ran it again.`;
   return `${ran}, and its ${outcome === 'ran' ? 'result' : 'error'} was stored.`;
 }

@@ -100,7 +100,7 @@ test('the entries of the README are valid', () => {
     RECORDING,
     { ...RECORDING, pace: 'burst' },
     { ...RECORDING, pace: 0.5 },
-    { adapter: 'module', path: './a.ts' },
+    { adapter: 'module', path: './a.ts', loadMsMax: 600_000 },
     { name: 'g', adapter: 'langgraph', module: './g.ts', export: 'graph', checkpointer: 'saver', silenceMsMax: 1, totalMsMax: 1 },
     { name: 'g', adapter: 'langgraph', url: 'http://x/', assistant: 'a', headers: { 'x-api-key': 'k' } },
     { name: 'own', adapter: 'module', path: './a.ts', export: 'agent', description: 'd', skills },
@@ -144,8 +144,12 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects({ ...graph, module: 'g.ts', url: 'http://x/' }, 'agent "g": give either a module or the url of a server');
   rejects({ ...graph, url: 'http://x/' }, 'agent "g": assistant is missing: name a graph of the server');
   rejects({ ...graph, module: 'g.ts', assistant: 'a' }, 'agent "g": assistant and headers require a url, not a module');
-  rejects({ ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' }, /export, checkpointer and env require a module/);
-  rejects({ ...graph, url: 'http://x/', assistant: 'a', env: ['A'] }, /export, checkpointer and env require a module/);
+  rejects(
+    { ...graph, url: 'http://x/', assistant: 'a', checkpointer: 'c' },
+    /export, checkpointer, loadMsMax and env require a module/,
+  );
+  rejects({ ...graph, url: 'http://x/', assistant: 'a', loadMsMax: 1 }, /loadMsMax and env require a module/);
+  rejects({ ...graph, url: 'http://x/', assistant: 'a', env: ['A'] }, /export, checkpointer, loadMsMax and env require a module/);
   rejects({ ...MCP, headers: {} }, 'agent "files": headers require a url, not a command');
 });
 

@@ -74,6 +74,7 @@ const langgraph = entry('langgraph', {
   export: Type.Optional(text(128)),
   env: variables,
   checkpointer: Type.Optional(text(128)),
+  loadMsMax: ms,
   url: Type.Optional(httpUrl),
   assistant: Type.Optional(text(128)),
   headers: Type.Optional(strings),
@@ -87,6 +88,8 @@ const module = entry('module', {
   path: text(4_096),
   export: Type.Optional(text(128)),
   env: variables,
+  /** How long the module may take to load. */
+  loadMsMax: ms,
 });
 
 const modelMs = Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_MS_MAX }));
@@ -189,15 +192,15 @@ function checkMcp(label: string, { command, url, args, env, headers }: McpServer
 
 function checkLangGraph(
   label: string,
-  { module, export: exported, checkpointer, url, assistant, headers, env }: LangGraphEntry,
+  { module, export: exported, checkpointer, loadMsMax, url, assistant, headers, env }: LangGraphEntry,
 ): void {
   if ((module === undefined) === (url === undefined)) throw new Error(`${label}: give either a module or the url of a server`);
   if (module !== undefined && (assistant !== undefined || headers !== undefined))
     throw new Error(`${label}: assistant and headers require a url, not a module`);
   if (url === undefined) return;
   if (assistant === undefined) throw new Error(`${label}: assistant is missing: name a graph of the server`);
-  if (exported !== undefined || checkpointer !== undefined || env !== undefined)
-    throw new Error(`${label}: export, checkpointer and env require a module, not a url`);
+  if (exported !== undefined || checkpointer !== undefined || loadMsMax !== undefined || env !== undefined)
+    throw new Error(`${label}: export, checkpointer, loadMsMax and env require a module, not a url`);
 }
 
 function parseObject(json: string): Record<string, unknown> {

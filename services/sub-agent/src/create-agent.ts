@@ -44,7 +44,10 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       });
     }
     case 'langgraph': {
-      if (options.url === undefined) return await codeAgent(graphCode(options), { name: entry.name, env: options.env }, context);
+      if (options.url === undefined) {
+        const { env, loadMsMax } = options;
+        return await codeAgent(graphCode(options), { name: entry.name, env, loadMsMax }, context);
+      }
       const { createLangGraphAgent } = await import('@hopline/agent-langgraph');
       return await createLangGraphAgent({ ...serverOptions(options, options.url), onSkipped });
     }
@@ -57,8 +60,8 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
       return createModelAgent(modelOptions(options, entry.name, context));
     }
     case 'module': {
-      const { description, env, ...code } = options;
-      return await codeAgent(code, { name: entry.name, description, env }, context);
+      const { description, env, loadMsMax, ...code } = options;
+      return await codeAgent(code, { name: entry.name, description, env, loadMsMax }, context);
     }
     case 'recording': {
       const { adapter: _adapter, path, ...rest } = options;
@@ -68,10 +71,19 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
   }
 }
 
-type CodeEntry = { name: string | undefined; description?: string | undefined; env: readonly string[] | undefined };
+type CodeEntry = {
+  name: string | undefined;
+  description?: string | undefined;
+  env: readonly string[] | undefined;
+  loadMsMax: number | undefined;
+};
 
 /** An agent whose code runs in a process of its own, without the login of this one (ADR 151). */
-async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry, context: CreateAgentOptions): Promise<Agent> {
+async function codeAgent(
+  code: Code,
+  { name, description, env = [], loadMsMax }: CodeEntry,
+  context: CreateAgentOptions,
+): Promise<Agent> {
   if (!context.code.isElsewhere) requireVariables(env, context);
   const { folder, onSkipped } = context;
   const { pricesFile } = context.model;
@@ -81,6 +93,7 @@ async function codeAgent(code: Code, { name, description, env = [] }: CodeEntry,
     code,
     folder,
     description,
+    loadMsMax,
     priceOf: pricesFile === undefined ? undefined : readPrices(pricesFile),
     onSkipped: () => onSkipped('custom payload'),
   });

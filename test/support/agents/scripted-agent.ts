@@ -12,6 +12,8 @@ export type AgentScript = {
   silentMs?: number;
   /** Steps before the text, each with an effect that counts, in the middle of `everyMs`. */
   steps?: number;
+  /** A step behind these throws in the first attempt, which then fails as retryable. */
+  failsInStep?: boolean;
   /** Splits emoji, so that each half is a token. */
   splitsPairs?: boolean;
   /** Artifacts in addition to the answer, which stay open, and the size of each one's description. */
@@ -90,6 +92,16 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
             return { key: context.key, effectOf: run.id };
           });
           run.passed = [...(run.passed ?? []), { key, effectOf }];
+        }
+        if (script.failsInStep === true) {
+          try {
+            yield* step('fails once', () => {
+              if (turn.attempt === 1) throw new Error('the script wants it');
+            });
+          } catch {
+            yield failed('the script wants it', { retryable: true });
+            return;
+          }
         }
         for (const token of tokensOf(run.id, script)) {
           await sleep(script.everyMs, undefined, { signal: turn.signal });

@@ -11,6 +11,7 @@ import {
   REDELIVERY_MS_BASE,
   REDELIVERY_MS_MAX,
   REDELIVERY_MS_MIN,
+  type TakeOptions,
   TENANT_SLOTS_SHARE_DEFAULT,
   type WorkQueue,
 } from '../work-queue.ts';
@@ -131,12 +132,15 @@ export class MemoryWork implements WorkQueue {
     return place < 0 ? undefined : place;
   }
 
-  async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {
+  async take(role: Role, options: TakeOptions, handler: (job: Job) => Promise<void>): Promise<void> {
     requireRole(role);
     const running = new Set<Promise<void>>();
-    const { slots, signal } = options;
+    const { slots, signal, gate } = options;
     const tenantSlotsMax = Math.max(1, Math.floor(slots * TENANT_SLOTS_SHARE_DEFAULT));
-    const fair = new FairSlots<number | undefined>(slots, queue => (queue === undefined ? slots : tenantSlotsMax));
+    const fair = new FairSlots<number | undefined>(slots, queue => (queue === undefined ? slots : tenantSlotsMax), {
+      isOpen: () => gate?.isOpen ?? true,
+    });
+    const unlisten = gate?.listen(() => this.#items.changed());
     while (!signal.aborted && !this.#closed.aborted) {
       const now = Date.now();
       const item = this.#next(role, fair, now);
@@ -156,6 +160,7 @@ export class MemoryWork implements WorkQueue {
         await this.#nextChange(role, signal, running, now);
       }
     }
+    unlisten?.();
     await Promise.all(running);
   }
 

@@ -6,7 +6,7 @@ import type { FileTask } from './read-tasks.ts';
 /** Events that are encoded at once, so that a long task costs only what the page has read. */
 const EVENTS_AT_ONCE = 500;
 
-type Log = Parameters<typeof reportTask>[0];
+type ReadableLog = Parameters<typeof reportTask>[0];
 
 /**
  * The paths of ingress that the page reads, answered from the tasks of a file. All pages work without knowing that no server answers them. It has the
@@ -77,8 +77,8 @@ async function explanation(task: FileTask, text: string): Promise<Response> {
 }
 
 /** The records of the file in the form in which an audit reads them from the log. */
-function logOf({ facts, inputs }: FileTask): Log {
-  const log = {
+function logOf({ facts, inputs }: FileTask): ReadableLog {
+  return {
     facts: {
       last: async () => facts.at(-1),
       async *read() {
@@ -91,7 +91,6 @@ function logOf({ facts, inputs }: FileTask): Log {
       },
     },
   };
-  return log as unknown as Log;
 }
 
 function* exportLines({ header, facts }: FileTask) {

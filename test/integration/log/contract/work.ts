@@ -34,6 +34,51 @@ export const workCases: Case[] = [
     },
   },
   {
+    name: 'a worker takes no items while its gate is closed, and other workers do; it runs those that it has',
+    async run({ log }) {
+      const role = newRole();
+      const [first, second, third] = [newTask(), newTask(), newTask()];
+      const listeners = new Set<() => void>();
+      let isOpen = true;
+      const gate = {
+        get isOpen() {
+          return isOpen;
+        },
+        listen: (listener: () => void) => {
+          listeners.add(listener);
+          return () => listeners.delete(listener);
+        },
+      };
+      const set = (open: boolean) => {
+        isOpen = open;
+        for (const listener of listeners) listener();
+      };
+      const taken: string[] = [];
+      const run = async ({ work }: Job) => {
+        taken.push(work.taskId);
+        if (work.taskId !== first) return;
+        set(false);
+        // Longer than a pull lasts after the gate has closed.
+        await pause(500);
+      };
+      const taker = worker(log, role, 4, run, gate);
+      await log.work.request(role, workItem(first), { id: first });
+      await until(async () => !(await log.work.hasItem(role, first)), 'the end of the first item');
+      await log.work.request(role, workItem(second), { id: second });
+      const others: string[] = [];
+      const other = worker(log, role, 1, async ({ work }) => void others.push(work.taskId));
+      await until(() => others.includes(second), 'the other worker');
+      await other.stop();
+      await log.work.request(role, workItem(third), { id: third });
+      await pause(300);
+      assert.deepEqual(taken, [first]);
+      set(true);
+      await until(() => taken.includes(third), 'the item after the gate has opened');
+      await taker.stop();
+      assert.equal(listeners.size, 0);
+    },
+  },
+  {
     name: 'an item whose handler has left its slot stays until the handler ends, and another one runs meanwhile',
     async run({ log }) {
       const role = newRole();

@@ -1,5 +1,5 @@
 import type { Role } from '@hopline/events';
-import type { Job, Log } from '@hopline/log';
+import type { Job, Log, WorkGate } from '@hopline/log';
 import { within } from './log-under-test.ts';
 
 let roles = 0;
@@ -9,9 +9,9 @@ export const newRole = (): Role => {
 };
 
 /** Takes items in the background until stopped. */
-export function worker(log: Log, role: Role, slots: number, handler: (job: Job) => Promise<void>) {
+export function worker(log: Log, role: Role, slots: number, handler: (job: Job) => Promise<void>, gate?: WorkGate) {
   const abort = new AbortController();
-  const ended = log.work.take(role, { slots, signal: abort.signal }, handler);
+  const ended = log.work.take(role, { slots, signal: abort.signal, gate }, handler);
   return {
     signal: abort.signal,
     stop() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -47,7 +48,11 @@ class Turn:
         call_id = str(uuid4())
         await calls.start(ToolStart(call_id, name, dict(arguments)))
         try:
-            result = await run()
+            running = run()
+            if not isawaitable(running):
+                returned = type(running).__name__
+                raise TypeError(f"tool {name}: run returned {returned}; it must be an async function, or a lambda that calls one")
+            result = await running
         except Exception as error:
             await calls.end(ToolEnd(call_id, name, str(error) if isinstance(error, ToolError) else None, has_failed=True))
             raise
@@ -64,3 +69,9 @@ class Agent:
     run: Callable[[Turn], AsyncIterator[AgentEvent]]
     skills: Sequence[str] = field(default_factory=tuple)
     version: str = "1.0.0"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.skills, str):
+            raise TypeError(f"agent {self.name}: skills is a str; it must be a list of names")
+        if not callable(self.run) or iscoroutinefunction(self.run):
+            raise TypeError(f"agent {self.name}: run must be an async generator: async def with yield")
