@@ -243,7 +243,7 @@ export class JetStreamFacts implements FactLog {
         const { msg, seq, storedAt } = next.value;
         const record = this.#decode(msg, taskId);
         const headers = headersOf(msg);
-        if (record) yield { seq, record, storedAt, ...idOf(headers), ...originOf(headers) };
+        if (record) yield { seq, record, storedAt, bytes: msg.data.length, ...idOf(headers), ...originOf(headers) };
       }
     } finally {
       await messages.return(undefined as R);
