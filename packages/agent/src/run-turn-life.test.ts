@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
+import { type Message, textOf } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { LogUnavailable, Requeued, Superseded } from '@hopline/log';
+import { agent as agentOf, supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
 import type { AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
@@ -93,6 +94,54 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
     const shown = ends.map(({ parts }) => parts.map(part => part.text?.slice(0, 1)).join());
     assert.deepEqual(shown, ['✅', '❌'], 'only the call that the dead attempt left open has failed');
   }
+});
+
+test('a later attempt does not count as waiting for credentials because the agent of another call waits', async () => {
+  for (const [own, states] of [
+    [false, ['TASK_STATE_WORKING']],
+    [true, []],
+  ] as const) {
+    const task = await TaskLog.create('transparent');
+    task.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'argocd' });
+    const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
+    await task.input(agentOf(own ? CALL : 'call-1-2'), ask).store();
+    const waiting = scripted(async function* () {
+      yield* [];
+      await new Promise(() => {});
+    });
+    const stop = new AbortController();
+    const running = run(task, waiting, task.job(2), stop.signal);
+    if (!own) await until(async () => (await task.inputs()).length > 0);
+    stop.abort();
+    await assert.rejects(running, Requeued);
+    const shown = (await task.inputs()).map(input => (input.kind === 'status' ? input.state : input.kind));
+    assert.deepEqual(shown, states);
+  }
+});
+
+test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open', async () => {
+  const task = await TaskLog.create('chat');
+  const stop = new AbortController();
+  const tool = (callId: string, phase: 'start' | 'end'): AgentEvent => ({ type: 'tool', phase, callId, tool: 'list_pods' });
+  const dying = scripted(async function* () {
+    yield* [tool('a', 'start'), tool('b', 'start'), tool('a', 'end')];
+    stop.abort();
+    await new Promise(() => {});
+  });
+  await assert.rejects(run(task, dying, task.job(), stop.signal), Requeued);
+  await task.fold();
+  await run(task, scripted([done]), task.job(2));
+  await foldAll(task);
+  const notices = task.facts.flatMap(fact => {
+    const message = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.message : undefined;
+    return message?.metadata?.toolCallId === undefined
+      ? []
+      : [`${message.metadata.toolCallId} ${textOf(message.parts).split(' ')[0]}`];
+  });
+  assert.deepEqual(
+    notices,
+    ['a 🔧', 'b 🔧', 'a ✅', 'b ❌'].map(shown => `${CALL}/${shown}`),
+  );
 });
 
 /** Waits until the agent's text is in the log. */

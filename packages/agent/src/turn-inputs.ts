@@ -97,11 +97,10 @@ export class TurnInputs {
   }
 
   begin(): void {
-    const { work, prior, agent, reportsWork = false } = this.#options;
+    const { work, prior, reportsWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     else if (!reportsWork && !this.#authorizing) this.#work();
-    for (const { lane, tool, callId } of prior.openTools)
-      this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
+    for (const { lane, tool, callId } of prior.openTools) this.#notice('failed', { lane: `${lane}/end`, tool, callId });
   }
 
   /** How the turn ends if this process cannot wait for the credentials that the agent needs. */
