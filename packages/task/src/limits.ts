@@ -10,7 +10,10 @@ export const LANES_MAX = 128;
 export const LANES_BYTES_MAX = 128 * 1024;
 /** Calls to agents in one turn; one more fails the task. */
 export const CALLS_MAX = 64;
-/** UTF-16 units of JSON of a request for credentials that every record keeps while its call waits. A larger one is shown again without its message. */
+/**
+ * UTF-16 units of JSON of a request for credentials that every record keeps while its call waits. A larger one is shown again without its
+ * message.
+ */
 export const CALL_AUTH_UNITS_MAX = 4 * 1024;
 /** Steps of the root producer in one turn; one more fails the task. */
 export const STEPS_MAX = 128;
