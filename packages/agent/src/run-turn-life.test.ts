@@ -119,29 +119,34 @@ test('a later attempt does not count as waiting for credentials because the agen
   }
 });
 
-test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open', async () => {
-  const task = await TaskLog.create('chat');
-  const stop = new AbortController();
+test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open, once it waits for no credentials', async () => {
   const tool = (callId: string, phase: 'start' | 'end'): AgentEvent => ({ type: 'tool', phase, callId, tool: 'list_pods' });
-  const dying = scripted(async function* () {
-    yield* [tool('a', 'start'), tool('b', 'start'), tool('a', 'end')];
-    stop.abort();
-    await new Promise(() => {});
-  });
-  await assert.rejects(run(task, dying, task.job(), stop.signal), Requeued);
-  await task.fold();
-  await run(task, scripted([done]), task.job(2));
-  await foldAll(task);
-  const notices = task.facts.flatMap(fact => {
-    const message = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.message : undefined;
-    return message?.metadata?.toolCallId === undefined
-      ? []
-      : [`${message.metadata.toolCallId} ${textOf(message.parts).split(' ')[0]}`];
-  });
-  assert.deepEqual(
-    notices,
-    ['a 🔧', 'b 🔧', 'a ✅', 'b ❌'].map(shown => `${CALL}/${shown}`),
-  );
+  const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
+  for (const waits of [false, true]) {
+    const task = await TaskLog.create('chat');
+    const stop = new AbortController();
+    const dying = scripted(async function* () {
+      yield* [tool('a', 'start'), tool('b', 'start'), tool('a', 'end')];
+      stop.abort();
+      await new Promise(() => {});
+    });
+    await assert.rejects(run(task, dying, task.job(), stop.signal), Requeued);
+    await task.fold();
+    if (waits) await task.input({ ...agentOf(CALL), item: 1 }, ask).store();
+    assert.equal(task.aggregate!.state, waits ? ask.state : 'TASK_STATE_WORKING');
+    await run(task, scripted([text('the answer'), done]), task.job(2));
+    await foldAll(task);
+    const notices = task.facts.flatMap(fact => {
+      const shown = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.message : undefined;
+      return shown?.metadata?.toolCallId === undefined
+        ? []
+        : [`${shown.metadata.toolCallId} ${textOf(shown.parts).split(' ')[0]}`];
+    });
+    assert.deepEqual(
+      notices,
+      ['a 🔧', 'b 🔧', 'a ✅', 'b ❌'].map(shown => `${CALL}/${shown}`),
+    );
+  }
 });
 
 /** Waits until the agent's text is in the log. */
