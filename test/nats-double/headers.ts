@@ -25,9 +25,9 @@ export function statusBlock(status: string, added: Record<string, string | numbe
   return withHeaders(`${VERSION} ${status}${END}${END}`, added);
 }
 
-/** The headers that a stream stores with a message: not the status, and not an empty block. */
+/** The headers that a stream stores with a message: not the status, and no block that had only a status. */
 export function withoutStatus(block: HeaderBlock): HeaderBlock {
-  if (block === '') return block;
+  if (block === '' || block.startsWith(VERSION + END)) return block;
   const rest = block.slice(block.indexOf(END));
   return rest === `${END}${END}` ? '' : VERSION + rest;
 }

@@ -111,7 +111,6 @@ export const TOKEN_PATH: TokenPath = {
       do: 'Read or make a part of it for a step',
       files: [
         a2a('code-points.ts'),
-        a2a('fast-paths.ts'),
         a2a('json-value.ts'),
         a2a('types.ts'),
         events('context-id.ts'),

@@ -1,6 +1,7 @@
-import { textOf } from '@hopline/a2a';
+import { type Metadata, textOf } from '@hopline/a2a';
 import type { Fact, Work } from '@hopline/events';
 import { type Log, readTask, type StoredFacts } from '@hopline/log';
+import { progressLane } from '@hopline/profiles';
 import { ROOT_AGENT } from '@hopline/task';
 import { RemoteRunsOfTurn } from './remote-runs-of-turn.ts';
 
@@ -50,10 +51,11 @@ export async function readPriorAttempts(log: Log, newest: StoredFacts, { call, t
         lastAt = undefined;
       }
       if ('producer' in fact && fact.producer === producer) lastAt = fact.at;
+      if (fact.kind === 'status.changed' && (fact.call ?? ROOT_AGENT) === producer) noteToolStatus(fact, openTools);
       if (fact.kind !== 'artifact.updated' || fact.producer !== producer) continue;
       if (fact.event.artifactUpdate.lastChunk === true) closedLanes.add(fact.lane);
       else openLanes.add(fact.lane);
-      noteTool(fact, openTools);
+      noteTool(fact.lane, fact.event.artifactUpdate.artifact.metadata, openTools);
       noteText(fact, shownTexts);
     }
   }
@@ -68,8 +70,16 @@ function noteText({ lane, chunk, event }: Extract<Fact, { kind: 'artifact.update
   else if (chunk !== undefined) texts.set(lane, (append ? (texts.get(lane) ?? '') : '') + textOf(artifact.parts));
 }
 
-function noteTool({ lane, event }: Extract<Fact, { kind: 'artifact.updated' }>, openTools: Map<string, OpenTool>): void {
-  const { tool, toolCallId } = event.artifactUpdate.artifact.metadata ?? {};
+/** A profile may show notices as statuses. The id of their message names the lane. */
+function noteToolStatus({ event }: Extract<Fact, { kind: 'status.changed' }>, openTools: Map<string, OpenTool>): void {
+  const { taskId, status } = event.statusUpdate;
+  const { messageId, metadata } = status.message ?? {};
+  const lane = messageId === undefined ? undefined : progressLane(messageId, taskId);
+  if (lane !== undefined) noteTool(lane, metadata, openTools);
+}
+
+function noteTool(lane: string, metadata: Metadata | undefined, openTools: Map<string, OpenTool>): void {
+  const { tool, toolCallId } = metadata ?? {};
   if (typeof tool !== 'string' || typeof toolCallId !== 'string') return;
   const started = /^(.*)\/start$/.exec(lane)?.[1];
   if (started !== undefined) openTools.set(started, { lane: started, tool, callId: toolCallId });

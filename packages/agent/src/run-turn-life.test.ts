@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
+import { type Message, textOf } from '@hopline/a2a';
 import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { LogUnavailable, Requeued, Superseded } from '@hopline/log';
+import { agent as agentOf, supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
 import type { AgentEvent } from './agent.ts';
 import { TURN_ARTIFACTS_MAX, TURN_TEXT_BYTES_MAX } from './limits.ts';
@@ -92,6 +93,59 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
     const ends = [...fold.artifacts.values()].filter(artifact => artifact.name === 'tool_notification_end');
     const shown = ends.map(({ parts }) => parts.map(part => part.text?.slice(0, 1)).join());
     assert.deepEqual(shown, ['✅', '❌'], 'only the call that the dead attempt left open has failed');
+  }
+});
+
+test('a later attempt does not count as waiting for credentials because the agent of another call waits', async () => {
+  for (const [own, states] of [
+    [false, ['TASK_STATE_WORKING']],
+    [true, []],
+  ] as const) {
+    const task = await TaskLog.create('transparent');
+    task.input(supervisor(), { kind: 'call', call: 'call-1-2', agent: 'argocd' });
+    const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
+    await task.input(agentOf(own ? CALL : 'call-1-2'), ask).store();
+    const waiting = scripted(async function* () {
+      yield* [];
+      await new Promise(() => {});
+    });
+    const stop = new AbortController();
+    const running = run(task, waiting, task.job(2), stop.signal);
+    if (!own) await until(async () => (await task.inputs()).length > 0);
+    stop.abort();
+    await assert.rejects(running, Requeued);
+    const shown = (await task.inputs()).map(input => (input.kind === 'status' ? input.state : input.kind));
+    assert.deepEqual(shown, states);
+  }
+});
+
+test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open, once it waits for no credentials', async () => {
+  const tool = (callId: string, phase: 'start' | 'end'): AgentEvent => ({ type: 'tool', phase, callId, tool: 'list_pods' });
+  const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
+  for (const waits of [false, true]) {
+    const task = await TaskLog.create('chat');
+    const stop = new AbortController();
+    const dying = scripted(async function* () {
+      yield* [tool('a', 'start'), tool('b', 'start'), tool('a', 'end')];
+      stop.abort();
+      await new Promise(() => {});
+    });
+    await assert.rejects(run(task, dying, task.job(), stop.signal), Requeued);
+    await task.fold();
+    if (waits) await task.input({ ...agentOf(CALL), item: 1 }, ask).store();
+    assert.equal(task.aggregate!.state, waits ? ask.state : 'TASK_STATE_WORKING');
+    await run(task, scripted([text('the answer'), done]), task.job(2));
+    await foldAll(task);
+    const notices = task.facts.flatMap(fact => {
+      const shown = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.message : undefined;
+      return shown?.metadata?.toolCallId === undefined
+        ? []
+        : [`${shown.metadata.toolCallId} ${textOf(shown.parts).split(' ')[0]}`];
+    });
+    assert.deepEqual(
+      notices,
+      ['a 🔧', 'b 🔧', 'a ✅', 'b ❌'].map(shown => `${CALL}/${shown}`),
+    );
   }
 });
 

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { foldedOrdinal, type TaskAggregate } from '@hopline/events';
+import { entryOf, foldedOrdinal, type TaskAggregate } from '@hopline/events';
 import { type Job, NO_LONGER_NEEDED, newestOfTurn, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import {
@@ -56,7 +56,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     return undefined;
   }
   if (hasWritten(newest.record.aggregate, job)) throw new Superseded();
-  const authorizing = newest.record.aggregate.state === 'TASK_STATE_AUTH_REQUIRED';
+  const authorizing = waitsForCredentials(newest.record.aggregate, work.call?.id);
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;
   if (prior.lastAt !== undefined)
@@ -113,4 +113,12 @@ function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job,
     [ATTR.profile]: work.profile,
     ...ownerAttributes(work.owner),
   });
+}
+
+/** Whether the agent of a call, or the one that was addressed directly, waits for credentials. */
+function waitsForCredentials({ state, calls }: TaskAggregate, call: string | undefined): boolean {
+  if (state !== 'TASK_STATE_AUTH_REQUIRED') return false;
+  // A relay of the previous version does not note which calls wait.
+  const isNoted = Object.values(calls).some(({ authRequest }) => authRequest !== undefined);
+  return call === undefined || !isNoted || entryOf(calls, call)?.authRequest !== undefined;
 }

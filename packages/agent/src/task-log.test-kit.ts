@@ -12,7 +12,7 @@ import {
 } from '@hopline/events';
 import type { Job } from '@hopline/log';
 import { createMemoryLog, type MemoryLog, type MemoryLogOptions } from '@hopline/log/memory';
-import { AION, agentPresentation, CAIPE, TRANSPARENT } from '@hopline/profiles';
+import { AION, agentPresentation, CAIPE, CHAT, TRANSPARENT } from '@hopline/profiles';
 import type { Command } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
@@ -41,10 +41,11 @@ export function run(task: TaskLog, agent: Agent, job = task.job(), signal = new 
   return runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job);
 }
 
-type Mode = 'caipe' | 'transparent' | 'aion' | 'direct';
+type Mode = 'caipe' | 'chat' | 'transparent' | 'aion' | 'direct';
 
 const PRESENTATIONS = {
   caipe: agentPresentation(CAIPE, ANSWER),
+  chat: agentPresentation(CHAT, ANSWER),
   transparent: agentPresentation(TRANSPARENT),
   aion: agentPresentation(AION),
   direct: agentPresentation(TRANSPARENT),

@@ -80,6 +80,7 @@ export class TurnInputs {
   #waitsFor: TurnEnd | undefined;
   /** True while clients see the text of an earlier attempt, until this one has content. */
   #showsPrior: boolean;
+  readonly #priorTools: PriorAttempts['openTools'][number][];
   readonly #remoteRuns: unknown[] = [];
 
   constructor(options: TurnInputsOptions) {
@@ -87,6 +88,7 @@ export class TurnInputs {
     this.#options = options;
     this.#authorizing = options.authorizing === true;
     this.#showsPrior = attempt > 1;
+    this.#priorTools = [...options.prior.openTools];
     // Lanes are unique per turn: call ids are, and a directly addressed agent uses the turn's number.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
@@ -97,11 +99,10 @@ export class TurnInputs {
   }
 
   begin(): void {
-    const { work, prior, agent, reportsWork = false } = this.#options;
+    const { work, reportsWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
     else if (!reportsWork && !this.#authorizing) this.#work();
-    for (const { lane, tool, callId } of prior.openTools)
-      this.#lanes.add(callNotice(this.#presentation.notices, 'failed', { lane: `${lane}/end`, agent, tool, callId }));
+    this.#endPriorTools();
   }
 
   /** How the turn ends if this process cannot wait for the credentials that the agent needs. */
@@ -237,6 +238,14 @@ export class TurnInputs {
     this.#authorizing = false;
     if (!this.#isWorking || progress !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...progress });
     this.#isWorking = true;
+    this.#endPriorTools();
+  }
+
+  /** Ends the tool calls that an earlier attempt has left open; where that would be a status, not before the wait for credentials is over. */
+  #endPriorTools(): void {
+    if (this.#presentation.notices.as === 'status' && this.#authorizing) return;
+    for (const { lane, tool, callId } of this.#priorTools.splice(0))
+      this.#notice('failed', { lane: `${lane}/end`, tool, callId });
   }
 
   /** The part of the last message that must still be shown, because the text does not contain it. */

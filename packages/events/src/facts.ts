@@ -191,7 +191,16 @@ export type LaneState = {
   splitOffset?: number;
 };
 
-export type CallState = { agent: string; state?: TerminalState | InterruptedState; statusPasses?: true };
+/** `authRequest`: the request for credentials that the agent of the call waits for. */
+export type CallState = {
+  agent: string;
+  state?: TerminalState | InterruptedState;
+  statusPasses?: true;
+  authRequest?: CallAuthRequest;
+};
+
+/** The message and the `resume` of the request; neither if they have more than CALL_AUTH_UNITS_MAX UTF-16 units of JSON (packages/task). */
+export type CallAuthRequest = { message?: Message; resume?: unknown };
 
 /**
  * A request for input or credentials. `n`: its number among the task's requests of this kind, from 1. `at`: when the wait began, in epoch

@@ -8,6 +8,7 @@ export { decodeInputRecord, INPUT_DEPTH_MAX } from './decode-input.ts';
 export type {
   AgentStepRecorded,
   ArtifactUpdated,
+  CallAuthRequest,
   CallEnded,
   CallStarted,
   CallState,

@@ -1,4 +1,5 @@
 import type { Msg } from '@nats-io/nats-core';
+import { headersOf } from './message-headers.ts';
 
 /** The meaning of a publish acknowledgement. */
 export type Ack =
@@ -28,7 +29,7 @@ const NO_RESPONDERS = 503;
 export function parseAck(msg: Msg): Ack {
   if (msg.data.length === 0) {
     // No stream listens on the subject, or the stream has no leader: an election takes 4-9 s.
-    return { verdict: 'retry', reason: msg.headers?.code === NO_RESPONDERS ? 'no leader' : 'empty answer' };
+    return { verdict: 'retry', reason: headersOf(msg)?.code === NO_RESPONDERS ? 'no leader' : 'empty answer' };
   }
   let answer: {
     stream?: string;

@@ -6,6 +6,7 @@ import { LogMismatch, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError, jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
 import type { Msg, Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { headersOf } from './message-headers.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import { useStoredLayouts } from './streams.ts';
 
@@ -120,7 +121,8 @@ class Parts implements AsyncIterable<Uint8Array> {
     const received = this.#subscription[Symbol.asyncIterator]();
     for (;;) {
       const message = await withinTime(received.next());
-      const { headers, data } = message;
+      const { data } = message;
+      const headers = headersOf(message);
       if (headers !== undefined && headers.code >= API_ERROR_MIN) {
         throw new LogUnavailable(`NATS ended the snapshot: ${headers.description}`);
       }

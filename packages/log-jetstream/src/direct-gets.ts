@@ -1,9 +1,10 @@
 import { LogDenied } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
-import type { Msg, MsgHdrs } from '@nats-io/nats-core';
+import type { Msg } from '@nats-io/nats-core';
 import { AnswerInbox, type OpenRequest, transient } from './answer-inbox.ts';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
+import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
 import { pause, retry } from './retry.ts';
 
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
@@ -18,7 +19,11 @@ const END = 204;
 export type StoredMessage = { subject: string; seq: number; data: Uint8Array; msg: Msg };
 
 /** The newest message of a subject, from a direct get or from the leader. */
-export type NewestMessage = { seq: number; data: Uint8Array; header: MsgHdrs | undefined };
+export type NewestMessage = { seq: number; data: Uint8Array; header: Headers | undefined };
+
+export function newestOf(stored: StoredMsg | null): NewestMessage | null {
+  return stored && { seq: stored.seq, data: stored.data, header: storedHeadersOf(stored) };
+}
 
 type Answer = { messages: StoredMessage[]; pending: number; upTo: number } | 'too many';
 /** `one`: the first message is the whole answer. `series`: messages of one subject, of which there may be none. */
@@ -85,7 +90,7 @@ export class DirectGets {
           this.#request(stream, { last_by_subj: subject }, 'one'),
         );
         const found = answer === 'too many' ? undefined : answer.messages[0];
-        return found === undefined ? null : { seq: found.seq, data: found.data, header: found.msg.headers };
+        return found === undefined ? null : { seq: found.seq, data: found.data, header: headersOf(found.msg) };
       } catch (error) {
         if (!(error instanceof LogDenied)) throw error;
         this.#denied.add(stream);
@@ -95,9 +100,9 @@ export class DirectGets {
   }
 
   /** MSG.GET is answered by the leader. */
-  #askLeader(stream: string, subject: string): Promise<StoredMsg | null> {
+  async #askLeader(stream: string, subject: string): Promise<NewestMessage | null> {
     const { jsm, leaders } = this.#connection;
-    return leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
+    return newestOf(await leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject })));
   }
 
   /**
@@ -133,7 +138,7 @@ export class DirectGets {
 }
 
 function onMsg({ state: { messages, asked }, end, fail }: OpenRequest<State, Answer>, msg: Msg): void {
-  const { headers } = msg;
+  const headers = headersOf(msg);
   const number = (name: string) => Number(headers?.get(name) || 0);
   const { code = 0, description = '' } = headers ?? {};
   // Each of several messages names the one before it, and the end names the last one. A route between two servers may lose some of them.

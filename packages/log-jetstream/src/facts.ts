@@ -35,9 +35,9 @@ import {
   MESSAGE_ID,
 } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
+import { type DirectGets, type NewestMessage, newestOf, type StoredMessage } from './direct-gets.ts';
 import type { HistoryMessage, HistoryReader } from './history.ts';
-import { type Headers, headersOf } from './message-headers.ts';
+import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
 import type { Publisher } from './publisher.ts';
 import { RecordLooks } from './record-looks.ts';
 import { readExtents } from './retention.ts';
@@ -84,7 +84,8 @@ export class JetStreamFacts implements FactLog {
     this.#history = options.history;
     this.#looks = new RecordLooks({
       newest: taskIds => this.#idsOfNewest(taskIds),
-      isLost: ({ seq, id }) => this.#isLost(this.streamOf(taskOfFactsId(id)), seq, stored => idOf(stored.header).id === id),
+      isLost: ({ seq, id }) =>
+        this.#isLost(this.streamOf(taskOfFactsId(id)), seq, stored => idOf(storedHeadersOf(stored)).id === id),
     });
     this.#follow = options.follow;
   }
@@ -104,7 +105,7 @@ export class JetStreamFacts implements FactLog {
       // Servers check the sequence before the id (2.15.2; R3 before 2.11), so a retry after a lost ack conflicts with its own
       // record, which follows `expected`.
       const next = await this.#next(this.streamOf(taskId), subject, options.expected + 1);
-      if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
+      if (next?.header?.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };
       throw error;
     }
   }
@@ -164,7 +165,7 @@ export class JetStreamFacts implements FactLog {
   async #idsOfNewest(taskIds: readonly string[]): Promise<Map<string, RecordMark>> {
     const found = new Map<string, RecordMark>();
     await this.#newestOfEach(taskIds, (taskId, newest) => {
-      const { id } = idOf(newest?.msg.headers);
+      const { id } = idOf(newest && headersOf(newest.msg));
       if (newest !== undefined && id !== undefined) found.set(taskId, { seq: newest.seq, id });
     });
     return found;
@@ -242,7 +243,7 @@ export class JetStreamFacts implements FactLog {
         const { msg, seq, storedAt } = next.value;
         const record = this.#decode(msg, taskId);
         const headers = headersOf(msg);
-        if (record) yield { seq, record, storedAt, ...idOf(headers), ...originOf(headers) };
+        if (record) yield { seq, record, storedAt, bytes: msg.data.length, ...idOf(headers), ...originOf(headers) };
       }
     } finally {
       await messages.return(undefined as R);
@@ -253,11 +254,11 @@ export class JetStreamFacts implements FactLog {
     return this.#directGets.newestFromLeader(stream, subject);
   }
 
-  #next(stream: string, subject: string, from: number): Promise<StoredMsg | null> {
+  async #next(stream: string, subject: string, from: number): Promise<NewestMessage | null> {
     // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
     const get = () => this.#connection.jsm.streams.getMessage(stream, query);
-    return retry(this.#connection, 'a record of a task', get);
+    return newestOf(await retry(this.#connection, 'a record of a task', get));
   }
 
   /** The source of a follower of a task, without its live records. */
@@ -269,7 +270,9 @@ export class JetStreamFacts implements FactLog {
       read: from => this.#read(taskId, from, party),
       tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
       isLost: (seq, id) =>
-        this.#isLost(stream, seq, stored => (id === undefined ? stored.subject === subject : idOf(stored.header).id === id)),
+        this.#isLost(stream, seq, stored =>
+          id === undefined ? stored.subject === subject : idOf(storedHeadersOf(stored)).id === id,
+        ),
       ...(takesFastPaths() && {
         pushTail: (onTail: (tail: Tail) => void, onLost: () => void) => this.#tailsOf(stream).watch(subject, onTail, onLost),
       }),

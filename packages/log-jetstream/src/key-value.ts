@@ -11,8 +11,9 @@ import {
 import { nuid } from '@nats-io/nats-core';
 import { decodeValue, encodePayload, MESSAGE_ID } from './codec.ts';
 import type { Connection } from './connection.ts';
-import type { DirectGets, NewestMessage, StoredMessage } from './direct-gets.ts';
+import { type DirectGets, type NewestMessage, newestOf, type StoredMessage } from './direct-gets.ts';
 import type { EntryCheck } from './entry-checks.ts';
+import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import type { Delivery } from './pull-inbox.ts';
@@ -96,7 +97,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
         continue;
       }
       for (const { subject, seq, data, msg } of newest) {
-        if (isRemoval(msg.headers?.get(OPERATION))) continue;
+        if (isRemoval(headersOf(msg)?.get(OPERATION))) continue;
         const key = subject.slice(this.#prefix.length);
         const value = this.#decode(data, key);
         if (value !== undefined) entries.push({ key, value, revision: seq });
@@ -261,7 +262,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     const subject = this.#prefix + key;
     if (this.#isReadDirectly) return this.#directGets.newestFromLeader(this.#stream, subject);
     const get = () => this.#connection.jsm.streams.getMessage(this.#stream, { last_by_subj: subject });
-    return retry(this.#connection, this.#stream, get);
+    return newestOf(await retry(this.#connection, this.#stream, get));
   }
 
   /** Undefined when `signal` aborts. */
@@ -272,7 +273,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   #toChange({ msg, seq }: Delivery): Extract<Change<V>, { type: 'entry' }> {
     const key = msg.subject.slice(this.#prefix.length);
-    if (isRemoval(msg.headers?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
+    if (isRemoval(headersOf(msg)?.get(OPERATION))) return { type: 'entry', key, value: undefined, revision: seq };
     return { type: 'entry', key, value: this.#decode(msg.data, key), revision: seq };
   }
 

@@ -1,29 +1,54 @@
-import { takesFastPaths } from '@hopline/a2a';
+import type { StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import { MsgImpl } from '@nats-io/nats-core/internal';
 
-/** Reads a header by its name, which must be written as its sender wrote it. Returns the empty string if there is none. */
-export type Headers = { get(name: string): string };
+/** The headers of a message. A header is read by its name, which must be written as its sender wrote it; the empty string if there is none. */
+export type Headers = Iterable<[name: string, values: string[]]> & {
+  /** The status of an answer of the server, 0 for a message. */
+  readonly code: number;
+  readonly description: string;
+  get(name: string): string;
+};
 
 /**
- * The headers of a received message, each read from their text when it is asked for. nats.js checks and copies all of them into a map first: 15 µs of
- * CPU for the eleven headers of a live record and the seven questions about them, instead of 2.8. Undefined for a message without headers.
+ * The headers of a received message, each read from their text when it is asked for. A server stores and delivers any text as headers, and nats.js
+ * throws for names with spaces and values with line ends: one such message would stop its reader each time it is read. nats.js also copies all
+ * headers into a map first: 15 µs of CPU for the eleven headers of a live record and the seven questions about them, instead of 2.8. Undefined for
+ * a message without headers.
  */
 export function headersOf(msg: Msg): Headers | undefined {
   // Another transport, or a double of it, may have messages of its own.
-  if (!takesFastPaths() || !(msg instanceof MsgImpl)) return msg.headers;
+  if (!(msg instanceof MsgImpl)) return msg.headers;
   const { _msg: frame, _rdata: bytes } = msg;
   return frame.hdr > 0 ? new HeaderText(bytes, frame.hdr) : undefined;
 }
 
-const LINE_END = '\r\n';
+/** The headers of a message that the server answered as JSON. Undefined if nats.js cannot decode them. */
+export function storedHeadersOf(stored: StoredMsg): Headers | undefined {
+  try {
+    return stored.header;
+  } catch {
+    return undefined;
+  }
+}
 
-/** Lines of `Name: value` between line ends. */
+const LINE_END = '\r\n';
+const VERSION = 'NATS/1.0';
+
+/** `NATS/1.0` with a status or without one, and lines of `Name: value` between line ends. */
 class HeaderText implements Headers {
   readonly #text: string;
 
   constructor(bytes: Uint8Array, length: number) {
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, length).toString('utf8');
+  }
+
+  get code(): number {
+    return Number.parseInt(this.#status, 10) || 0;
+  }
+
+  get description(): string {
+    return this.#status.replace(/^\d+/, '').trim();
   }
 
   get(name: string): string {
@@ -32,5 +57,17 @@ class HeaderText implements Headers {
     const start = line + LINE_END.length + name.length + 1;
     const end = this.#text.indexOf(LINE_END, start);
     return this.#text.slice(start, end < 0 ? undefined : end).trim();
+  }
+
+  *[Symbol.iterator](): Generator<[string, string[]]> {
+    for (const line of this.#text.split(LINE_END).slice(1)) {
+      const colon = line.indexOf(':');
+      if (colon > 0) yield [line.slice(0, colon), [line.slice(colon + 1).trim()]];
+    }
+  }
+
+  get #status(): string {
+    const end = this.#text.indexOf(LINE_END);
+    return this.#text.slice(VERSION.length, end < 0 ? undefined : end).trim();
   }
 }

@@ -1,5 +1,6 @@
 import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
+import { headersOf } from './message-headers.ts';
 
 /** A message from a consumer, with the delivery metadata of its reply subject. */
 export type Delivery = {
@@ -121,20 +122,20 @@ export class PullInbox {
   }
 
   #onStatus(msg: Msg): void {
-    const code = msg.headers?.code ?? 0;
-    const description = msg.headers?.description ?? '';
+    const headers = headersOf(msg);
+    const { code = 0, description = '' } = headers ?? {};
     if (code === 100) {
-      const sent = msg.headers?.get('Nats-Last-Consumer');
+      const sent = headers?.get('Nats-Last-Consumer');
       if (sent && Number(sent) !== this.#received) {
         this.#finish('lost');
         return;
       }
       this.#timer?.refresh();
-      const upTo = msg.headers?.get('Nats-Last-Stream');
+      const upTo = headers?.get('Nats-Last-Stream');
       if (sent && upTo) this.#onIdle?.(Number(upTo));
       return;
     }
-    const left = msg.headers?.get('Nats-Pending-Messages');
+    const left = headers?.get('Nats-Pending-Messages');
     // Messages that the server counts as delivered but that have not arrived are lost.
     const isComplete = !left || Number(left) === this.#left;
     if (code === 404 || code === 408) this.#finish(isComplete ? 'expired' : 'lost');

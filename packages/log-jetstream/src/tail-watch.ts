@@ -4,6 +4,7 @@ import { type Msg, nanos, type Subscription } from '@nats-io/nats-core';
 import { hasFilterLists } from './capabilities.ts';
 import { idOf } from './codec.ts';
 import type { Connection } from './connection.ts';
+import { headersOf } from './message-headers.ts';
 import { deleteConsumer } from './ordered-reader.ts';
 import { parseDelivery } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
@@ -164,7 +165,7 @@ class Group {
     this.#due = this.#fresh;
     this.#fresh = new Map();
     for (const [subject, { seq, msg }] of due) {
-      const tail = { seq, startSeq: 0, ...idOf(msg.headers) };
+      const tail = { seq, startSeq: 0, ...idOf(headersOf(msg)) };
       for (const follower of this.#followers.get(subject) ?? []) follower.onTail(tail);
     }
   }
@@ -290,7 +291,8 @@ class WatchConsumer {
   }
 
   /** Heartbeats name the last message that was delivered. */
-  #onStatus({ headers }: Msg): void {
+  #onStatus(msg: Msg): void {
+    const headers = headersOf(msg);
     const last = headers?.get('Nats-Last-Consumer');
     if (headers?.code !== 100 || (last && Number(last) !== this.#consumerSeq)) this.#isLost = true;
   }

@@ -16,6 +16,7 @@ import {
 import { decodeTrace, decodeWork, isLaterWork } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
+import { headersOf } from './message-headers.ts';
 import { CLAIM_MS } from './options.ts';
 import type { Delivery } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeues.ts';
@@ -79,7 +80,7 @@ export async function runItem(
     const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
     const { role, requeueCounts } = options;
     const isTakenOver = () => requeueCounts.hasBegunAfter({ role, taskId: work.taskId, seq }, delivery.deliveries);
-    await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(msg.headers) });
+    await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(headersOf(msg)) });
     // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
     isConfirmed = await confirmDone(connection, newest, options, DONE_TIMEOUT_MS);
   } catch (error) {

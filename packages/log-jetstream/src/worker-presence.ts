@@ -4,6 +4,7 @@ import { type KeyValue, LogConflict } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
+import { headersOf } from './message-headers.ts';
 import type { Delivery } from './pull-inbox.ts';
 import type { RunningItems } from './running-items.ts';
 import {
@@ -155,7 +156,7 @@ export class WorkerPresence {
 
   #onAnswer(msg: Msg): void {
     const worker = msg.subject.slice(msg.subject.lastIndexOf('.') + 1);
-    const isGone = msg.headers?.code === 503;
+    const isGone = headersOf(msg)?.code === 503;
     if (worker === this.#worker && !isGone && !this.#isReachable) {
       this.#isReachable = true;
       this.#writeWithin(0);

@@ -117,6 +117,8 @@ export type StoredFacts = {
   record: FactRecord;
   /** Epoch milliseconds at which the log stored it. Absent for the newest record, and for followers if the server does not report it. */
   storedAt?: number;
+  /** Bytes of the record without its headers. Set by `read` where this process reads the log by itself. */
+  bytes?: number;
   /** Id of the append. Absent for a live record, and when the record has none. */
   id?: string;
   /** Identity of the relay that stored it, taken from the id of the append. Absent when the id has another form. */

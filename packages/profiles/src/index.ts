@@ -4,7 +4,7 @@ export { CAIPE } from './caipe.ts';
 export { CHAT } from './chat.ts';
 export { ProfileError } from './check-profile.ts';
 export { kindOfArtifact } from './kinds.ts';
-export { callNotice, type NoticeOptions, noticeStatus, progressId, progressStatus } from './notices.ts';
+export { callNotice, type NoticeOptions, noticeStatus, progressId, progressLane, progressStatus } from './notices.ts';
 export type { ArtifactHeader, ConductingProfile, ForwardingProfile, Profile } from './profile.ts';
 export { loadProfiles, PROFILE_SETTINGS, PROFILES, type Profiles } from './registry.ts';
 export { TRANSPARENT } from './transparent.ts';

@@ -62,6 +62,11 @@ export function progressId(lane: string, taskId: string): string {
   return `${lane}-${taskId}`;
 }
 
+/** The lane whose progress has this id; undefined for another message. */
+export function progressLane(messageId: string, taskId: string): string | undefined {
+  return messageId.endsWith(`-${taskId}`) ? messageId.slice(0, -taskId.length - 1) : undefined;
+}
+
 /** The same notice as a status, for a profile whose notices are statuses (`NoticeTemplates.as`). */
 export function noticeStatus({ lane, artifact: { metadata }, parts }: ArtifactInput, taskId: string): StatusInput {
   return progressStatus({ lane, taskId, parts, ...(metadata && { metadata }) });

@@ -18,11 +18,17 @@ export type TaskRecords = {
 export type ReadLimits = {
   /** Records of facts and inputs. */
   recordsMax: number;
-  /** Bytes of the inputs, which hold the same text as the facts. */
+  /** Bytes of the records of facts. Each also has the state of the task. */
+  factBytesMax: number;
+  /** Bytes of the inputs. */
   inputBytesMax: number;
 };
 
-const NO_LIMITS: ReadLimits = { recordsMax: Number.POSITIVE_INFINITY, inputBytesMax: Number.POSITIVE_INFINITY };
+const NO_LIMITS: ReadLimits = {
+  recordsMax: Number.POSITIVE_INFINITY,
+  factBytesMax: Number.POSITIVE_INFINITY,
+  inputBytesMax: Number.POSITIVE_INFINITY,
+};
 
 /** The task exceeds a limit of the read. */
 export class TaskTooLong extends Error {
@@ -36,16 +42,17 @@ export class TaskTooLong extends Error {
 export async function readTaskRecords(
   log: ReadableLog,
   taskId: string,
-  { recordsMax, inputBytesMax }: ReadLimits = NO_LIMITS,
+  { recordsMax, factBytesMax, inputBytesMax }: ReadLimits = NO_LIMITS,
 ): Promise<TaskRecords | undefined> {
   const newest = await log.facts.last(taskId);
   if (newest === undefined) return undefined;
   const facts: StoredFacts[] = [];
   const inputs: StoredInput[] = [];
-  let bytes = 0;
+  let [factBytes, inputBytes] = [0, 0];
   const assertWithin = () => {
     if (facts.length + inputs.length > recordsMax) throw new TaskTooLong(`the task has more than ${recordsMax} records`);
-    if (bytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
+    if (factBytes > factBytesMax) throw new TaskTooLong(`the facts of the task have more than ${factBytesMax} bytes`);
+    if (inputBytes > inputBytesMax) throw new TaskTooLong(`the inputs of the task have more than ${inputBytesMax} bytes`);
   };
   // Reads a new task again although its newest record is the whole task, because only this read returns the time at which the record was
   // stored.
@@ -53,11 +60,12 @@ export async function readTaskRecords(
     withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
   )) {
     facts.push(stored);
+    factBytes += stored.bytes ?? 0;
     assertWithin();
   }
   for await (const input of log.inputs.read(taskId)) {
     inputs.push(input);
-    bytes += input.bytes;
+    inputBytes += input.bytes;
     assertWithin();
   }
   return { taskId, aggregate: newest.record.aggregate, facts, inputs };

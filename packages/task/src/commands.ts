@@ -44,6 +44,7 @@ export const REJECTION_REASONS = [
   'unknown call',
   'ended call',
   'duplicate call',
+  'other call waits',
   'no change',
   'illegal transition',
   'not waiting',

@@ -187,9 +187,12 @@ function status(aggregate: TaskAggregate, from: Producer, input: StatusInput, at
   // working -> working is legal, but becomes an event only if it has a message, or replaces a queue notice.
   if (input.state === aggregate.state && input.message === undefined && aggregate.queued !== true) return reject('no change');
   if (pathTo(aggregate.state, input.state).length === 0) return reject('illegal transition');
+  const waiting = input.state === 'TASK_STATE_WORKING' ? waitingCall(aggregate, from.id) : undefined;
+  if (waiting !== undefined && !isWaiting(aggregate, from.id)) return reject('other call waits');
   const facts = new Facts(aggregate);
   if (isTerminal(input.state)) closeLanes(facts, at);
   changeState(facts, input.state, at, { ...input, ...(!isRoot && { call: from.id }) });
+  if (waiting !== undefined) askAgain(facts, waiting, at);
   return facts.decision();
 }
 
@@ -204,6 +207,24 @@ function passesThrough(aggregate: TaskAggregate, from: Producer, { state, messag
   if (state === 'TASK_STATE_AUTH_REQUIRED') return message !== undefined;
   if (state !== 'TASK_STATE_WORKING') return false;
   return aggregate.state === 'TASK_STATE_AUTH_REQUIRED' || call.statusPasses === true;
+}
+
+/** Whether the agent of a call waits for credentials, and the task shows that one does. */
+function isWaiting({ state, calls }: TaskAggregate, id: string): boolean {
+  return state === 'TASK_STATE_AUTH_REQUIRED' && entryOf(calls, id)?.authRequest !== undefined;
+}
+
+/** Another call whose agent waits for credentials: the one that was made first. */
+function waitingCall(aggregate: TaskAggregate, except: string): string | undefined {
+  return Object.keys(aggregate.calls).find(id => id !== except && isWaiting(aggregate, id));
+}
+
+/** Shows the request of a call that still waits. The wait of the task goes on, so its deadline stays. */
+function askAgain(facts: Facts, call: string, at: number): void {
+  const { authRequest, calls } = facts.aggregate;
+  const waitingSince = authRequest?.at;
+  const details = { ...entryOf(calls, call)?.authRequest, call, ...(waitingSince !== undefined && { waitingSince }) };
+  facts.add(statusFact(facts.aggregate, 'TASK_STATE_AUTH_REQUIRED', at, details));
 }
 
 /** A queue notice, or the end of one, in the state that the task has. */
@@ -248,6 +269,12 @@ function ended(aggregate: TaskAggregate, from: Producer, input: EndedInput, at: 
   closeLanes(facts, at, lane => lane.producer === input.call);
   const { kind: _kind, ...outcome } = input;
   facts.add({ kind: 'call.ended', at, agent: call.agent, ...outcome });
+  // An agent that ends its own call has reported before that it works; one that is abandoned has not.
+  if (isWaiting(aggregate, input.call) && isTerminal(input.state)) {
+    changeState(facts, 'TASK_STATE_WORKING', at);
+    const waiting = waitingCall(aggregate, input.call);
+    if (waiting !== undefined) askAgain(facts, waiting, at);
+  }
   return facts.decision();
 }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { ID_CHARS_MAX, type Message, textOf } from '@hopline/a2a';
-import { queueNotice, TASK_ID_CHARS_MAX } from '@hopline/events';
+import { type Producer, queueNotice, type StatusInput, TASK_ID_CHARS_MAX } from '@hopline/events';
 import { decide, INPUTS_LOST } from './decide.ts';
 import {
+  CALL_AUTH_UNITS_MAX,
   REMOTE_RUN_UNITS_MAX,
   STEP_JSON_UNITS_MAX,
   STEP_NAME_UNITS_MAX,
@@ -635,4 +636,92 @@ test('a message without a condition to a task that works makes no event', () => 
   const story = started().input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   const before = story.events().length;
   assert.deepEqual(story.message('more', 'm2').events().slice(before), []);
+});
+
+describe('calls that wait for credentials', () => {
+  const ask = (text: string): StatusInput & { message: Message } => ({
+    kind: 'status',
+    state: 'TASK_STATE_AUTH_REQUIRED',
+    resume: `resume of ${text}`,
+    message: { messageId: `ask-${text}`, role: 'ROLE_AGENT', parts: [{ text }] },
+  });
+  const notice = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+  const works = { ...notice, message: { messageId: 'n', role: 'ROLE_AGENT' as const, parts: [{ text: 'Calling forecast' }] } };
+  const [github, jira, weather] = ['call-1-1', 'call-1-2', 'call-1-3'].map(call => agent(call)) as [Producer, Producer, Producer];
+  const calls = () => {
+    const story = new Scenario().message('hello').input(supervisor(), notice);
+    for (const { id } of [github, jira, weather])
+      story.input(supervisor(), { kind: 'call', call: id, agent: 'argocd', statusPasses: true });
+    return story;
+  };
+  const shownText = ({ view }: Scenario) => textOf(view!.task.status.message?.parts ?? []);
+  const ended = (call: string, state: 'TASK_STATE_FAILED' | 'TASK_STATE_AUTH_REQUIRED' = 'TASK_STATE_FAILED') =>
+    ({ kind: 'ended', call, state }) as const;
+
+  test('a status of another agent or of the supervisor does not hide that one waits, and its deadline holds', () => {
+    const story = calls().input(github, ask('github'));
+    const { authRequest } = story.aggregate!;
+    story.input(weather, works).input(weather, notice).input(supervisor(), notice);
+    assert.deepEqual(story.rejected, ['other call waits', 'other call waits', 'other call waits']);
+    assert.deepEqual([story.aggregate!.state, shownText(story)], ['TASK_STATE_AUTH_REQUIRED', 'github']);
+    story.when({ kind: 'auth-timeout', request: authRequest!.n });
+    assert.equal(story.aggregate!.state, 'TASK_STATE_FAILED');
+  });
+
+  test('the first of two that continues leaves the request of the other with its deadline and resume, the second ends the wait', () => {
+    for (const [first, second, left] of [
+      [github, jira, 'jira'],
+      [jira, github, 'github'],
+    ] as const) {
+      const story = calls().input(github, ask('github')).input(jira, ask('jira'));
+      const { at } = story.aggregate!.authRequest!;
+      story.input(first, notice);
+      assert.deepEqual([story.aggregate!.state, shownText(story)], ['TASK_STATE_AUTH_REQUIRED', left]);
+      assert.equal(story.aggregate!.authRequest!.at, at, 'its deadline');
+      const newest = story.facts.findLast(fact => fact.kind === 'status.changed')!;
+      assert.deepEqual([newest.call, newest.resume], [second.id, `resume of ${left}`]);
+      story.input(first, notice);
+      assert.equal(story.rejected.length, 1, 'it waits no more');
+      story.input(second, notice).input(weather, { ...works });
+      assert.deepEqual([story.aggregate!.state, story.rejected.length], ['TASK_STATE_WORKING', 1]);
+      assert.ok(Object.values(story.aggregate!.calls).every(({ authRequest }) => authRequest === undefined));
+    }
+  });
+
+  test('the end of a call that waits ends the wait, unless another call waits or its client must answer', () => {
+    const one = calls().input(github, ask('github')).input(supervisor(), ended(github.id));
+    assert.deepEqual([one.aggregate!.state, shownText(one)], ['TASK_STATE_WORKING', '']);
+    const two = calls().input(github, ask('github')).input(jira, ask('jira')).input(supervisor(), ended(jira.id));
+    assert.deepEqual([two.aggregate!.state, shownText(two)], ['TASK_STATE_AUTH_REQUIRED', 'github']);
+    const other = calls().input(github, ask('github')).input(weather, ended(weather.id));
+    assert.deepEqual([other.aggregate!.state, shownText(other)], ['TASK_STATE_AUTH_REQUIRED', 'github']);
+    const asks = calls().input(github, ask('github')).input(github, ended(github.id, 'TASK_STATE_AUTH_REQUIRED'));
+    assert.equal(asks.aggregate!.state, 'TASK_STATE_AUTH_REQUIRED');
+  });
+
+  test('an aggregate of a version that did not note which calls wait lets any status pass', () => {
+    const story = calls().input(github, ask('github'));
+    const { authRequest: _, ...call } = story.aggregate!.calls[github.id]!;
+    story.aggregate = { ...story.aggregate!, calls: { ...story.aggregate!.calls, [github.id]: call } };
+    story.input(weather, works);
+    assert.deepEqual([story.aggregate.state, story.rejected], ['TASK_STATE_WORKING', []]);
+  });
+
+  test('a request up to the limit is kept with its call, a larger one is asked for again without its message', () => {
+    for (const [more, left] of [
+      [0, CALL_AUTH_UNITS_MAX],
+      [1, 0],
+    ] as const) {
+      const { resume: _, ...large } = ask('');
+      const withIds = { ...large.message, taskId: 't1', contextId: 'c1' };
+      const room = CALL_AUTH_UNITS_MAX - JSON.stringify({ message: withIds }).length;
+      const message = { ...large.message, parts: [{ text: 'x'.repeat(room + more) }] };
+      const story = calls()
+        .input(github, { ...large, message })
+        .input(jira, ask('jira'))
+        .input(jira, notice);
+      assert.equal(JSON.stringify(story.aggregate!.calls[github.id]!.authRequest).length, left || 2);
+      assert.equal(shownText(story).length, left && room);
+    }
+  });
 });

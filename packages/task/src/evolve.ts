@@ -13,6 +13,7 @@ import {
   type TaskAggregate,
   type TaskCreated,
 } from '@hopline/events';
+import { CALL_AUTH_UNITS_MAX } from './limits.ts';
 
 /** Applies a fact to the aggregate. Pure. Rejects no fact, because every stored fact was already decided. */
 export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAggregate {
@@ -23,7 +24,7 @@ export function evolve(aggregate: TaskAggregate | undefined, fact: Fact): TaskAg
     case 'message.received':
       return nextTurn(base, fact);
     case 'status.changed':
-      return statusChanged(base, fact);
+      return { ...statusChanged(base, fact), calls: withAuthRequest(aggregate.calls, fact) };
     case 'lane.opened':
       return { ...base, lanes: { ...aggregate.lanes, [fact.lane]: opened(entryOf(aggregate.lanes, fact.lane), fact) } };
     case 'artifact.updated':
@@ -95,6 +96,20 @@ function statusChanged(
   };
   const queued = isQueueNotice(message) && { queued: true as const };
   return { ...aggregate, generation, state, ...inputRequest, ...authRequest, ...queued };
+}
+
+/** Notes that the agent of a call waits for credentials, or that it continues. */
+function withAuthRequest(
+  calls: Record<string, CallState>,
+  { call: id, event, resume }: StatusChanged,
+): Record<string, CallState> {
+  const call = id === undefined ? undefined : entryOf(calls, id);
+  if (id === undefined || call === undefined || call.state !== undefined) return calls;
+  const { state, message } = event.statusUpdate.status;
+  const { authRequest, ...others } = call;
+  if (state !== 'TASK_STATE_AUTH_REQUIRED') return authRequest === undefined ? calls : { ...calls, [id]: others };
+  const asked = { ...(message && { message }), ...(resume !== undefined && { resume }) };
+  return { ...calls, [id]: { ...others, authRequest: JSON.stringify(asked).length > CALL_AUTH_UNITS_MAX ? {} : asked } };
 }
 
 /** Forgets the producers, lanes and calls of earlier turns, because their inputs are rejected by their turn number. */

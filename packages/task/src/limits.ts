@@ -10,6 +10,11 @@ export const TURN_LANES_MAX = 128;
 export const TURN_LANES_BYTES_MAX = 128 * 1024;
 /** Calls to agents in one turn; one more fails the task. */
 export const TURN_CALLS_MAX = 64;
+/**
+ * UTF-16 units of JSON of a request for credentials that every record keeps while its call waits. A larger one is shown again without its
+ * message.
+ */
+export const CALL_AUTH_UNITS_MAX = 4 * 1024;
 /** Steps of the root producer in one turn; one more fails the task. */
 export const TURN_STEPS_MAX = 128;
 /** UTF-16 units of one step as JSON. With six bytes per escaped unit it stays below a record of 1 MiB. */

@@ -352,6 +352,7 @@ export const METRICS = {
         'unknown_call',
         'ended_call',
         'duplicate_call',
+        'other_call_waits',
         'no_change',
         'illegal_transition',
         'not_waiting',

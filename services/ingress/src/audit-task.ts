@@ -5,10 +5,12 @@ import { explainEvent, reportTask, TaskTooLong } from '@hopline/task-audit';
 
 /** Records of facts and inputs that one audit may read: enough for about 30,000 tokens that were sent one by one. */
 export const AUDIT_RECORDS_MAX = 20_000;
+/** Bytes of records of facts that one audit may read: the same number of tokens. */
+export const AUDIT_FACT_BYTES_MAX = 32 * 1024 * 1024;
 /** Bytes of inputs that one audit may read. */
 export const AUDIT_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 
-const LIMITS = { recordsMax: AUDIT_RECORDS_MAX, inputBytesMax: AUDIT_INPUT_BYTES_MAX };
+const LIMITS = { recordsMax: AUDIT_RECORDS_MAX, factBytesMax: AUDIT_FACT_BYTES_MAX, inputBytesMax: AUDIT_INPUT_BYTES_MAX };
 
 /** Audits a task within limits. A longer one can be audited with access to NATS (`hopline trace --nats`). */
 export function taskAudits(log: Log): TaskAudits {

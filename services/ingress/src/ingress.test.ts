@@ -14,8 +14,9 @@ import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { encodeProgress, findResumePoint, readTaskFile } from '@hopline/task-file';
 import { createLogger } from '@hopline/telemetry';
 import { webhookRules } from '@hopline/webhook-guard';
+import { collect } from '../../../test/kit/collect.ts';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
-import { AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX } from './audit-task.ts';
+import { AUDIT_FACT_BYTES_MAX, AUDIT_INPUT_BYTES_MAX, AUDIT_RECORDS_MAX } from './audit-task.ts';
 import { createIngress, type IngressDeps } from './ingress.ts';
 import { CARD_TENANTS_MAX, type IngressCardOptions } from './ingress-card.ts';
 
@@ -459,6 +460,25 @@ test(`a task of ${AUDIT_RECORDS_MAX} records, or ${AUDIT_INPUT_BYTES_MAX} bytes 
   assert.equal((await audit('ann')).status, 200);
   bytes += 1;
   assert.match((await audit('ann')).body, /inputs of the task have more than 33554432 bytes/);
+});
+
+test(`a task with ${AUDIT_FACT_BYTES_MAX} bytes of facts is audited; with one more it gets 400 before the rest is read`, async t => {
+  const { audit, log } = await openAudited(t);
+  const records = await collect(log.facts.read(TASK, 1));
+  let [bytes, isRestRead] = [AUDIT_FACT_BYTES_MAX, false];
+  log.facts.read = async function* () {
+    for (const [index, record] of records.entries()) yield { ...record, bytes: index === 0 ? bytes : 0 };
+    isRestRead = true;
+  };
+  for (const event of ['', '/2.1']) {
+    bytes = AUDIT_FACT_BYTES_MAX;
+    assert.equal((await audit('ann', TASK, event)).status, 200);
+    bytes += 1;
+    isRestRead = false;
+    const refused = await audit('ann', TASK, event);
+    assert.deepEqual([refused.status, isRestRead], [400, false]);
+    assert.match(refused.body, /facts of the task have more than 33554432 bytes/);
+  }
 });
 
 /** Reads of inputs wait for `go`. `started` resolves with the `nth` read. */

@@ -5,7 +5,13 @@ import { costsOf, readTaskPaths } from '@hopline/task-audit';
 import { collect } from '../../../test/kit/collect.ts';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { untilTick } from '../../../test/kit/until.ts';
-import { PATH_INPUT_BYTES_MAX, PATH_PAUSE_MS, PATH_RECORDS_MAX, PathMeasurement } from './path-measurement.ts';
+import {
+  PATH_FACT_BYTES_MAX,
+  PATH_INPUT_BYTES_MAX,
+  PATH_PAUSE_MS,
+  PATH_RECORDS_MAX,
+  PathMeasurement,
+} from './path-measurement.ts';
 import type { StoredStep } from './pipeline-context.ts';
 import { logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
@@ -144,4 +150,61 @@ test('a relay measures the turns that it ends', async t => {
   t.after(() => relay.stop());
   await endedTask(log, 't');
   await settled(turns, 'measured');
+});
+
+test('a task whose records have as many bytes as the limit is measured; a larger one is never read', async () => {
+  const log = createMemoryLog();
+  const step = await withRelay(log, () => endedTask(log, 't'));
+  let reads = 0;
+  const { facts } = log;
+  const counting = {
+    inputs: log.inputs,
+    facts: {
+      last: (taskId: string) => facts.last(taskId),
+      read: (taskId: string, from: number) => {
+        reads += 1;
+        return facts.read(taskId, from);
+      },
+    } as MemoryLog['facts'],
+  };
+  for (const [storedBytes, outcome, expected] of [
+    [PATH_FACT_BYTES_MAX, 'measured', 1],
+    [PATH_FACT_BYTES_MAX + 1, 'too_long', 1],
+  ] as const) {
+    const { metrics, turns } = counted();
+    const measurement = new PathMeasurement({ log: counting, metrics, logger, now: () => 0, pauseMs: 1 });
+    measurement.stored({ ...step, storedBytes });
+    await settled(turns, outcome);
+    assert.equal(reads, expected);
+  }
+});
+
+test('a measurement stops reading facts at the limit of their bytes', async () => {
+  const log = createMemoryLog();
+  const step = await withRelay(log, () => endedTask(log, 't'));
+  const records = await collect(log.facts.read('t', 1));
+  let read = 0;
+  const withBytes = (bytes: number) => ({
+    inputs: log.inputs,
+    facts: {
+      last: (taskId: string) => log.facts.last(taskId),
+      read: async function* () {
+        read = 0;
+        for (const record of records) {
+          read += 1;
+          yield { ...record, bytes: read === 1 ? bytes : 0 };
+        }
+      },
+    } as unknown as MemoryLog['facts'],
+  });
+  for (const [bytes, outcome, expected] of [
+    [PATH_FACT_BYTES_MAX, 'measured', records.length],
+    [PATH_FACT_BYTES_MAX + 1, 'too_long', 1],
+  ] as const) {
+    const { metrics, turns } = counted();
+    const measurement = new PathMeasurement({ log: withBytes(bytes), metrics, logger, now: () => 0, pauseMs: 1 });
+    measurement.stored(step);
+    await settled(turns, outcome);
+    assert.equal(read, expected);
+  }
 });

@@ -10,8 +10,12 @@ export const PATH_PAUSE_MS = 1_000;
 const PAUSE_FACTOR = 50;
 /** Records of facts and inputs of a task that is measured. */
 export const PATH_RECORDS_MAX = 5_000;
+/** Bytes that the records of facts of a task that is measured take in the log. Parsed, they take several times as much of a heap of 300 MiB. */
+export const PATH_FACT_BYTES_MAX = 16 * 1024 * 1024;
 /** Bytes of inputs of a task that is measured. */
 export const PATH_INPUT_BYTES_MAX = 4 * 1024 * 1024;
+
+const LIMITS = { recordsMax: PATH_RECORDS_MAX, factBytesMax: PATH_FACT_BYTES_MAX, inputBytesMax: PATH_INPUT_BYTES_MAX };
 
 type PathMeasurementOptions = {
   log: Pick<Log, 'inputs' | 'facts'>;
@@ -43,7 +47,7 @@ export class PathMeasurement {
   }
 
   /** Called when a record is stored. */
-  stored({ facts, aggregate }: StoredStep): void {
+  stored({ facts, aggregate, storedBytes }: StoredStep): void {
     const { taskId, turn, generation } = aggregate;
     const hasEnded = facts.some(fact => {
       if (fact.kind !== 'status.changed') return false;
@@ -51,6 +55,10 @@ export class PathMeasurement {
       return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
     });
     if (!hasEnded || this.#isStopped) return;
+    if (storedBytes > PATH_FACT_BYTES_MAX) {
+      this.#options.metrics.pathTurns.add(1, { outcome: 'too_long' });
+      return;
+    }
     if (this.#next !== undefined) this.#options.metrics.pathTurns.add(1, { outcome: 'skipped' });
     this.#next = { taskId, turn, generation };
     this.#schedule();
@@ -93,7 +101,7 @@ export class PathMeasurement {
 
   async #measure({ taskId, turn, generation }: EndedTurn): Promise<'measured' | 'incomplete'> {
     const { log, metrics } = this.#options;
-    const paths = await readTaskPaths(log, taskId, { recordsMax: PATH_RECORDS_MAX, inputBytesMax: PATH_INPUT_BYTES_MAX });
+    const paths = await readTaskPaths(log, taskId, LIMITS);
     const path = paths?.turns.find(one => one.turn === turn);
     // A replica that lags answers without the end of the turn.
     if (paths === undefined || path === undefined || paths.generation < generation) return 'incomplete';

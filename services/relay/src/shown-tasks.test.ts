@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endedKey, isEndedTasks, type ListedTask, listPrefixOf } from '@hopline/log';
+import type { Fact } from '@hopline/events';
+import { endedKey, isEndedTasks, type ListedTask, listPrefixOf, type StoredFacts } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
 import { kill, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
-import { ShownTasks } from './shown-tasks.ts';
+import { READ_UNITS_MAX, ShownTasks } from './shown-tasks.ts';
 
 const ROLE = 'agent.echo';
 const OPEN = { kind: 'open', lane: 'l', artifact: { artifactId: 'x', name: 'answer' } } as const;
@@ -84,4 +85,43 @@ test('the row of a task that another relay has continued in between is read from
   noteStored(task.newest!.record.facts.length);
   const row = await shown.ended({ aggregate: task.aggregate! }, task.aggregate!.at);
   assert.deepEqual([row?.question, row?.history?.length, row?.answer], [undefined, 1, 'an answer']);
+});
+
+test('a task that is read for its row is kept without its files, and read no further when its messages are too long', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const task = new StoredScenario(log.facts).message('a question');
+  await task.open(supervisor(), 'own').text(supervisor(), 'own', 'an answer', true).store();
+  const { aggregate } = task;
+  const records: StoredFacts[] = [];
+  for await (const stored of log.facts.read(aggregate!.taskId, 1)) records.push(stored);
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  const [first, newest] = [records[0]!, await log.facts.last(aggregate!.taskId)];
+  const of = (facts: Fact[]) => ({ ...first, record: { ...first.record, facts } });
+  const files = first.record.facts.filter(fact => fact.kind === 'artifact.updated').slice(0, 1);
+  const file = (n: number): Fact => {
+    const fact = structuredClone(files[0]!);
+    fact.event.artifactUpdate.artifact = { artifactId: `file-${n % 2}`, parts: [{ raw: 'x'.repeat(64 * 1024) }] };
+    return fact;
+  };
+  const progress = (n: number): Fact => {
+    const message = { messageId: `m${n}`, role: 'ROLE_AGENT' as const, parts: [{ text: 'x'.repeat(64 * 1024) }] };
+    const status = { state: 'TASK_STATE_WORKING' as const, message };
+    const { taskId, contextId, generation, at } = aggregate!;
+    return { kind: 'status.changed', at, generation, event: { statusUpdate: { taskId, contextId, status } } };
+  };
+  let isReadToEnd = false;
+  const readWith = (facts: (n: number) => Fact) => {
+    isReadToEnd = false;
+    const read = async function* () {
+      yield first;
+      for (let n = 0; n < (2 * READ_UNITS_MAX) / (64 * 1024); n += 1) yield of([facts(n)]);
+      isReadToEnd = true;
+    };
+    const shown = new ShownTasks({ layouts: log.layouts, facts: { last: async () => newest, read } as never });
+    return shown.ended({ aggregate: newest!.record.aggregate }, 1);
+  };
+  assert.equal((await readWith(file))?.answer, 'an answer');
+  assert.ok(isReadToEnd);
+  assert.equal(await readWith(progress), undefined);
+  assert.ok(!isReadToEnd);
 });

@@ -9,6 +9,9 @@ const TASKS_MAX = 4_096;
 /** UTF-16 units of JSON of the facts that are kept of one task. A task with more is read from the log when it ends. */
 const TASK_UNITS_MAX = 16 * 1024;
 
+/** The same of a task that is read when it ends. Lists read a task with more, because its row would be cut short as well. */
+export const READ_UNITS_MAX = 4 * 1024 * 1024;
+
 type Kept = {
   builder: TaskViewBuilder;
   generation: number;
@@ -34,9 +37,7 @@ export class ShownTasks {
     const { taskId } = aggregate;
     if (facts.length === 0) return;
     const isFirst = facts[0]!.kind === 'task.created';
-    const kept = isFirst
-      ? { builder: new TaskViewBuilder(), generation: 0, units: 0, textChars: new Map() }
-      : this.#kept.get(taskId);
+    const kept = isFirst ? emptyKept() : this.#kept.get(taskId);
     if (kept === undefined) return;
     this.#kept.delete(taskId);
     // Another relay has written in between.
@@ -48,8 +49,8 @@ export class ShownTasks {
   }
 
   /**
-   * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer: lists then
-   * read the task.
+   * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer, or if too
+   * much of it would be kept: lists then read the task.
    */
   async ended({ aggregate }: Pick<StoredStep, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
     const { taskId, generation } = aggregate;
@@ -59,9 +60,13 @@ export class ShownTasks {
     try {
       const newest = await this.#log.facts.last(taskId);
       if (newest === undefined || !isTerminal(newest.record.aggregate.state)) return undefined;
-      const read = new TaskViewBuilder();
-      for await (const { record } of readTask(this.#log.facts, newest)) read.add(record);
-      return read.view && listedTaskOf(read.view.task, at);
+      const read = emptyKept();
+      for await (const { record } of readTask(this.#log.facts, newest)) {
+        if (read.builder.view === undefined && record.facts[0]?.kind !== 'task.created') return undefined;
+        for (const fact of record.facts) keep(read, fact);
+        if (read.units > READ_UNITS_MAX) return undefined;
+      }
+      return read.builder.view && listedTaskOf(read.builder.view.task, at);
     } catch {
       return undefined;
     }
@@ -71,6 +76,10 @@ export class ShownTasks {
   forget(shard: number): void {
     for (const taskId of this.#kept.keys()) if (shardOf(taskId, this.#log.layouts) === shard) this.#kept.delete(taskId);
   }
+}
+
+function emptyKept(): Kept {
+  return { builder: new TaskViewBuilder(), generation: 0, units: 0, textChars: new Map() };
 }
 
 function keep(kept: Kept, fact: Fact): void {

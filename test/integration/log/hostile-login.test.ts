@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FactRecord, tenantQueueOf } from '@hopline/events';
-import type { Log } from '@hopline/log';
+import { type FactRecord, rawSubject, tenantQueueOf } from '@hopline/events';
+import { LiveAgents, type Log } from '@hopline/log';
 import {
   authorization,
   FACTS_STREAM,
   INPUTS_STREAM,
   type JetStreamLogOptions,
   type LogEvent,
+  LogNames,
   type LogUser,
   openJetStreamLog,
+  permissionsOf,
   type ServerUser,
   serverUsers,
   userName,
@@ -17,7 +19,7 @@ import {
   WORK_STREAM,
 } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamUpdateConfig } from '@nats-io/jetstream';
-import { headers, type NatsConnection } from '@nats-io/nats-core';
+import { headers, type MsgHdrs, type NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
@@ -56,6 +58,9 @@ const work = (taskId: string, text = '') =>
     message: { role: 'user', parts: [] },
     metadata: { text },
   }) as never;
+
+/** Headers as any client may write them: nats.js checks only those that are set by name. */
+const headersOfText = (text: string) => ({ encode: () => Buffer.from(text) }) as unknown as MsgHdrs;
 
 describe('a malicious service', { timeout: 300_000 }, () => {
   let server: NatsServer;
@@ -206,6 +211,68 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     }
     assert.equal(await ingress.messageIds.revision(), before);
     assert.equal((await admin.streams.info('KV_hopline_message_ids')).state.messages, 1);
+  });
+
+  test('headers that nats.js refuses stop no reader, on any subject that an agent may publish to', async t => {
+    const taskId = '01a20b8e-0fb7-7b66-9672-787ed8e47089';
+    const names = new LogNames();
+    const entry = (name: string) => ({ name, description: '', url: 'http://a.test', skills: [], heartbeat: 1 });
+    const [supervisor, guide, fair] = [await open('supervisor'), await open('agent.guide'), await open(AGENT)];
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    const lost: unknown[] = [];
+    const follow = async ({ agents }: Log) => {
+      const live = new LiveAgents(() => performance.now());
+      await live.follow(agents, stop.signal, error => lost.push(error));
+      return live;
+    };
+    const followers = await Promise.all([follow(ingress), follow(supervisor)]);
+    const taken: string[] = [];
+    const taking = fair.work.take(AGENT, { slots: 1, signal: stop.signal }, async job => void taken.push(job.work.taskId));
+    let lastRead = 0;
+    const reading = (async () => {
+      for await (const { seq } of relay.inputs.readShard(
+        names.layouts.shardOf(taskId),
+        1,
+        stop.signal,
+        ({ seq }) => (lastRead = seq),
+      ))
+        lastRead = seq;
+    })();
+
+    const malformed = ['x y: 1\r\n', 'x\ty: 1\r\n', 'x: 1\n2\r\n', 'x: 1\r2\r\n', ': 1\r\n', 'ü: 1\r\n', 'x'];
+    const own = permissionsOf(AGENT, names).publish.filter(subject => !subject.startsWith('$JS.'));
+    const payloads = ['', '{}', JSON.stringify(entry('fair'))];
+    for (const [n, lines] of malformed.entries())
+      for (const payload of payloads)
+        for (const subject of own) {
+          const of = subject.replace(/^a2a\.raw\..*/, rawSubject(taskId, names.layouts, AGENT));
+          const to = of.replaceAll(/[*>]/g, `k${n}`);
+          attacker.publish(to, payload, { headers: headersOfText(`NATS/1.0\r\n${lines}\r\n`) });
+        }
+    await attacker.flush();
+    const { seq: lastInput } = await ingress.inputs.append(
+      taskId,
+      { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } },
+      { id: 'i' },
+    );
+
+    await guide.agents.put('guide.1', entry('guide') as never);
+    for (const live of followers) await until(() => live.isLive('guide'), 'a service does not see the agent');
+    for (const log of [ingress, supervisor]) assert.ok((await follow(log)).isLive('guide'), 'a service that starts');
+    assert.deepEqual(lost, []);
+    await until(() => lastRead >= lastInput, 'a relay does not read the inputs of the shard');
+    for await (const { seq } of relay.inputs.read(taskId)) assert.ok(seq <= lastInput);
+    for (const n of malformed.keys()) {
+      assert.deepEqual((await guide.agents.get(`fair.k${n}`))?.value, entry('fair'));
+      assert.equal(await ingress.messageIds.get(`k${n}`), undefined);
+      assert.equal(await ingress.contexts.get(`k${n}`), undefined);
+      assert.ok((await ingress.contexts.create(`k${n}`, { taskIds: [taskId] } as never)) > 0);
+    }
+    await relay.work.request(AGENT, work('t9'), { id: 't9' });
+    await until(() => taken.includes('t9'), 'the agent takes no work');
+    stop.abort();
+    await Promise.all([taking, reading]);
   });
 });
 

@@ -34,7 +34,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: FACTS,
-        from: 'if (next?.header.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };',
+        from: 'if (next?.header?.get(MESSAGE_ID) === options.id) return { seq: next.seq, bytes };',
         to: 'void next;',
       },
     ],

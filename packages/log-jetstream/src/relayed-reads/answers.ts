@@ -1,4 +1,5 @@
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
+import type { Headers } from '../message-headers.ts';
 
 /**
  * Answers of relays: stored messages as they are in the log, with SEQ, and an end. Each answer ends with a message that has ANSWERED, the number of stored
@@ -15,7 +16,7 @@ export const FEED_TASK = 'Hopline-Feed-Task';
 export const TEXT_AFTER = 'Hopline-Text-After';
 
 /** A stored message in an answer. */
-export type AnsweredMessage = { seq: number; data: Uint8Array; header: MsgHdrs | undefined; storedAt?: number; task?: string };
+export type AnsweredMessage = { seq: number; data: Uint8Array; header: Headers | undefined; storedAt?: number; task?: string };
 
 /** The end of an answer. `error`: the relay could not read; the agent may ask again. */
 export type AnswerEnd = {
@@ -41,14 +42,23 @@ export function withAnswer({ header, seq, storedAt, task }: AnsweredMessage): Ms
   return copy;
 }
 
-export function copyOf(stored: MsgHdrs | undefined): MsgHdrs {
+/** Without headers that nats.js refuses to write. Agents look only for headers that Hopline and the server have written. */
+export function copyOf(stored: Headers | undefined): MsgHdrs {
   const copy = headers();
-  if (stored !== undefined) for (const [name, values] of stored) for (const value of values) copy.append(name, value);
+  for (const [name, values] of stored ?? []) for (const value of values) appendTo(copy, name, value);
   return copy;
 }
 
+function appendTo(copy: MsgHdrs, name: string, value: string): void {
+  try {
+    copy.append(name, value);
+  } catch {
+    // Another client of the log wrote it.
+  }
+}
+
 /** The stored message in a part of an answer; undefined if it has none. */
-export function answeredMessageOf(data: Uint8Array, header: MsgHdrs | undefined): AnsweredMessage | undefined {
+export function answeredMessageOf(data: Uint8Array, header: Headers | undefined): AnsweredMessage | undefined {
   const seq = Number(header?.get(SEQ));
   if (!(seq > 0)) return undefined;
   const storedAt = Number(header?.get(STORED_AT));

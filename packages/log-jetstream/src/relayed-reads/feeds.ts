@@ -2,6 +2,7 @@ import type { FollowSource } from '@hopline/log';
 import { headers as natsHeaders } from '@nats-io/nats-core';
 import type { Connection } from '../connection.ts';
 import type { JetStreamFacts, JetStreamLive } from '../facts.ts';
+import { headersOf } from '../message-headers.ts';
 import { type AnswerEnd, copyOf, FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
 import type { ReadRights } from './read-rights.ts';
 import type { FeedRequest, FollowedTask } from './requests.ts';
@@ -225,7 +226,7 @@ class Feed {
       follow.passed = { last, seq };
       return;
     }
-    const headers = copyOf(live.msg.headers);
+    const headers = copyOf(headersOf(live.msg));
     headers.set(FEED_NUMBER, `${++this.#sent}`);
     headers.set(FEED_TASK, `${n}`);
     if (passed !== undefined && last === passed.seq) headers.set(TEXT_AFTER, `${shown}`);

@@ -1,5 +1,6 @@
 import { backoffMs, type LiveRecord, type StoredFacts, type Tail } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
+import { headersOf } from '../message-headers.ts';
 import { pause } from '../retry.ts';
 import { FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
 import { FEED_HEARTBEAT_MS, FEED_KEEP_MS, type FeedNews } from './feeds.ts';
@@ -169,18 +170,19 @@ export class FollowedTasks {
   #onMsg(feed: Feed, msg: Msg): void {
     if (feed !== this.#feed) return;
     feed.receivedAtMs = performance.now();
-    const number = Number(msg.headers?.get(FEED_NUMBER));
+    const headers = headersOf(msg);
+    const number = Number(headers?.get(FEED_NUMBER));
     if (!(number > 0)) return;
     if (number !== feed.received + 1) this.#missed();
     feed.received = number;
-    const n = Number(msg.headers?.get(FEED_TASK));
+    const n = Number(headers?.get(FEED_TASK));
     if (!(n > 0)) {
       this.#onNews(feed, msg.json<FeedNews>());
       return;
     }
     const follower = this.#followers.get(n);
     if (follower === undefined) return;
-    const textAfter = Number(msg.headers?.get(TEXT_AFTER));
+    const textAfter = Number(headers?.get(TEXT_AFTER));
     const live = follower.toLive(msg, textAfter > 0 ? textAfter : undefined);
     if (live === undefined) return;
     follower.after = Math.max(follower.after, live.seq);

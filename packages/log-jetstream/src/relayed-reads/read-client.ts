@@ -3,6 +3,7 @@ import { LogUnavailable } from '@hopline/log';
 import type { Msg } from '@nats-io/nats-core';
 import { AnswerInbox, type OpenRequest, transient } from '../answer-inbox.ts';
 import type { Connection } from '../connection.ts';
+import { headersOf } from '../message-headers.ts';
 import { retry } from '../retry.ts';
 import { PartySlots } from '../turn-queue.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, answeredMessageOf } from './answers.ts';
@@ -58,11 +59,12 @@ export class ReadClient {
 }
 
 function onMsg({ state: messages, end, fail }: OpenRequest<AnsweredMessage[], Answered>, msg: Msg): void {
-  const message = answeredMessageOf(msg.data, msg.headers);
+  const headers = headersOf(msg);
+  const message = answeredMessageOf(msg.data, headers);
   if (message !== undefined) messages.push(message);
-  const answered = msg.headers?.get(ANSWERED);
+  const answered = headers?.get(ANSWERED);
   const rest = answered && message === undefined ? msg.json<AnswerEnd>() : {};
-  if (msg.headers?.code === NO_RESPONDERS) fail(transient('no relay is there to read'));
+  if (headers?.code === NO_RESPONDERS) fail(transient('no relay is there to read'));
   else if (!answered) return;
   else if (Number(answered) !== messages.length) fail(transient('a message was lost'));
   else if (rest.error !== undefined) fail(transient(rest.error));

@@ -8,6 +8,7 @@ import type { DirectGets } from '../direct-gets.ts';
 import type { JetStreamFacts } from '../facts.ts';
 import type { HistoryReader } from '../history.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
+import { headersOf, storedHeadersOf } from '../message-headers.ts';
 import { retry } from '../retry.ts';
 import { inboxOf } from '../users.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, withAnswer } from './answers.ts';
@@ -162,7 +163,7 @@ export class ReadService {
     let bytes = 0;
     for await (const { msg, seq, storedAt } of history.read(stream, subject, from, tail, agent)) {
       if (answer.count >= RECORDS_PER_ANSWER_MAX || bytes >= BYTES_PER_ANSWER_MAX) return answer.end({ tail, next: seq });
-      answer.message({ seq, data: msg.data, header: msg.headers, storedAt });
+      answer.message({ seq, data: msg.data, header: headersOf(msg), storedAt });
       bytes += msg.data.length;
     }
     answer.end({ tail });
@@ -175,7 +176,7 @@ export class ReadService {
     const stream = names.inputsStreamOf(layouts.shardOf(task));
     const found = await retry(connection, 'an input of a task', () => jsm.streams.getMessage(stream, { seq }));
     if (found?.subject !== facts.subjects.ofInputs(task, `agent.${agent}`)) return answer.end({});
-    answer.only({ seq, data: found.data, header: found.header });
+    answer.only({ seq, data: found.data, header: storedHeadersOf(found) });
   }
 }
 

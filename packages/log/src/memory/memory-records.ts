@@ -227,7 +227,7 @@ function toFacts(stored: StoredText): StoredFacts | undefined {
 function factsOf(stored: StoredText, decoded: { v?: number } | undefined): StoredFacts | undefined {
   if (decoded?.v !== 1) return undefined;
   const record = decoded as FactRecord;
-  return { seq: stored.seq, record, storedAt: stored.at, ...relayOfFactsId(stored.id), ...traceOf(stored) };
+  return { seq: stored.seq, record, storedAt: stored.at, bytes: stored.bytes, ...relayOfFactsId(stored.id), ...traceOf(stored) };
 }
 
 function traceOf(stored: StoredText): { trace?: TraceCarrier } {

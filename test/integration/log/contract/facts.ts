@@ -30,10 +30,11 @@ export const factCases: Case[] = [
       const read = await all(log.facts.read(taskId, 1));
       assert.deepEqual(generationsOf(read), range(1, 5));
       for (const stored of [await log.facts.last(taskId), read.at(-1)]) {
-        const { storedAt = Date.now(), ...rest } = stored!;
+        const { storedAt = Date.now(), bytes: _bytes, ...rest } = stored!;
         assert.deepEqual(rest, { seq, record, id, relay: 'relay-1', trace: TRACE });
         assert.ok(Math.abs(Date.now() - storedAt) < 60_000);
       }
+      assert.ok(read.every(({ bytes = 0, record }) => bytes > 0 && bytes <= JSON.stringify(record).length));
       assert.deepEqual(generationsOf(await all(log.facts.read(taskId, seqs[2]!))), [3, 4, 5]);
       assert.deepEqual(await all(log.facts.read(taskId, seq + 1)), []);
     },
