@@ -240,7 +240,7 @@ function rollout(service: 'relay' | 'notifier', count: number, { job = '', from 
   for (const [index, { instance, from, to }] of lives.entries()) {
     const labels = `job="${job}", service="${service}", instance="${instance}"`;
     const total = `hopline_owned_shards{${labels}}`;
-    let before: string[] = [];
+    let scraped: string[] = [];
     for (let at = from; at <= Math.min(to, end - 1); at++) {
       const isGone = at === to;
       if (!isGone && (at + index * 5) % SCRAPE_STEPS !== 0) continue;
@@ -248,8 +248,8 @@ function rollout(service: 'relay' | 'notifier', count: number, { job = '', from 
       const lags = service === 'relay' ? owned.map(shard => `hopline_shard_lag{${labels}, shard="${shard}"}`) : [];
       const now = isGone ? [] : [total, ...lags];
       for (const name of now) add(name, at, name === total ? `${owned.length}` : '0');
-      for (const name of before) if (!now.includes(name)) add(name, at, 'stale');
-      before = now;
+      for (const name of scraped) if (!now.includes(name)) add(name, at, 'stale');
+      scraped = now;
     }
   }
   return [...values].map(([name, all]) => [name, all.join(' ')]);
