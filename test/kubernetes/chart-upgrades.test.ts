@@ -67,7 +67,7 @@ test('an upgrade over a log of another format or with other shards is refused be
   // Another prefix or server means another log.
   const another = ['shards=32', 'settings.HOPLINE_PREFIX=blue'];
   assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...another), /prefix: "blue"/);
-  const server = ['nats.enabled=false', 'nats.url=nats://other:4222'];
+  const server = ['nats.enabled=false', 'nats.url=nats://other:4222', 'settings.HOPLINE_REPLICAS=3'];
   assert.match(await upgradeOver(record({ ...recorded, format: '2' }), ...server), /url: "nats:\/\/other:4222"/);
 });
 
@@ -195,4 +195,22 @@ test('a changed password or key restarts what reads it, and an upgrade that chan
     [...services, 'nats'].sort(),
     'all passwords are new',
   );
+});
+
+test('an upgrade leaves an autoscaled service the pods that it has, at least the fewest that its autoscaler permits', {
+  skip,
+}, async () => {
+  const replicasOf = async (live: number) => {
+    const path = '/apis/apps/v1/namespaces/default/deployments/hopline-relay';
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'hopline-relay' },
+      spec: { replicas: live },
+    };
+    const text = await upgradeOver({ [path]: deployment }, 'relay.autoscaling.enabled=true');
+    const relay = manifestsOf(text).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
+    return relay!.spec.replicas;
+  };
+  assert.deepEqual([await replicasOf(7), await replicasOf(1), await replicasOf(0)], [7, 2, 2]);
 });

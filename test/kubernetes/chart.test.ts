@@ -52,6 +52,7 @@ const EVERYTHING = [
 const EXTERNAL = [
   'nats.enabled=false',
   'nats.url=tls://nats:4222',
+  'settings.HOPLINE_REPLICAS=3',
   'nats.credentialsSecret=creds',
   'nats.tlsSecret=tls',
   'nats.clientCertificate=true',
@@ -262,7 +263,9 @@ test('an enabled console runs over ingress, without access to NATS', { skip }, (
     const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     assert.deepEqual(args, ['console']);
     assert.deepEqual(
-      Object.keys(variables).filter(name => /NATS|SECRET|SHARDS|REPLICAS|_BYTES_/.test(name)),
+      Object.keys(variables).filter(
+        name => /NATS|SECRET|SHARDS|REPLICAS|_BYTES_/.test(name) && !`${more}`.includes(`settings.${name}=`),
+      ),
       [],
     );
     assert.deepEqual(volumes, [{ name: 'tmp', emptyDir: { sizeLimit: '1Gi' } }]);
@@ -391,11 +394,13 @@ test('chart and code agree on the name and tag of the image, the version of nats
   }
 });
 
-test('an uninstall keeps the key of the secrets on the kept volumes', { skip }, () => {
+test('an uninstall keeps the key of the secrets on the kept volumes, and the passwords of NATS that agents of other releases have', {
+  skip,
+}, () => {
   const kept = render(EVERYTHING).filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep');
   assert.deepEqual(
     kept.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
-    ['Secret/hopline-secrets'],
+    ['Secret/hopline-secrets', 'Secret/hopline-nats'],
   );
 });
 
@@ -490,15 +495,15 @@ test('an autoscaled agent of the list has default bounds', { skip }, () => {
   ];
   const scaler = render(agent).find(({ kind }) => kind === 'HorizontalPodAutoscaler')!;
   const { minReplicas, maxReplicas } = scaler.spec as unknown as { minReplicas: number; maxReplicas: number };
-  assert.deepEqual([minReplicas, maxReplicas], [1, 8]);
+  assert.deepEqual([minReplicas, maxReplicas], [2, 8]);
   assert.match(rejection(...agent, 'agents[0].autoscaling.min=9'), /agent-a: autoscaling\.min is above its max/);
   assert.match(rejection('ingress.grpc.port=8000'), /ingress\.grpc\.port: 8000 is a port of HTTP/);
 });
 
-test('an autoscaled service has no replica count, because it would undo the scaling at every upgrade', { skip }, () => {
-  const manifests = render(['relay.autoscaling.enabled=true']);
+test('a service that begins to be autoscaled has the fewest pods that its autoscaler permits', { skip }, () => {
+  const manifests = render(['relay.autoscaling.enabled=true', 'relay.autoscaling.min=3', 'relay.replicas=5']);
   const relay = manifests.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
-  assert.equal(relay?.spec.replicas, undefined);
+  assert.equal(relay?.spec.replicas, 3);
   assert.ok(manifests.some(({ kind, metadata }) => kind === 'HorizontalPodAutoscaler' && metadata.name === 'hopline-relay'));
 });
 
@@ -508,7 +513,7 @@ test('KEDA has one trigger for each role: the turns that run or wait, and the op
   const manifests = render([...values, ...roles]);
   const jobs = ['ingress', 'supervisor', 'agent-guide'].map(name => {
     const of = (kind: string) => manifests.find(one => one.kind === kind && one.metadata.name === `hopline-${name}`)!;
-    assert.equal(of('Deployment').spec.replicas, undefined);
+    assert.equal(of('Deployment').spec.replicas, 2);
     const [{ type, metadata }, ...more] = of('ScaledObject').spec.triggers! as [
       { type: string; metadata: Record<string, string> },
     ];
@@ -964,6 +969,35 @@ test('Prometheus scrapes the probe port of each pod, in one job for each cluster
   assert.deepEqual(agents!.spec.selector!.matchLabels, { 'app.kubernetes.io/part-of': 'a2a' });
 });
 
+test('Prometheus and KEDA find an agent of another namespace in the job of its Hopline', { skip }, () => {
+  const agent = [
+    'name=guide',
+    'entry.adapter=a2a',
+    'entry.url=http://a/',
+    'nats.url=nats://hopline-nats.a2a:4222',
+    'hopline=a2a',
+  ];
+  const scaled = ['keda.enabled=true', 'keda.prometheus=http://prometheus.monitoring:9090'];
+  const manifests = renderChart(AGENT_CHART, [...agent, ...scaled, 'hoplineNamespace=platform', 'podMonitor.enabled=true']);
+  const of = (kind: string) => manifests.find(one => one.kind === kind)!;
+  assert.match(of('ScaledObject').spec.triggers![0]!.metadata.query!, /\{job="hopline\/platform\/a2a",agent="guide"\}/);
+  const { selector, podMetricsEndpoints } = of('PodMonitor').spec as unknown as {
+    selector: { matchLabels: Record<string, string> };
+    podMetricsEndpoints: object[];
+  };
+  assert.deepEqual(podMetricsEndpoints, [
+    {
+      port: 'probes',
+      path: '/metrics',
+      interval: '30s',
+      relabelings: [{ targetLabel: 'job', replacement: 'hopline/platform/a2a' }],
+    },
+  ]);
+  const { labels } = of('Deployment').spec.template!.metadata;
+  for (const [name, value] of Object.entries(selector.matchLabels)) assert.equal(labels![name], value);
+  assert.throws(() => renderChart(AGENT_CHART, [...agent, 'podMonitor.enabled=true']), /must not be scraped twice/);
+});
+
 test('the gRPC route shares no host name with the HTTP route at one listener, which would accept only one of them', {
   skip,
 }, () => {
@@ -1139,6 +1173,7 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     [['nats.tlsSecret=tls'], /nats\.tlsSecret: it is for a NATS of your own/],
     [['nats.url=nats://a'], /nats\.url: it is for a NATS of your own/],
     [['nats.enabled=false', 'nats.url=nats://a', 'nats.clientCertificate=true'], /nats\.clientCertificate: set nats\.tlsSecret/],
+    [['nats.enabled=false', 'nats.url=nats://a'], /settings\.HOPLINE_REPLICAS is required while nats\.enabled is false/],
     [['nats.image.tag='], /nats\.image: set tag or digest/],
     [['nats.syncInterval=often'], /syncInterval/],
     [['relay.replicas=5', 'shards=2'], /relay\.replicas: 5 relays would share 2 shards/],
@@ -1154,6 +1189,25 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     ],
   ];
   for (const [values, expected] of refused) assert.match(rejection(...values), expected, values.join());
+});
+
+test('a NATS node has the time to copy a full volume from the others before a probe restarts it', { skip }, () => {
+  type Probe = { periodSeconds: number; failureThreshold: number };
+  const secondsOf = (...values: string[]) => {
+    const [nats] = render(values).find(({ kind }) => kind === 'StatefulSet')!.spec.template!.spec.containers;
+    const { startupProbe, livenessProbe } = nats as unknown as Record<'startupProbe' | 'livenessProbe', Probe>;
+    return [startupProbe, livenessProbe].map(({ periodSeconds, failureThreshold }) => periodSeconds * failureThreshold);
+  };
+  assert.deepEqual(secondsOf(), [600, 300]);
+  for (const [size, bytes] of [
+    ['400Gi', 400 * 2 ** 30],
+    ['2Ti', 2 ** 41],
+  ] as const) {
+    const seconds = (0.9 * bytes) / 50e6;
+    for (const limit of secondsOf(`nats.storage.size=${size}`))
+      assert.ok(limit >= seconds - 1 && limit < seconds + 30, `${size}: ${limit} s, ${seconds} s`);
+  }
+  assert.deepEqual(secondsOf('nats.storage.size=2Ti', 'nats.catchUpSeconds=900'), [900, 900]);
 });
 
 test('the heap of nats-server is limited to 80 % of the memory of its container', { skip }, () => {

@@ -244,7 +244,7 @@ test('uninstall leaves only the volumes of NATS and the key of the secrets in th
   const left = await release.kubectl('get', 'all,configmap,secret,pvc,pdb,networkpolicy', '--output', 'name');
   const names = left.split('\n').filter(name => name !== '' && !/kube-root-ca.crt/.test(name) && !name.startsWith('pod/'));
   assert.ok(
-    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|backups)$|^secret\/hopline-secrets$/.test(name)),
+    names.every(name => /^persistentvolumeclaim\/(data-hopline-nats-\d|backups)$|^secret\/hopline-(nats|secrets)$/.test(name)),
     names.join(),
   );
 });

@@ -100,7 +100,7 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     prometheus = await startPrometheus(stack, { cluster, exporterPort });
     // Counters must have been scraped at 0, and the limit of HoplineShardsWithoutRelay is evaluated once a minute.
     await evaluated('all shards within the last hour', async () => {
-      const [most] = await prometheus.query('max_over_time(sum(hopline_owned_shards{service="relay"})[1h:1m])');
+      const [most] = await prometheus.query('max_over_time(count(count by (shard) (hopline_shard_lag))[1h:1m])');
       return Number(most?.value[1]) >= SHARDS_DEFAULT;
     });
   });

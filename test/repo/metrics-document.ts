@@ -41,6 +41,7 @@ export async function metricsDocument(): Promise<string> {
     metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasksOldestStart.observe(() => [[0, {}]]);
     metrics.webhookOldestEvent.observe(() => [[0, {}]]);
+    metrics.logFirstTimestamp.observe(() => [[0, { stream: 'A2A_LOG' }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
     metrics.webhookFailing.observe(() => [[0, {}]]);

@@ -446,7 +446,7 @@ const ingress: Dashboard = {
         }),
         graph(
           'Oldest event that waits',
-          'Also while the receiver fails, or all workers of the notifier are taken. See RUNBOOK, HoplineWebhooksLate.',
+          'Also while all workers of the notifier are taken, without webhooks that fail. See RUNBOOK, HoplineWebhooksLate.',
           's',
           { '{{instance}}': 'max by (instance) (hopline_webhook_oldest_event_seconds{job=~"$job"})' },
         ),
@@ -602,7 +602,7 @@ const nats: Dashboard = {
         graph('Bytes', 'Stored bytes by stream.', 'bytes', {
           '{{stream_name}}': 'max by (stream_name) (jetstream_stream_total_bytes)',
         }),
-        graph('Age of the oldest record', 'How far back each stream reaches.', 's', {
+        graph('Age of the oldest record', 'How far back each stream reaches. prometheus-nats-exporter does not have it.', 's', {
           '{{stream_name}}': 'time() - max by (stream_name) (jetstream_stream_first_timestamp_seconds)',
         }),
         graph(

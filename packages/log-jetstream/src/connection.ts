@@ -2,6 +2,7 @@ import { type Layouts, timeOfTaskId } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
 import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import {
+  AuthorizationError,
   createInbox,
   type Msg,
   type MsgHdrs,
@@ -9,6 +10,7 @@ import {
   PermissionViolationError,
   type Status,
   type Subscription,
+  UserAuthenticationExpiredError,
 } from '@nats-io/nats-core';
 import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
@@ -38,6 +40,7 @@ export type ConnectOptions = {
   servers: string;
   name: string;
   credentials?: Credentials | undefined;
+  rejectedMsMax?: number | undefined;
   tls?: NatsTls | undefined;
   /** Names of the cluster's streams, subjects and buckets in the account. */
   names: LogNames;
@@ -71,11 +74,14 @@ export class Connection {
   readonly #denials = new Set<(denial: Denial) => void>();
   readonly #inboxPrefix: string;
   readonly #userName: string;
+  readonly #rejectedMsMax: number;
+  /** When the credentials were rejected for the first time since the last connection, by performance.now(). */
+  #rejectedSinceMs: number | undefined;
   #connected = true;
   #knownUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(nc: NatsConnection, jsm: JetStreamManager, options: ConnectOptions) {
-    const { names, onEvent, name, servers, credentials } = options;
+    const { names, onEvent, name, servers, credentials, rejectedMsMax = Number.POSITIVE_INFINITY } = options;
     this.nc = nc;
     this.jsm = jsm;
     this.names = names;
@@ -83,6 +89,7 @@ export class Connection {
     this.onEvent = onEvent;
     this.#inboxPrefix = inboxPrefixOf(options);
     this.#userName = knownUser(servers, credentials) ?? name;
+    this.#rejectedMsMax = credentials && 'credsFile' in credentials ? Number.POSITIVE_INFINITY : rejectedMsMax;
     this.closed = this.#closing.signal;
     this.leaders = new Leaders(jsm, this.replicas);
     this.onDisconnect(() => this.leaders.disconnected());
@@ -217,6 +224,7 @@ export class Connection {
         break;
       case 'reconnect':
         this.#connected = true;
+        this.#rejectedSinceMs = undefined;
         this.onEvent({ type: 'reconnected', server: status.server });
         for (const listener of [...this.#reconnects]) listener();
         break;
@@ -230,10 +238,24 @@ export class Connection {
           break;
         }
         this.onEvent({ type: 'server-error', message: status.error.message });
+        if (isRejection(status.error)) this.#onRejected(performance.now());
         break;
       default:
     }
   }
+
+  #onRejected(nowMs: number): void {
+    this.#rejectedSinceMs ??= nowMs;
+    if (this.closed.aborted || nowMs - this.#rejectedSinceMs < this.#rejectedMsMax) return;
+    this.onEvent({
+      type: 'rejected',
+      message: `NATS has rejected the credentials of user ${this.#userName} for ${this.#rejectedMsMax / 1_000} s`,
+    });
+  }
+}
+
+function isRejection(error: Error): boolean {
+  return error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 }
 
 function inboxPrefixOf({ user, names }: ConnectOptions): string {
@@ -302,7 +324,8 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
         timeout: DIAL_TIMEOUT_MS,
         // A stack trace per request halves the publish rate (40 k/s against 65-76 k/s, measured).
         noAsyncTraces: true,
-        // An expired or rotated credential must not end a running service, which reconnects once the credential is valid again.
+        // nats.js would close the connection at the second rejection. A server with other credentials may have been started by mistake, and a
+        // file of credentials is read at each connection. `rejectedMsMax` limits the others.
         ignoreAuthErrorAbort: true,
       });
     } catch (error) {

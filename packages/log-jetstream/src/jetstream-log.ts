@@ -61,6 +61,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     name,
     user,
     credentials,
+    rejectedMsMax: options.rejectedMsMax,
     tls,
     names,
     replicas,
@@ -80,7 +81,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     if (addsLayouts) requireWanted(connection.layouts, addsLayouts.wanted);
     options.onNames?.(connection.names);
     watchLayouts(connection, { times: layoutTimes, onAdded: () => options.onNames?.(connection.names), ...addsLayouts });
-    if (options.watchesRetention) watchRetention(connection);
+    if (options.watchesRetention) watchRetention(connection, options.onFirstEntry);
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
     if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
     return assemble(connection, isCompact, options);

@@ -36,6 +36,11 @@ export type JetStreamLogOptions = {
    */
   user?: LogUser;
   credentials?: Credentials;
+  /**
+   * Time for which servers may reject the credentials of an open log before the event `rejected`. Absent: it is tried again without a limit, as are
+   * those of a `credsFile`, which is read at each connection.
+   */
+  rejectedMsMax?: number;
   /** Requires TLS, even without files. Absent: TLS is used if the server requires it or a URL begins with `tls:`. */
   tls?: NatsTls;
   /** Opens the connection to NATS. Default: by TCP or TLS. */
@@ -74,6 +79,8 @@ export type JetStreamLogOptions = {
   openTimeoutMs?: number;
   /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
   watchesRetention?: boolean;
+  /** Called at each of these checks for each stream with entries. `firstAt`: when the oldest one was stored, epoch milliseconds. */
+  onFirstEntry?: (stream: string, firstAt: number) => void;
   /**
    * Removes consumers and work that are not Hopline's, every `checkMs` (default UNKNOWN_CHECK_MS). `keptConsumers`: names of consumers
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
@@ -123,6 +130,8 @@ export type MaxBytes = { inputs: number; facts: number; work: number; keyValue: 
 export type LogEvent =
   | { type: 'disconnected' | 'reconnected' | 'lame-duck'; server: string }
   | { type: 'server-error'; message: string }
+  /** The servers have rejected the credentials for `rejectedMsMax`. The log stays open, and tries again. */
+  | { type: 'rejected'; message: string }
   /** The NATS user lacks a permission. */
   | { type: 'denied'; message: string }
   /** A payload that is not a record was skipped. */

@@ -62,10 +62,11 @@ export async function readExtents(connection: Connection, streams: readonly stri
 }
 
 /** Checks the streams until the log is closed. */
-export function watchRetention(connection: Connection): void {
+export function watchRetention(connection: Connection, onFirstEntry?: (stream: string, firstAt: number) => void): void {
   const check = async () => {
     for (const stream of connection.names.allStreams()) {
       const info = await connection.jsm.streams.info(stream).catch(() => undefined);
+      if (info !== undefined && info.state.messages > 0) onFirstEntry?.(stream, Date.parse(info.state.first_ts));
       const shortage = info && shortageOf(info, Date.now());
       if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);
     }

@@ -62,6 +62,14 @@ export const LOG_SETTINGS = {
   NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'NATS token.' },
   NATS_USER: { type: 'string', optional: true, min: 1, max: 256, doc: 'User name, with NATS_PASSWORD.' },
   NATS_PASSWORD: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'Password of NATS_USER.' },
+  HOPLINE_NATS_REJECTED_MS: {
+    type: 'integer',
+    default: 5 * MINUTE_MS,
+    min: 1_000,
+    max: 24 * 60 * MINUTE_MS,
+    unit: 'ms',
+    doc: 'Time for which NATS may reject the credentials of a running service. Then it ends with code 1, because only a new process reads a changed NATS_PASSWORD, NATS_TOKEN or NATS_CREDS. With NATS_CREDS_FILE, which is read at each connection, it does not end.',
+  },
   HOPLINE_PREFIX: {
     type: 'string',
     optional: true,
@@ -191,7 +199,7 @@ export type OpenOptions = {
 /**
  * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
  * contradict each other, the server or its streams, and when a file is missing; with LogUnavailable of one sentence when NATS
- * cannot be used.
+ * cannot be used. Throws an uncaught error, which ends the process, when NATS has rejected the credentials for HOPLINE_NATS_REJECTED_MS.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
   const {
@@ -212,11 +220,16 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
   startAtZero(new LogNames(settings.HOPLINE_PREFIX, settings.HOPLINE_STREAM_GROUPS));
   let isConnected = false;
   metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
+  let factsStreams: readonly string[] = [];
+  const firstEntries = new Map<string, number>();
+  if (watchesRetention)
+    metrics?.logFirstTimestamp.observe(() => [...firstEntries].map(([stream, at]) => [at / 1_000, { stream }]));
   const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
   const options = {
     ...connectionOf(settings),
     user,
     name,
+    rejectedMsMax: settings.HOPLINE_NATS_REJECTED_MS,
     prefix: settings.HOPLINE_PREFIX,
     ...(settings.HOPLINE_SHARDS !== undefined && { shards: settings.HOPLINE_SHARDS }),
     ...(settings.HOPLINE_STREAM_GROUPS !== undefined && { groups: settings.HOPLINE_STREAM_GROUPS }),
@@ -235,10 +248,16 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
     watchesRetention,
+    onFirstEntry: (stream: string, firstAt: number) => {
+      if (factsStreams.includes(stream)) firstEntries.set(stream, firstAt);
+    },
     ...(removesUnknown && { removesUnknown }),
     ...(placesLeaders && { placesLeaders }),
     ...(addsLayouts && { addsLayouts }),
-    onNames: startAtZero,
+    onNames: (names: LogNames) => {
+      factsStreams = names.factsStreams;
+      startAtZero(names);
+    },
     onEvent: (event: LogEvent) => {
       if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
       if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
@@ -252,6 +271,10 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
         lineAtMs[event.type] = performance.now();
       }
       report(logger, event);
+      if (event.type === 'rejected')
+        setImmediate(() => {
+          throw new LogUnavailable(event.message);
+        });
     },
   };
   const log = await openJetStreamLog(options).catch(asConfigError);
@@ -382,7 +405,7 @@ const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
 };
 
 function report(logger: Logger, event: LogEvent): void {
-  if (event.type === 'denied') {
+  if (event.type === 'denied' || event.type === 'rejected') {
     logger.error(`log: ${event.message}`);
     return;
   }

@@ -576,7 +576,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 's',
     meaning:
-      'Age of the oldest event for which a webhook waits, also while its receiver fails or all workers are taken; 0 without one',
+      'Age of the oldest event for which a webhook waits, also while all workers are taken, without webhooks that fail; 0 without one',
     observed: true,
     services: ['notifier'],
   },
@@ -587,6 +587,15 @@ export const METRICS = {
     meaning: '1 while the process is connected to NATS, else 0',
     observed: true,
     services: ALL,
+  },
+  logFirstTimestamp: {
+    name: 'hopline.log.first_timestamp',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'When the oldest event of a stream of events was stored, seconds since 1970. Relays look once a minute',
+    observed: true,
+    services: ['relay'],
+    labels: { stream: 'configured' },
   },
   certificateExpiry: {
     name: 'hopline.certificate.expiry_timestamp',
@@ -617,6 +626,7 @@ export const METRICS = {
         'reconnected',
         'lame_duck',
         'server_error',
+        'rejected',
         'undecodable',
         'republished',
         'reread',

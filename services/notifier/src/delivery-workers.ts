@@ -83,12 +83,16 @@ export class DeliveryWorkers {
     return oldest;
   }
 
-  /** Since when the oldest event waits, as far as the workers know, in epoch milliseconds; undefined if none waits. */
+  /**
+   * Since when the oldest event waits, as far as the workers know, in epoch milliseconds; undefined if none waits. Events of webhooks that fail do not
+   * count: they would hide those that only wait for a slot.
+   */
   get waitingSince(): number | undefined {
     let oldest: number | undefined;
-    for (const { eventAt, queuedAt, failingSince } of this.#workers.values())
-      for (const at of [eventAt, queuedAt, failingSince])
-        if (at !== undefined && at < (oldest ?? Number.POSITIVE_INFINITY)) oldest = at;
+    for (const { eventAt, queuedAt, failingSince } of this.#workers.values()) {
+      if (failingSince !== undefined) continue;
+      for (const at of [eventAt, queuedAt]) if (at !== undefined && at < (oldest ?? Number.POSITIVE_INFINITY)) oldest = at;
+    }
     return oldest;
   }
 

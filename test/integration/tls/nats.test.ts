@@ -114,7 +114,8 @@ test('a credentials file opens the log and is read at each connection; its conte
   const load = (env: Record<string, string>) => openFromSettings(config.load(env), { user: 'relay', name: 'test', logger });
   const text = await load({ NATS_URL: nats.url, NATS_CREDS: operator.credentials() });
   await text.close();
-  const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path });
+  // The shortest time, after which a service with other credentials would end.
+  const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path, HOPLINE_NATS_REJECTED_MS: '1000' });
   const works = () =>
     log.check().then(
       () => true,

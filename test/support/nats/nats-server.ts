@@ -102,6 +102,8 @@ export type NatsCluster = {
   servers: ReadonlyMap<string, NatsServer>;
   /** Name of the server that answers requests to create streams and consumers. */
   metaLeader(): Promise<string>;
+  /** Address of the monitoring port of each server, by name. */
+  monitors: ReadonlyMap<string, string>;
   stop(): Promise<void>;
 };
 
@@ -128,6 +130,7 @@ export async function startNatsCluster(
   const servers = new Map((await Promise.all(started)).map((server, index) => [names[index]!, server]));
   return {
     servers,
+    monitors: new Map(names.map((name, index) => [name, `http://127.0.0.1:${ports[index]!.monitor}`])),
     async metaLeader() {
       const jsz = await (await fetch(`http://127.0.0.1:${ports[0]!.monitor}/jsz`)).json();
       return (jsz as { meta_cluster: { leader: string } }).meta_cluster.leader;

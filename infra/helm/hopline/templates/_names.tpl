@@ -28,6 +28,31 @@ infra/RUNBOOK.md
 {{- end -}}
 {{- end -}}
 
+{{/*
+The job of the metrics: one for each cluster, because dashboards and rules aggregate by it. HoplineProcessDown matches its beginning. Agents of the chart
+hopline-agent belong to the cluster of `hoplineNamespace`.
+*/}}
+{{- define "hopline.job" -}}
+hopline/{{ default .Release.Namespace .Values.hoplineNamespace }}/{{ include "hopline.fullname" . }}
+{{- end -}}
+
+{{/* Arguments: root; name; port; selector (of the pods). */}}
+{{- define "hopline.podMonitor" -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: {{ .name | quote }}
+  labels: {{- include "hopline.labelsAnd" (dict "root" .root "component" "monitor" "more" .root.Values.podMonitor.labels) | nindent 4 }}
+spec:
+  selector: {{- .selector | toYaml | nindent 4 }}
+  podMetricsEndpoints:
+    - port: {{ .port }}
+      path: /metrics
+      interval: {{ .root.Values.podMonitor.interval }}
+      relabelings:
+        - { targetLabel: job, replacement: {{ include "hopline.job" .root | quote }} }
+{{- end -}}
+
 {{/* Labels that never change: a Deployment's selector is immutable. Quoted: a release may be called 1e5 or on. Arguments: root, component. */}}
 {{- define "hopline.selector" -}}
 app.kubernetes.io/name: {{ include "hopline.name" .root | quote }}

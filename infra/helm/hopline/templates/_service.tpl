@@ -42,12 +42,19 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- end -}}
 {{- /* Entries of `agents` have no defaults of values.yaml. */ -}}
 {{- if and $root.Values.nats.clientCertificate (not $root.Values.nats.tlsSecret) -}}{{- fail "nats.clientCertificate: set nats.tlsSecret, which has it" -}}{{- end -}}
-{{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "cpu" "600m") (default (dict) .values.autoscaling) -}}
-{{- $keda := mergeOverwrite (dict "enabled" false "min" 1 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
+{{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 2 "max" 8 "cpu" "600m") (default (dict) .values.autoscaling) -}}
+{{- $keda := mergeOverwrite (dict "enabled" false "min" 2 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
 {{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
 {{- if and $autoscaling.enabled (not (or $autoscaling.cpu $autoscaling.metrics)) -}}{{- fail (printf "%s: autoscaling needs cpu or metrics" .component) -}}{{- end -}}
 {{- range $kind, $scale := dict "autoscaling" $autoscaling "keda" $keda -}}
 {{- if and $scale.enabled (gt (int $scale.min) (int $scale.max)) -}}{{- fail (printf "%s: %s.min is above its max" $.component $kind) -}}{{- end -}}
+{{- end -}}
+{{- /* Kubernetes runs one pod if a Deployment loses its number, so an autoscaled one keeps the number that it has. */ -}}
+{{- $replicas := .values.replicas -}}
+{{- if or $autoscaling.enabled $keda.enabled -}}
+{{- $min := ternary $autoscaling.min $keda.min $autoscaling.enabled | int -}}
+{{- $live := lookup "apps/v1" "Deployment" $root.Release.Namespace $name | default dict -}}
+{{- $replicas = max $min (dig "spec" "replicas" $min $live | int) -}}
 {{- end -}}
 {{- $isSelected := or (has .role (list "ingress" "console")) (default false .values.expose) -}}
 {{- $preStopSeconds := ternary (int $pods.preStopSeconds) 0 $isSelected -}}
@@ -63,9 +70,7 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  {{- if not (or $autoscaling.enabled $keda.enabled) }}
-  replicas: {{ .values.replicas }}
-  {{- end }}
+  replicas: {{ $replicas }}
   selector:
     matchLabels: {{- include "hopline.selector" $labels | nindent 6 }}
   {{- with $pods.strategy }}
@@ -245,7 +250,7 @@ spec:
 {{- end }}
 {{- if $keda.enabled }}
 {{- $server := dig "prometheus" "" (default (dict) $root.Values.keda) | required (printf "keda.prometheus is required for keda of %s: the address of the Prometheus that scrapes the pods" .component) }}
-{{- $job := printf "job=%q" (printf "hopline/%s/%s" $root.Release.Namespace (include "hopline.fullname" $root)) }}
+{{- $job := printf "job=%q" (include "hopline.job" $root) }}
 {{- $turns := printf "%s,agent=%q" $job (trimPrefix "agent-" .component) }}
 {{- /* Turns that run and those that wait for a slot; of ingress, its open streams. */}}
 {{- $work := printf "sum(hopline_active_tasks{%s}) + (sum(hopline_queue_waiting{%s}) or vector(0))" $turns $turns }}
