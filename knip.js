@@ -72,10 +72,10 @@ const config = ({ production = false }) => ({
       project: ['src/**/*.ts!', TESTS],
     },
     // Their tests are in test/e2e and test/integration.
-    'packages/ag-ui-http': { project: ['src/**/*.ts!'] },
+    'packages/ag-ui-http': { entry: ['src/**/*.test.ts'], project: ['src/**/*.ts!', TESTS] },
     'packages/durable-streams-http': { entry: ['src/**/*.test.ts'], project: ['src/**/*.ts!', TESTS] },
     'packages/react': { project: ['src/**/*.ts!'] },
-    'packages/openai-http': { project: ['src/**/*.ts!'] },
+    'packages/openai-http': { entry: ['src/**/*.test.ts'], project: ['src/**/*.ts!', TESTS] },
     'packages/a2a-grpc': {
       entry: ['src/**/*.test.ts', 'proto/write-descriptors.ts!'],
       project: ['src/**/*.ts!', 'proto/*.ts!', TESTS],
