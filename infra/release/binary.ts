@@ -39,13 +39,14 @@ export async function makeBinary(root: string, outFolder: string): Promise<[bina
 function writeExecutable(root: string, code: string, output: string): void {
   const work = mkdtempSync(join(tmpdir(), 'hopline-binary-'));
   try {
-    const [main, settings] = [join(work, 'hopline.mjs'), join(work, 'sea.json')];
-    writeFileSync(main, code);
+    // A relative path, because the binary contains it.
+    const main = 'hopline.mjs';
+    writeFileSync(join(work, main), code);
     const assets = { 'file-page.html': join(root, PAGE) };
     // No code cache: two builds of it differ, and so would the checksums.
     const sea = { main, mainFormat: 'module', output, assets, useCodeCache: false, disableExperimentalSEAWarning: true };
-    writeFileSync(settings, JSON.stringify(sea));
-    execFileSync(process.execPath, ['--build-sea', settings], { stdio: ['ignore', 'ignore', 'inherit'] });
+    writeFileSync(join(work, 'sea.json'), JSON.stringify(sea));
+    execFileSync(process.execPath, ['--build-sea', 'sea.json'], { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] });
     // The bundle has invalidated the signature of Node, and an Apple processor runs no program without one.
     if (process.platform === 'darwin') execFileSync('codesign', ['--sign', '-', '--force', output], { stdio: 'inherit' });
   } finally {

@@ -88,8 +88,11 @@ test('a release signs and attests the archive of each binary that it uploads', (
   assert.ok(scripts.some(run => run.includes('gh release upload "$GITHUB_REF_NAME" "$ARCHIVE" "$ARCHIVE.sigstore.json"')));
   const attested = steps.filter(({ uses }) => uses?.startsWith('actions/attest@')).map(step => step.with!);
   assert.deepEqual(
-    attested.map(one => one['subject-path']),
-    ['${{ env.ARCHIVE }}', '${{ env.ARCHIVE }}'],
+    attested.map(one => String(one['subject-path']).match(/\w+/g)),
+    [
+      ['env', 'ARCHIVE'],
+      ['env', 'ARCHIVE'],
+    ],
   );
   assert.deepEqual(
     attested.map(one => one['sbom-path'] !== undefined),
