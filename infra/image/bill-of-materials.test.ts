@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lockedChecksums, sbom } from './bill-of-materials.ts';
+import { lockedChecksums, type Subject, sbom } from './bill-of-materials.ts';
 
 const LOCKFILE = `packages:
 
@@ -14,11 +14,12 @@ const LOCKFILE = `packages:
   two@2.0.0:
     resolution: {integrity: sha512-dHdv}
 `;
+const SUBJECT = { type: 'application', name: 'hopline', version: '1.2.3', node: '26.0.0' } as const;
 const one = { name: '@scope/one', version: '1.0.0', license: 'MIT', folder: '' };
 const two = { name: 'two', version: '2.0.0', license: 'SEE LICENSE IN LICENSE', folder: '' };
 
 test('a package is listed with the checksum of the lockfile and its license', () => {
-  const { components } = sbom('1.2.3', [one, two], lockedChecksums(LOCKFILE)) as { components: Record<string, unknown>[] };
+  const { components } = sbom(SUBJECT, [one, two], lockedChecksums(LOCKFILE)) as { components: Record<string, unknown>[] };
   assert.deepEqual(components[1], {
     type: 'library',
     name: '@scope/one',
@@ -31,13 +32,24 @@ test('a package is listed with the checksum of the lockfile and its license', ()
 });
 
 test('a package that the lockfile does not pin is refused', () => {
-  assert.throws(() => sbom('1.2.3', [{ ...two, version: '2.0.1' }], lockedChecksums(LOCKFILE)), /two@2\.0\.1 is bundled, but/);
+  assert.throws(() => sbom(SUBJECT, [{ ...two, version: '2.0.1' }], lockedChecksums(LOCKFILE)), /two@2\.0\.1 is listed, but/);
 });
 
 test('the serial number is a UUID that depends only on the content', () => {
   const serial = (packages: (typeof one)[]) =>
-    (sbom('1.2.3', packages, lockedChecksums(LOCKFILE)) as { serialNumber: string }).serialNumber;
+    (sbom(SUBJECT, packages, lockedChecksums(LOCKFILE)) as { serialNumber: string }).serialNumber;
   assert.match(serial([one]), /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.equal(serial([one]), serial([{ ...one }]));
   assert.notEqual(serial([one]), serial([one, two]));
+});
+
+test('only a subject with a Node lists it, and another name gives another serial number', () => {
+  const listed = (subject: Subject) =>
+    sbom(subject, [one], lockedChecksums(LOCKFILE)) as { components: { name: string }[]; serialNumber: string };
+  const library = { type: 'library', name: '@hopline/client', version: '1.2.3' } as const;
+  assert.deepEqual(
+    [SUBJECT, library].map(subject => listed(subject).components.map(({ name }) => name)),
+    [['node', '@scope/one'], ['@scope/one']],
+  );
+  assert.notEqual(listed(library).serialNumber, listed({ ...library, name: '@hopline/agent' }).serialNumber);
 });

@@ -2,14 +2,16 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const PINS = JSON.parse(readFileSync(new URL('../local/bootstrap/pins.json', import.meta.url), 'utf8'));
-
-/** An npm package whose code is in the bundle. */
-export type BundledPackage = { name: string; version: string; license: string; folder: string };
+/** An npm package whose code is in the bundle, or that npm installs with a package. */
+export type ListedPackage = { name: string; version: string; license: string; folder: string };
 
 /** The npm packages among the bundled files (paths relative to `root`), sorted by name and version. */
-export function bundledPackages(root: string, files: readonly string[]): BundledPackage[] {
-  const folders = new Set(files.filter(file => file.includes('node_modules/')).map(file => packageFolder(join(root, file))));
+export function bundledPackages(root: string, files: readonly string[]): ListedPackage[] {
+  return packagesIn(new Set(files.filter(file => file.includes('node_modules/')).map(file => packageFolder(join(root, file)))));
+}
+
+/** The npm packages in these folders, sorted by name and version. */
+export function packagesIn(folders: ReadonlySet<string>): ListedPackage[] {
   return [...folders].map(readPackage).sort((a, b) => `${a.name}@${a.version}`.localeCompare(`${b.name}@${b.version}`, 'en'));
 }
 
@@ -22,7 +24,7 @@ function packageFolder(file: string): string {
   }
 }
 
-function readPackage(folder: string): BundledPackage {
+function readPackage(folder: string): ListedPackage {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   return { name, version, license: typeof license === 'string' ? license : 'NOASSERTION', folder };
 }
@@ -33,40 +35,47 @@ export function lockedChecksums(lockfile: string): Map<string, string> {
   return new Map([...entries].map(([, id, checksum]) => [id!, checksum!]));
 }
 
+/** The subject of a bill of materials. `node`: version of the Node that it contains or fetches. */
+export type Subject = { type: 'application' | 'library'; name: string; version: string; purl?: string; node?: string };
+
 /**
  * CycloneDX 1.6. The serial number, which attestations require, depends only on the content, and no time is recorded: the same image has the
  * same list. Throws for a package that the lockfile does not pin.
  */
-export function sbom(version: string, packages: readonly BundledPackage[], checksums: ReadonlyMap<string, string>): object {
+export function sbom(
+  { node, ...component }: Subject,
+  packages: readonly ListedPackage[],
+  checksums: ReadonlyMap<string, string>,
+): object {
   const npm = packages.map(({ name, version: packageVersion, license }) => {
     const checksum = checksums.get(`${name}@${packageVersion}`);
-    if (checksum === undefined) throw new Error(`${name}@${packageVersion} is bundled, but pnpm-lock.yaml has no checksum of it`);
+    if (checksum === undefined) throw new Error(`${name}@${packageVersion} is listed, but pnpm-lock.yaml has no checksum of it`);
     return {
       type: 'library',
       name,
       version: packageVersion,
       licenses: [licenseEntry(license)],
-      purl: `pkg:npm/${name.replace('@', '%40')}@${packageVersion}`,
+      purl: npmPurl(name, packageVersion),
       // The checksum of the tarball, which pnpm compares when it installs the package, from whichever registry.
       hashes: [{ alg: 'SHA-512', content: Buffer.from(checksum, 'base64').toString('hex') }],
     };
   });
-  // The Node that builds the image may have another version.
-  const node = {
-    type: 'platform',
-    name: 'node',
-    version: PINS.node.version,
-    purl: `pkg:generic/node@${PINS.node.version}`,
-  };
-  const components = [node, ...npm];
+  const platform =
+    node === undefined ? [] : [{ type: 'platform', name: 'node', version: node, purl: `pkg:generic/node@${node}` }];
+  const components = [...platform, ...npm];
   return {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
-    serialNumber: `urn:uuid:${contentUuid(JSON.stringify([version, components]))}`,
+    serialNumber: `urn:uuid:${contentUuid(JSON.stringify([component, components]))}`,
     version: 1,
-    metadata: { component: { type: 'application', name: 'hopline', version } },
+    metadata: { component },
     components,
   };
+}
+
+/** Package URL (ECMA-427) of an npm package. */
+export function npmPurl(name: string, version: string): string {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`;
 }
 
 /** A manifest may name an SPDX identifier, an SPDX expression, or a file. */
@@ -84,7 +93,7 @@ function contentUuid(text: string): string {
 }
 
 /** The license of Hopline, then the licenses of the bundled packages that ship one. */
-export function licenseTexts(ownLicense: string, packages: readonly BundledPackage[]): string {
+export function licenseTexts(ownLicense: string, packages: readonly ListedPackage[]): string {
   const own = `hopline\n\n${readFileSync(ownLicense, 'utf8')}`;
   const others = packages.map(({ name, version, license, folder }) => {
     const file = readdirSync(folder).find(candidate => /^licen[cs]e/i.test(candidate));

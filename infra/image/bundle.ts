@@ -1,7 +1,9 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild';
-import { bundledPackages, licenseTexts, lockedChecksums, sbom } from './bill-of-materials.ts';
+import { bundledPackages, type ListedPackage, licenseTexts, lockedChecksums, sbom } from './bill-of-materials.ts';
+
+const PINS = JSON.parse(readFileSync(new URL('../local/bootstrap/pins.json', import.meta.url), 'utf8'));
 
 /** Arguments that start a service. Any other argument is a command of the CLI. */
 const ROLES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console'] as const;
@@ -55,7 +57,7 @@ export async function bundle(root: string, folder: string, more: Readonly<Record
   const services = await build({ ...serviceBuild(root, more), outdir: folder, metafile: true, write: false });
   for (const { path, text } of services.outputFiles) {
     mkdirSync(dirname(path), { recursive: true });
-    const { code } = await transform(compiledAtOnce(text), { minifyWhitespace: true, target: TARGET });
+    const code = await minified(text);
     writeFileSync(path, code, { mode: code.startsWith('#!') ? 0o755 : 0o644 });
   }
   writeFileSync(join(folder, 'hopline.mjs'), DISPATCH);
@@ -64,11 +66,29 @@ export async function bundle(root: string, folder: string, more: Readonly<Record
   writePackage(folder, AGENT_CODE, { 'host.mjs': 'code-host.mjs' });
   cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
   cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
-  const modules = modulesOf([services.metafile, await pageMetafile(root)]);
-  const packages = bundledPackages(root, [...modules.keys()]);
+  const packages = await packagesOf(root, services.metafile);
   const checksums = lockedChecksums(readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8'));
-  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(version, packages, checksums), null, 2)}\n`);
+  // The Node that builds the image may have another version.
+  const subject = { type: 'application', name: 'hopline', version, node: PINS.node.version } as const;
+  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(subject, packages, checksums), null, 2)}\n`);
   writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+}
+
+/** The command line as one file, with the npm packages whose code is in it or in the page. The same sources give the same bytes. */
+export async function bundleCommand(root: string): Promise<{ code: string; packages: ListedPackage[] }> {
+  const options: BuildOptions = { ...serviceBuild(root), entryPoints: { cli: commandEntry(root) }, splitting: false };
+  const command = await build({ ...options, outdir: join(root, 'unwritten'), metafile: true, write: false });
+  return { code: await minified(command.outputFiles[0]!.text), packages: await packagesOf(root, command.metafile) };
+}
+
+/** The npm packages of a bundle and of the page. */
+async function packagesOf(root: string, metafile: Metafile): Promise<ListedPackage[]> {
+  return bundledPackages(root, [...modulesOf([metafile, await pageMetafile(root)]).keys()]);
+}
+
+async function minified(text: string): Promise<string> {
+  const { code } = await transform(compiledAtOnce(text), { minifyWhitespace: true, target: TARGET });
+  return code;
 }
 
 /**
@@ -82,6 +102,8 @@ function compiledAtOnce(text: string): string {
   );
 }
 
+const commandEntry = (root: string): string => join(root, 'packages', 'cli', 'src', 'main.ts');
+
 function serviceBuild(root: string, more: Readonly<Record<string, string>> = {}): BuildOptions {
   const kit = join(root, 'packages', 'agent', 'src');
   return {
@@ -90,7 +112,7 @@ function serviceBuild(root: string, more: Readonly<Record<string, string>> = {})
       ...Object.fromEntries(ROLES.map(role => [role, join(root, 'services', role, 'src', 'main.ts')])),
       'nats-metrics': join(root, 'infra', 'observe', 'serve-nats-metrics.ts'),
       'nats-reload': join(root, 'infra', 'nats', 'reload.ts'),
-      cli: join(root, 'packages', 'cli', 'src', 'main.ts'),
+      cli: commandEntry(root),
       code: join(root, 'packages', 'agent-code', 'src', 'listener', 'main.ts'),
       'code-host': join(root, 'packages', 'agent-code', 'src', 'main.ts'),
       agent: join(kit, 'index.ts'),

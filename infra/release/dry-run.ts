@@ -4,30 +4,36 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { binaryFault, makeBinary } from './binary.ts';
 import { nextChangelog } from './changelog.ts';
 import { type Chart, packChart } from './chart.ts';
 import { packCreateHopline } from './create-hopline-package.ts';
+import { writeFormula } from './homebrew-formula.ts';
 import { packHopline } from './hopline-package.ts';
 import { describe, type Tarball } from './npm-pack.ts';
 import { packAll } from './pack.ts';
+import { writePackageSbom } from './package-sbom.ts';
 import { startRegistry } from './registry.ts';
 
 const USAGE = `npm run dry-run -- [--output DIR] [--port N] [--images] [--no-serve]
-Makes the npm packages, the charts and the notes of a release in DIR (dist/release), publishes nothing, and serves the packages and charts
-at 127.0.0.1:N (4873) until Ctrl-C. --images also makes the image for amd64 and arm64 as OCI archives, and its bill of materials; it needs
+Makes the npm packages, the charts, the notes of a release, and the command as a single file for this platform in DIR (dist/release),
+publishes nothing, and serves the packages and charts at 127.0.0.1:N (4873) until Ctrl-C. --images also makes the image for amd64 and arm64 as OCI archives, and its bill of materials; it needs
 Linux, and apt-get for the architecture that this machine has not.`;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
 const PORT_DEFAULT = 4873;
 const PLATFORMS = ['amd64', 'arm64'];
 const CHARTS = ['infra/helm/hopline', 'infra/helm/hopline-agent'];
 
-type Release = { tarballs: Tarball[]; charts: Chart[]; notes: string };
+/** `binary`: path of the single-file binary, if this Node can make one. */
+type Release = { tarballs: Tarball[]; charts: Chart[]; binary: string | undefined; notes: string };
 
 /** Makes everything of a release that this machine can make without an account, in `outFolder`, which is emptied first. */
 async function makeRelease(root: string, outFolder: string, { images = false } = {}): Promise<Release> {
   rmSync(outFolder, { recursive: true, force: true });
   mkdirSync(join(outFolder, 'charts'), { recursive: true });
-  const tarballs = [...packAll(root, outFolder), await packHopline(root, outFolder), packCreateHopline(root, outFolder)];
+  const hopline = await packHopline(root, outFolder);
+  const tarballs = [...packAll(root, outFolder), hopline, packCreateHopline(root, outFolder)];
+  const binary = binaryFault() === undefined ? await makeBinary(root, outFolder) : [];
   const time = new Date(execFileSync('git', ['log', '-1', '--format=%cI'], { cwd: root, encoding: 'utf8' }).trim());
   const charts = await Promise.all(CHARTS.map(folder => packChart(join(root, folder), join(outFolder, 'charts'), time)));
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -36,14 +42,18 @@ async function makeRelease(root: string, outFolder: string, { images = false } =
   writeFileSync(join(outFolder, 'notes.md'), `${notes}\n`);
   const files = [
     ...(images ? makeImages(root, join(outFolder, 'images'), version) : []),
-    ...tarballs.map(({ path }) => path),
+    ...tarballs.flatMap(tarball => [tarball.path, writePackageSbom(root, tarball)]),
+    ...binary,
+    writeFormula(outFolder, hopline, sha256(hopline.path)),
     ...charts.flatMap(({ path, ociPath }) => [path, ociPath]),
   ];
-  const sums = files.map(
-    path => `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${relative(outFolder, path)}\n`,
-  );
+  const sums = files.map(path => `${sha256(path)}  ${relative(outFolder, path)}\n`);
   writeFileSync(join(outFolder, 'SHA256SUMS'), sums.join(''));
-  return { tarballs, charts, notes };
+  return { tarballs, charts, binary: binary[0], notes };
+}
+
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex');
 }
 
 /** The image for each platform as an OCI archive, with one bill of materials, because the bundles are the same. Returns the paths. */
@@ -75,7 +85,10 @@ async function main(): Promise<void> {
   const release = await makeRelease(ROOT, outFolder, values);
   for (const tarball of release.tarballs) console.log(describe(tarball));
   for (const { name, version } of release.charts) console.log(`charts/${name}:${version}`);
-  console.log(`${outFolder}: tarballs, charts${values.images ? ', images' : ''}, notes.md, SHA256SUMS`);
+  console.log(release.binary ?? `No single-file binary: ${binaryFault()}.`);
+  console.log(
+    `${outFolder}: tarballs with bills of materials, hopline.rb for Homebrew, charts${values.images ? ', images' : ''}, notes.md, SHA256SUMS`,
+  );
   console.log('Nothing is signed: cosign signs for the identity of the workflow, which only a run of release.yml has.');
   if (!values.serve) return;
   const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();

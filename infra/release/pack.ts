@@ -90,13 +90,18 @@ const RELEASED_TOGETHER = /^@opentelemetry\/(?!api$)/;
 
 /** Versions that the workspace has installed. The lower bound is the version that the tests ran with. */
 function dependencies(root: string, names: readonly string[]): Record<string, string> {
-  const folders = readWorkspaces(root).map(({ folder }) => join(root, folder));
   return Object.fromEntries(
     names.map(name => {
-      const folder = folders.find(candidate => existsSync(join(candidate, 'node_modules', name, 'package.json')));
-      if (folder === undefined) throw new Error(`${name} is imported, but no package of the workspace depends on it`);
-      const { version } = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8'));
+      const { version } = JSON.parse(readFileSync(join(installedFolder(root, name), 'package.json'), 'utf8'));
       return [name, RELEASED_TOGETHER.test(name) ? version : `^${version}`];
     }),
   );
+}
+
+/** Folder of a package that the workspace has installed. */
+export function installedFolder(root: string, name: string): string {
+  const candidates = readWorkspaces(root).map(({ folder }) => join(root, folder, 'node_modules', name));
+  const folder = candidates.find(candidate => existsSync(join(candidate, 'package.json')));
+  if (folder === undefined) throw new Error(`${name} is imported, but no package of the workspace depends on it`);
+  return folder;
 }

@@ -11,6 +11,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { build } from 'esbuild';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
+import { binaryFault } from '../../infra/release/binary.ts';
 import { COMMANDS } from '../../packages/cli/src/commands.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { COMMAND_SOURCE } from '../support/cluster/service-process.ts';
@@ -168,6 +169,75 @@ test('a tarball contains code, declarations, README and license, but no tests', 
     assert.ok(files > 3, basename(path));
     assert.ok(bytes < 832 * 1024, `${basename(path)} has ${bytes} bytes`);
   }
+});
+
+test('the bill of materials of a package names what npm installs with it', t => {
+  type Listed = { components: { name: string; hashes?: object[] }[]; metadata: { component: { name: string } } };
+  const read = (file: string) => JSON.parse(readFileSync(join(folder, 'tarballs', file), 'utf8')) as Listed;
+  const namesOf = ({ components }: Listed) => new Set(components.map(({ name }) => name));
+  const sboms = tarballs.map(({ path }) => read(basename(path).replace('.tgz', '.sbom.cdx.json')));
+  assert.deepEqual(
+    sboms.map(({ metadata }) => metadata.component.name),
+    tarballs.map(({ name }) => name),
+  );
+  for (const { components } of sboms) assert.ok(components.every(({ hashes }) => hashes?.length === 1));
+  const bundled = namesOf(read(`hopline-${version()}.sbom.cdx.json`));
+  for (const name of ['node', 'fastify', '@nats-io/jetstream', 'preact']) assert.ok(bundled.has(name), name);
+  assert.equal(read(`create-hopline-${version()}.sbom.cdx.json`).components.length, 0);
+  if (!isInstalled(t)) return;
+  const { packages } = JSON.parse(readFileSync(join(library, 'package-lock.json'), 'utf8'));
+  const installed = Object.keys(packages).flatMap(path => /node_modules\/((?:@[^/]+\/)?[^/]+)$/.exec(path)?.[1] ?? []);
+  const ours = new Set([...tarballs.map(({ name }) => name), 'react', 'react-dom', 'scheduler']);
+  const [client, agent] = sboms.map(namesOf);
+  assert.deepEqual(new Set(installed.filter(name => !ours.has(name))), new Set([...client!, ...agent!]));
+});
+
+test('the formula for Homebrew installs the package of this release by its checksum', () => {
+  const read = (file: string) => readFileSync(join(folder, 'tarballs', file), 'utf8');
+  const checksum = read('SHA256SUMS')
+    .split('\n')
+    .find(line => line.endsWith(`  hopline-${version()}.tgz`))!
+    .slice(0, 64);
+  const formula = read('hopline.rb');
+  assert.ok(formula.includes(`sha256 "${checksum}"`), formula);
+  assert.ok(formula.includes(`/hopline-${version()}.tgz"`), formula);
+});
+
+const binaryPath = () => join(folder, `tarballs/hopline-${version()}-${process.platform}-${process.arch}`);
+
+test('the binary has no path of the machine that made it, so that others can make the same bytes', {
+  skip: binaryFault(),
+}, () => {
+  assert.ok(!readFileSync(binaryPath()).includes('hopline-binary-'));
+});
+
+/** One process of the binary in an empty folder, without Node and without a PATH. */
+async function runBinary(cwd: string, args: string[], env: Record<string, string> = {}) {
+  const options = { cwd, env: { PATH: '', HOME: cwd, ...env } };
+  return run(binaryPath(), args, options).catch((error: { code: number; stdout: string; stderr: string }) => error);
+}
+
+test('the binary works without Node, and refuses what needs it', { timeout: 120_000, skip: binaryFault() }, async () => {
+  const cwd = mkdtempSync(join(folder, 'binary-'));
+  const file = join(ROOT, 'packages/task-file/golden/version-1.hopline.jsonl');
+  assert.equal((await runBinary(cwd, ['--version'])).stdout, `${version()}\n`);
+  assert.match((await runBinary(cwd, ['--help'])).stdout, /^hopline COMMAND/);
+  await runBinary(cwd, ['view', file, '--output', 'page.html']);
+  assert.match(readFileSync(join(cwd, 'page.html'), 'utf8'), /id="task-file">\{"name":"version-1\.hopline\.jsonl"/);
+  for (const args of [['dev'], ['agent', 'agent.mjs']]) {
+    const { stderr } = await runBinary(cwd, args);
+    assert.equal(
+      stderr,
+      `hopline: hopline ${args[0]} starts programs with Node, which this binary cannot do: use the npm package hopline\n`,
+    );
+  }
+  const cluster = await clusterOfCommand();
+  const env = { HOPLINE_URL: cluster.url, NATS_URL: cluster.nats.url };
+  const asked = await runBinary(cwd, ['ask', 'one two', '--json'], env);
+  const task = JSON.parse(asked.stdout.trim().split('\n').at(-1)!).event.statusUpdate.taskId as string;
+  assert.match((await runBinary(cwd, ['get', task], env)).stdout, /^one two/);
+  // Reads the log, so that modules which only some commands load are in the binary as well.
+  assert.match((await runBinary(cwd, ['trace', task, '--chunks', '--nats'], env)).stdout, /text echo/);
 });
 
 test('npm installs one copy of each package of OpenTelemetry with the command', t => {

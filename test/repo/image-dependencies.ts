@@ -1,9 +1,9 @@
-import { type BundledPackage, bundledPackages } from '../../infra/image/bill-of-materials.ts';
+import { type ListedPackage, bundledPackages } from '../../infra/image/bill-of-materials.ts';
 import { imageModules } from '../../infra/image/bundle.ts';
 import { ROOT } from './source-files.ts';
 
 /** An npm package of the image. */
-export type ImagePackage = BundledPackage & {
+export type ImagePackage = ListedPackage & {
   /** True if a source of this repository imports it, or if it is a program of its own. */
   isDirect: boolean;
   /** Ids (`name@version`) of the other packages whose code it brings into the image. */
@@ -15,8 +15,8 @@ export const idOf = ({ name, version }: { name: string; version: string }): stri
 /** The npm packages of the image, sorted by name, from the modules that the bundles consist of. */
 export async function imageDependencies(): Promise<ImagePackage[]> {
   const modules = await imageModules(ROOT.replace(/\/$/, ''));
-  const packageOf = new Map<string, BundledPackage>();
-  const packages = new Map<string, BundledPackage>();
+  const packageOf = new Map<string, ListedPackage>();
+  const packages = new Map<string, ListedPackage>();
   for (const path of modules.keys()) {
     const [found] = bundledPackages(ROOT, [path]);
     if (found === undefined) continue;

@@ -44,7 +44,9 @@ test('a job has only the permissions that it names, and only a release and the s
     if (name === '.github/workflows/site.yml publish') assert.deepEqual(written.toSorted(), ['id-token', 'pages'], name);
     else if (!name.startsWith('.github/workflows/release.yml ')) assert.deepEqual(written, [], name);
     else {
-      assert.deepEqual(written.toSorted(), ['attestations', 'id-token', 'packages'], name);
+      // Binaries are files of a release on GitHub, images and charts are packages.
+      const target = name.endsWith(' binary') ? 'contents' : 'packages';
+      assert.deepEqual(written.toSorted(), ['attestations', 'id-token', target].toSorted(), name);
       assert.equal(job.environment, 'release', name);
     }
   }
@@ -61,7 +63,7 @@ test('a checkout leaves no token behind, and no expression is pasted into a scri
 
 test('a release signs and attests what it pushed, by digest', () => {
   const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
-  for (const [name, { steps }] of Object.entries(workflow.jobs)) {
+  for (const [name, { steps }] of Object.entries(workflow.jobs).filter(([job]) => job !== 'binary')) {
     const signs = steps.filter(({ run }) => run?.startsWith('cosign sign '));
     assert.equal(signs.length, 1, name);
     assert.match(signs[0]!.run!, /@\$DIGEST"$/, name);
@@ -76,6 +78,26 @@ test('a release signs and attests what it pushed, by digest', () => {
       assert.equal(one['push-to-registry'], true, name);
     }
   }
+});
+
+test('a release signs and attests the archive of each binary that it uploads', () => {
+  const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
+  const { steps } = workflow.jobs.binary!;
+  const scripts = steps.flatMap(({ run }) => run ?? []);
+  assert.equal(scripts.filter(run => /^cosign sign-blob .*"\$ARCHIVE"$/.test(run)).length, 1);
+  assert.ok(scripts.some(run => run.includes('gh release upload "$GITHUB_REF_NAME" "$ARCHIVE" "$ARCHIVE.sigstore.json"')));
+  const attested = steps.filter(({ uses }) => uses?.startsWith('actions/attest@')).map(step => step.with!);
+  assert.deepEqual(
+    attested.map(one => String(one['subject-path']).match(/\w+/g)),
+    [
+      ['env', 'ARCHIVE'],
+      ['env', 'ARCHIVE'],
+    ],
+  );
+  assert.deepEqual(
+    attested.map(one => one['sbom-path'] !== undefined),
+    [false, true],
+  );
 });
 
 test('every image of the Dockerfile, of compose and of the workflows has a digest, or is listed as one without', () => {

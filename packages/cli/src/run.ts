@@ -7,6 +7,7 @@ import { Conversations } from './command/conversations.ts';
 import { EXIT, type ExitCode, exitCodeOfError } from './command/exit-code.ts';
 import { commandHelp, overviewHelp } from './command/help.ts';
 import { parseArguments } from './command/parse-arguments.ts';
+import { refuseInBinary } from './command/refuse-in-binary.ts';
 import { showError } from './command/show-error.ts';
 import { UsageError } from './command/usage-error.ts';
 import { COMMANDS } from './commands.ts';
@@ -19,6 +20,8 @@ export async function run(argv: readonly string[], processContext: ProcessContex
   const own = localCommand(folder);
   let url = URL_DEFAULT;
   try {
+    // A command of the package `hopline` only.
+    if (argv[0] === 'dev') refuseInBinary('hopline dev');
     const invocation = parseArguments(argv, COMMANDS, environment.HOPLINE_URL);
     if ('help' in invocation) {
       const { help } = invocation;

@@ -9,6 +9,7 @@ import { commandLineFor, freePort, type LogLocation, logSettingsOf, runningClust
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
 import { flag, text } from '../command/options.ts';
+import { refuseInBinary } from '../command/refuse-in-binary.ts';
 import { one } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { showAgentLine } from './agent-line.ts';
@@ -41,6 +42,7 @@ export const agent = command({
   notes: 'The cluster is the one at NATS_URL, or the one that `npm start` runs (HOPLINE_HOME).',
   async run({ subject: file, options }, context) {
     const { environment, signal, own, url, json, output } = context;
+    refuseInBinary('hopline agent');
     if (!existsSync(file)) throw new UsageError(`file ${file} does not exist`);
     const fault = typeScriptFault(file, process);
     if (fault !== undefined) throw new UsageError(fault);

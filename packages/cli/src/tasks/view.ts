@@ -6,6 +6,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename } from 'node:path';
+import { getAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { readTaskFile, TaskFileError } from '@hopline/task-file';
 import { command } from '../command/command.ts';
@@ -18,7 +19,7 @@ import { UsageError } from '../command/usage-error.ts';
 /** Largest file, the same as for a file that is dropped onto the console. */
 export const VIEWED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** The page without a file: beside the bundle of an image, otherwise where the build of the console puts it, also in a package. */
+/** The page without a file: beside the bundle of an image, otherwise where the build of the console puts it, also in a package. The binary contains it. */
 const PAGES = ['./console-app/file-page.html', '../../../../services/console/dist/file-page.html'].map(path =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
@@ -81,6 +82,7 @@ async function pageOf(file: string): Promise<string> {
 }
 
 function emptyPage(): string {
+  if (isSea()) return getAsset('file-page.html', 'utf8');
   const path = PAGES.find(existsSync);
   if (path === undefined)
     throw new UsageError('the page is not built: `npm start` and `npm test` build it, or run `pnpm build` in services/console');

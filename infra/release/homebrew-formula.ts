@@ -1,0 +1,31 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Tarball } from './npm-pack.ts';
+
+/** Writes a Homebrew formula that installs the npm package `hopline`, and returns its path. `sha256`: checksum of the tarball. */
+export function writeFormula(outFolder: string, { name, version, manifest }: Tarball, sha256: string): string {
+  const path = join(outFolder, `${name}.rb`);
+  writeFileSync(
+    path,
+    `class Hopline < Formula
+  desc "A2A agents over NATS JetStream: a local cluster and the command-line"
+  homepage "https://www.npmjs.com/package/${name}"
+  url "https://registry.npmjs.org/${name}/-/${name}-${version}.tgz"
+  sha256 "${sha256}"
+  license "${manifest.license}"
+
+  depends_on "node"
+
+  def install
+    system "npm", "install", *std_npm_args
+    bin.install_symlink libexec.glob("bin/*")
+  end
+
+  test do
+    assert_equal version.to_s, shell_output("#{bin}/hopline --version").strip
+  end
+end
+`,
+  );
+  return path;
+}
