@@ -1,4 +1,4 @@
-import { type ListedPackage, bundledPackages } from '../../infra/image/bill-of-materials.ts';
+import { bundledPackages, type ListedPackage } from '../../infra/image/bill-of-materials.ts';
 import { imageModules } from '../../infra/image/bundle.ts';
 import { ROOT } from './source-files.ts';
 
