@@ -39,12 +39,12 @@ export class ExportedSpans {
     return this.spans.filter(span => span.traceId === traceId).sort((a, b) => a.startMs - b.startMs);
   }
 
-  /** Waits until `find` returns something. */
-  async until<T>(what: string, find: (spans: readonly ExportedSpan[]) => T | undefined, msMax = 60_000): Promise<T> {
+  /** Waits until `find` returns something that is neither undefined nor false. */
+  async until<T>(what: string, find: (spans: readonly ExportedSpan[]) => T | false | undefined, msMax = 60_000): Promise<T> {
     const until = performance.now() + msMax;
     for (;;) {
       const found = find(this.spans);
-      if (found !== undefined) return found;
+      if (found !== undefined && found !== false) return found;
       if (performance.now() > until) throw new Error(`${what} was not exported:\n${drawTree(this.spans)}`, { cause: this.fault });
       await new Promise(resolve => setTimeout(resolve, POLL_MS));
     }
