@@ -7,7 +7,7 @@ const RUN_OPERATIONS = 400;
 /** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
 const SILENCE_MS = 750;
 /**
- * A server tells its consumers of a change only after it has answered the one who made it. So an answer that differs only in the pending count of a
+ * A server passes a change to its consumers only after it has answered the one who made it. So an answer that differs only in the pending count of a
  * consumer is requested again, and so is an empty pull, which changes nothing: this often and after this time.
  */
 const LATE = { triesMax: 10, afterMs: 10 };
