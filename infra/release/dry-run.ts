@@ -10,7 +10,7 @@ import { type Chart, packChart } from './chart.ts';
 import { packCreateHopline } from './create-hopline-package.ts';
 import { writeFormula } from './homebrew-formula.ts';
 import { packHopline } from './hopline-package.ts';
-import { describe, type Tarball } from './npm-pack.ts';
+import { describe, npmRegistry, type Tarball } from './npm-pack.ts';
 import { packAll } from './pack.ts';
 import { writePackageSbom } from './package-sbom.ts';
 import { startRegistry } from './registry.ts';
@@ -91,8 +91,7 @@ async function main(): Promise<void> {
   );
   console.log('Nothing is signed: cosign signs for the identity of the workflow, which only a run of release.yml has.');
   if (!values.serve) return;
-  const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
-  const { url } = await startRegistry(release, { port: Number(values.port), upstream });
+  const { url } = await startRegistry(release, { port: Number(values.port), upstream: npmRegistry() });
   console.log(`
 Serving them at ${url} until Ctrl-C. In an empty folder:
   npx --registry ${url} hopline dev

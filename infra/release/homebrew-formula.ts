@@ -1,16 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Tarball } from './npm-pack.ts';
+import { npmRegistry, type Tarball } from './npm-pack.ts';
 
-/** Writes a Homebrew formula that installs the npm package `hopline`, and returns its path. `sha256`: checksum of the tarball. */
+/** Writes a Homebrew formula that installs the npm package `hopline` from npm's registry, and returns its path. `sha256`: checksum of the tarball. */
 export function writeFormula(outFolder: string, { name, version, manifest }: Tarball, sha256: string): string {
   const path = join(outFolder, `${name}.rb`);
+  const registry = npmRegistry();
   writeFileSync(
     path,
     `class Hopline < Formula
   desc "A2A agents over NATS JetStream: a local cluster and the command-line"
-  homepage "https://www.npmjs.com/package/${name}"
-  url "https://registry.npmjs.org/${name}/-/${name}-${version}.tgz"
+  homepage "${registry}${name}"
+  url "${registry}${name}/-/${name}-${version}.tgz"
   sha256 "${sha256}"
   license "${manifest.license}"
 

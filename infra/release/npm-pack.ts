@@ -34,6 +34,12 @@ export function npmPack(folder: string, outFolder: string): Tarball {
   };
 }
 
+/** The address of the registry that npm uses here, with a slash at its end. */
+export function npmRegistry(): string {
+  const address = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim();
+  return address.endsWith('/') ? address : `${address}/`;
+}
+
 /** A line for the user about a tarball. */
 export function describe({ name, version, path, bytes, unpackedBytes, files }: Tarball): string {
   return `${name}@${version}  ${kib(bytes)} KiB packed, ${kib(unpackedBytes)} KiB unpacked, ${files} files  ${path}`;
