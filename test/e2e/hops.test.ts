@@ -9,7 +9,7 @@ import { HOP_NAMES } from '../../packages/telemetry/src/hops.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
-import { type ExportedSpan, joinSegments } from '../support/telemetry/exported-spans.ts';
+import type { ExportedSpan } from '../support/telemetry/exported-spans.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 import { traceOf } from '../support/telemetry/trace-world.ts';
 
@@ -90,7 +90,7 @@ test('the number of chunks is the same in the log, in spans and in metrics [S2-4
       0,
     );
   // Each process exports its spans by its own clock, and a hop that lasts long on a busy machine in segments.
-  const isWhole = (spans: ExportedSpan[]) => chunksIn(joinSegments(spans)) >= report.audit.chunks;
+  const isWhole = (hops: ExportedSpan[]) => chunksIn(hops) >= report.audit.chunks;
   const inSpans = chunksIn(await traceOf({ traces: collector }, taskId, isViewerEnd, isWhole));
   assert.equal(inSpans, report.audit.chunks);
   assert.equal(inSpans, (await metric('hopline_chunks_total', 'relays')) - before);

@@ -523,7 +523,7 @@ const killedNotifier: Scenario = async world => {
   const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
   const ofEnded = push.segmentIds.map(id => `${push.traceId} ${id}`);
   const own = runs.filter(run => ofEnded.includes(run));
-  assert.equal(new Set(runs.filter(run => !own.includes(run))).size, 1);
+  assert.ok(runs.some(run => !own.includes(run)));
   assert.ok(runs.every(run => run.startsWith(push.traceId)));
   assert.equal(runs.at(-1), own.at(-1));
   assert.equal(push.attributes['hopline.delivered'], own.length);

@@ -115,18 +115,18 @@ export async function startTraceWorld(traces: ExportedSpans, endpoint: string): 
 }
 
 /**
- * Waits until the trace of a task has a span that ends late and, with `isWhole`, all spans of a scenario that ends several processes; returns the
+ * Waits until the trace of a task has a span that ends late and, with `isWhole`, all hops of a scenario that ends several processes; returns the
  * hops of its traces.
  */
 export async function traceOf(
   { traces }: Pick<TraceWorld, 'traces'>,
   taskId: string,
   isLast: (span: ExportedSpan) => boolean,
-  isWhole: (spans: ExportedSpan[]) => boolean = () => true,
+  isWhole: (hops: Hop[]) => boolean = () => true,
 ): Promise<Hop[]> {
   await traces.until(`the trace of ${taskId}`, () => {
     const spans = traces.ofTask(taskId);
-    return spans.some(isLast) && isWhole(spans);
+    return spans.some(isLast) && isWhole(joinSegments(spans));
   });
   let before = -1;
   while (traces.ofTask(taskId).length !== before) {
