@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { StreamResponse, TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
+import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { QUESTION_BYTES_MAX } from './ask/read-question.ts';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { run } from './run.ts';
@@ -304,12 +305,13 @@ test('a rejected request exits with 1 and an unreachable server with 3, both wit
     const { code, err } = await hopline(methods, argv);
     assert.deepEqual([code, err], [1, 'hopline: Task not found\n']);
   }
-  const gone = await startServer({});
-  await gone[Symbol.asyncDispose]();
-  const { code, err } = await hopline({}, ['get', 'x', '--url', gone.url]);
+  const { code, err } = await hopline({}, ['get', 'x', '--url', REFUSED_ORIGIN]);
   assert.deepEqual(
     [code, err],
-    [3, `hopline: Temporarily unavailable: ${gone.url} cannot be reached (ECONNREFUSED)\nStart a cluster with: npm start\n`],
+    [
+      3,
+      `hopline: Temporarily unavailable: ${REFUSED_ORIGIN}/ cannot be reached (ECONNREFUSED)\nStart a cluster with: npm start\n`,
+    ],
   );
   const remote = await hopline({}, ['get', 'x', '--url', 'http://hopline.invalid/']);
   assert.match(remote.err, /cannot be reached.*\nIs the server running\? --url or HOPLINE_URL names another one\.\n$/);

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { A2AError, type A2AErrorCode, rpcFailure } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
+import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { type BadServerOptions, type ConnectionFault, IDS, startBadServer } from './bad-server.test-kit.ts';
 import { createClient } from './client.ts';
 import { RESPONSE_BYTES_MAX } from './read-body.ts';
@@ -232,11 +233,9 @@ test('the audit of a task is read by its id', async () => {
 });
 
 test('an error of a server that cannot be reached names its URL, without credentials or query', async () => {
-  const server = await startBadServer({ events: [] });
-  await server.close();
-  const client = createClient({ url: `${server.url}a2a?key=SECRET`, retry: { baseMs: 1, waitMsMax: 2 } });
+  const client = createClient({ url: `${REFUSED_ORIGIN}/a2a?key=SECRET`, retry: { baseMs: 1, waitMsMax: 2 } });
   await assert.rejects(client.get('t'), (error: A2AError) => {
-    assert.equal(error.message, `Temporarily unavailable: ${server.url}a2a cannot be reached (ECONNREFUSED)`);
+    assert.equal(error.message, `Temporarily unavailable: ${REFUSED_ORIGIN}/a2a cannot be reached (ECONNREFUSED)`);
     return error.code === 'UNAVAILABLE';
   });
 });

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { promisify } from 'node:util';
 import { trace } from '@opentelemetry/api';
+import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { exportersFrom } from './exporters.ts';
 import { startHop } from './hop-span.ts';
 import { createLogger } from './logger.ts';
@@ -130,8 +131,6 @@ test('without an endpoint the tracing SDK and gRPC are not imported', async () =
 });
 
 test('an unreachable collector is reported in one log line at run time and one at shutdown, without content', async () => {
-  const receiver = await otlpReceiver();
-  await receiver.close();
   const script = `
     const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
     const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: process.argv[2] };
@@ -147,7 +146,7 @@ test('an unreachable collector is reported in one log line at run time and one a
     process.exit(0);`;
   // The SDK reads its own settings from the process environment: here it sends after 20 ms and times out after 300 ms.
   const env = { OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_SCHEDULE_DELAY: '20' };
-  const lines = await run(script, [`${receiver.url}/v1/traces`], env);
+  const lines = await run(script, [`${REFUSED_ORIGIN}/v1/traces`], env);
   assert.deepEqual(
     lines.map(({ level, reason, spans_lost, msg }) => [level, reason, spans_lost, msg]),
     [
@@ -179,7 +178,6 @@ for (const [collector, behaviour, reason] of [
     });
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    if (behaviour === undefined) await new Promise(resolve => server.close(resolve));
     const script = `
       const { setImmediate: turn } = await import('node:timers/promises');
       (await import('node:v8')).setFlagsFromString('--expose-gc');
@@ -204,7 +202,7 @@ for (const [collector, behaviour, reason] of [
       console.log(JSON.stringify({ grownBytes }));
       process.exit(0);`;
     const lines = await run(script, [], {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: behaviour === undefined ? REFUSED_ORIGIN : `http://127.0.0.1:${port}`,
       // A collector that answers does so within this time, even on a busy machine.
       OTEL_EXPORTER_OTLP_TIMEOUT: ['queue_full', 'http_400'].includes(reason) ? '20000' : '300',
       OTEL_BSP_MAX_QUEUE_SIZE: String(QUEUE_SPANS),

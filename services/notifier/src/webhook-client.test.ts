@@ -8,6 +8,7 @@ import { suite, test } from 'node:test';
 import type { SecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { AllowList, type Resolve } from '@hopline/webhook-guard';
+import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { type AttemptOutcome, retryAfterMs, WebhookClient } from './webhook-client.ts';
@@ -206,10 +207,8 @@ suite('responses of a webhook', () => {
   });
 
   test('a missing listener, a missing response and an aborted response are retried', { timeout: 120_000 }, async () => {
-    const gone = await serve(() => {});
-    await gone[Symbol.asyncDispose]();
     const unreachable = (code: string) => ({ kind: 'failed', reason: 'unreachable', code, retry: 'normal' });
-    assert.deepEqual(await post(gone.url, { allow: '127.0.0.1' }), unreachable('ECONNREFUSED'));
+    assert.deepEqual(await post(REFUSED_ORIGIN, { allow: '127.0.0.1' }), unreachable('ECONNREFUSED'));
     await using silent = await serve(() => {});
     assert.deepEqual(await post(silent.url, { allow: '127.0.0.1', limits: { timeoutMs: 100 } }), {
       kind: 'failed',
