@@ -140,7 +140,6 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'events',
     'lifecycle',
     'local-cluster',
-    'log',
     'profiles',
     'replay',
     'task',

@@ -1,6 +1,6 @@
 import type { TaskAggregate } from '@hopline/events';
 import { LaterVersion, type Log, readTask, type StoredFacts, type StoredInput } from '@hopline/log';
-import { readTaskFile, TaskFileError, type TaskHeader } from '@hopline/task-file';
+import { type RecordedTask, readTaskFile, recordedTasks, TaskFileError, type TaskHeader } from '@hopline/task-file';
 
 /** All stored records of a task. */
 export type StoredTask = {
@@ -60,32 +60,19 @@ export async function* readTasks(
 
 /** Reads the tasks of a task file, one at a time. A fault of the file ends it with an unreadable task. */
 export async function* readStoredTasks(file: AsyncIterable<Uint8Array>): AsyncGenerator<StoredTask | UnreadableTask, void> {
-  let header: TaskHeader | undefined;
-  let facts: StoredFacts[] = [];
-  let inputs: StoredInput[] = [];
+  let taskId = '';
+  const named = (header: TaskHeader) => {
+    taskId = header.taskId;
+  };
   try {
-    for await (const entry of readTaskFile(file)) {
-      if (entry.kind === 'header') {
-        ({ header } = entry);
-        facts = [];
-        inputs = [];
-      } else if (entry.kind === 'input') {
-        const { kind: _kind, ...input } = entry;
-        inputs.push({ ...input, taskId: header!.taskId, bytes: 0 });
-      } else if (entry.kind === 'facts') {
-        const { kind: _kind, generation: _generation, ...stored } = entry;
-        facts.push(stored);
-      } else {
-        yield toTask(header!, facts, inputs);
-      }
-    }
+    for await (const task of recordedTasks(readTaskFile(file), named)) yield toTask(task);
   } catch (error) {
     if (!(error instanceof TaskFileError)) throw error;
-    yield { taskId: header?.taskId ?? '', unreadable: error.message };
+    yield { taskId, unreadable: error.message };
   }
 }
 
-function toTask(header: TaskHeader, facts: StoredFacts[], inputs: StoredInput[]): StoredTask | UnreadableTask {
+function toTask({ header, facts, inputs }: RecordedTask): StoredTask | UnreadableTask {
   const { taskId, contains } = header;
   const newest = facts.at(-1)?.record.aggregate;
   if (newest === undefined || !contains.includes('facts')) return { taskId, unreadable: 'the file has no facts of the task' };

@@ -13,6 +13,7 @@ export type {
 export { LINE_BYTES_MAX, TASK_FORMAT, TASK_FORMAT_VERSION, TaskFileError } from './format.ts';
 export type { ReadOptions, ResumePoint, Upcast } from './read-task-file.ts';
 export { decodeProgress, encodeProgress, findResumePoint, readTaskFile } from './read-task-file.ts';
+export { type RecordedTask, recordedTasks } from './recorded-tasks.ts';
 export { Redactor } from './redacted.ts';
 export { withheldFromOwner } from './withheld.ts';
 export type { WriteOptions } from './write-task.ts';

@@ -1,18 +1,15 @@
 import type { StreamResponse, Task } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
-import type { StoredFacts, StoredInput } from '@hopline/log';
 import { TaskViewBuilder } from '@hopline/task';
-import { TaskFileError, type TaskHeader } from '@hopline/task-file/format';
+import { TaskFileError } from '@hopline/task-file/format';
 import { readTaskFile } from '@hopline/task-file/read-task-file';
+import { type RecordedTask, recordedTasks } from '@hopline/task-file/recorded-tasks';
 
 /** Largest file that the page opens, because it holds the records, the events and the text of each task. */
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A task of a file: its records, its events as a client receives them, and the task as it was exported. */
-export type FileTask = {
-  header: TaskHeader;
-  facts: StoredFacts[];
-  inputs: StoredInput[];
+export type FileTask = RecordedTask & {
   events: { cursor: string; event: StreamResponse }[];
   task: Task;
 };
@@ -25,21 +22,11 @@ export class UnreadableFile extends Error {
 /** The tasks of a task file (packages/task-file), all of them checked. Throws UnreadableFile. */
 export async function readTasks(bytes: AsyncIterable<Uint8Array>, bytesMax = FILE_BYTES_MAX): Promise<FileTask[]> {
   const tasks = new Map<string, FileTask>();
-  let [header, facts, inputs]: [TaskHeader | undefined, StoredFacts[], StoredInput[]] = [undefined, [], []];
   try {
-    for await (const entry of readTaskFile(limited(bytes, bytesMax))) {
-      if (entry.kind === 'header') [header, facts, inputs] = [entry.header, [], []];
-      else if (entry.kind === 'input') {
-        const { kind: _kind, ...input } = entry;
-        inputs.push({ ...input, taskId: header!.taskId, bytes: 0 });
-      } else if (entry.kind === 'facts') {
-        const { kind: _kind, generation: _generation, ...stored } = entry;
-        facts.push(stored);
-      } else {
-        const { taskId } = header!;
-        if (tasks.has(taskId)) throw new UnreadableFile(`the file has task ${taskId} twice`);
-        tasks.set(taskId, taskOf(header!, facts, inputs));
-      }
+    for await (const recorded of recordedTasks(readTaskFile(limited(bytes, bytesMax)))) {
+      const { taskId } = recorded.header;
+      if (tasks.has(taskId)) throw new UnreadableFile(`the file has task ${taskId} twice`);
+      tasks.set(taskId, taskOf(recorded));
     }
   } catch (thrown) {
     throw thrown instanceof TaskFileError ? new UnreadableFile(thrown.message) : thrown;
@@ -59,7 +46,7 @@ async function* limited(chunks: AsyncIterable<Uint8Array>, bytesMax: number): As
   }
 }
 
-function taskOf(header: TaskHeader, facts: StoredFacts[], inputs: StoredInput[]): FileTask {
+function taskOf({ header, facts, inputs }: RecordedTask): FileTask {
   const { taskId, contains, partial = [] } = header;
   if (!contains.includes('facts') || facts.length === 0)
     throw new UnreadableFile(`the file has no facts of task ${taskId}; export it without --inputs`);
