@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import type { TaskArtifactUpdateEvent } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import type { DefaultChatTransport, UIMessage } from 'ai';
@@ -266,6 +267,25 @@ test('webhooks: a receiver on this machine gets every event in order, with its c
   const [first] = webhook.accepted();
   assert.equal(first!.headers['x-a2a-notification-token'], 'secret');
   assert.match(String(first!.headers['x-hopline-cursor']), /^\d+\.\d+$/);
+
+  writeFileSync(join(folder, 'receiver.mjs'), WEBHOOKS.file('receiver.mjs'));
+  const receiver = await start(`PORT=0 ${WEBHOOKS.command('WEBHOOK_TOKEN=secret node receiver.mjs')}`, /receiver on port (\d+)/);
+  const at = { 'http://127.0.0.1:9000': `http://127.0.0.1:${receiver.matched[1]}` };
+  const { task } = JSON.parse(await succeeds(here(WEBHOOKS.command('curl http://127.0.0.1:8000/message:send'), at)));
+  await receiver.prints(new RegExp(`"taskId":"${task.id}".*"state":"TASK_STATE_COMPLETED"`));
+  const events = receiver
+    .printed()
+    .split('\n')
+    .filter(line => line.includes('artifactUpdate'));
+  const parts = events.flatMap(
+    line => (JSON.parse(line) as { artifactUpdate: TaskArtifactUpdateEvent }).artifactUpdate.artifact.parts,
+  );
+  assert.equal(parts.map(({ text = '' }) => text).join(''), ANSWER);
+  const added = JSON.parse(
+    await succeeds(here(WEBHOOKS.command('curl http://127.0.0.1:8000/tasks/TASK/push'), { ...at, TASK: task.id })),
+  );
+  assert.deepEqual([added.taskId, added.token], [task.id, undefined]);
+  await receiver.stop();
   WEBHOOKS.assertAllTaken();
 });
 

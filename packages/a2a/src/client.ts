@@ -11,7 +11,7 @@ export { failureReason } from './failure-reason.ts';
 export { textOf } from './fold.ts';
 export type { JsonObject } from './json-value.ts';
 export { isObject } from './json-value.ts';
-export type { SendRequest } from './requests.ts';
+export type { NewPushConfig, SendRequest } from './requests.ts';
 export { decodeSse, SSE_CONTENT_TYPE } from './sse.ts';
 export type {
   Artifact,

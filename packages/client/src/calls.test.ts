@@ -58,6 +58,18 @@ test('a message is sent again with the same ids, in both dialects', async () => 
     const [{ method, params }] = server.requests as unknown as [{ method: string; params: { configuration: object } }];
     assert.deepEqual([method, params.configuration], ['message/send', { blocking: false }]);
   });
+  const push = { url: 'https://hooks.example/a2a', token: 't', authentication: { scheme: 'Bearer', credentials: 'c' } };
+  const in03 = { url: push.url, token: 't', authentication: { schemes: ['Bearer'], credentials: 'c' } };
+  for (const [dialect, configuration] of [
+    ['1.0', { taskPushNotificationConfig: push }],
+    ['0.3', { blocking: true, pushNotificationConfig: in03 }],
+  ] as const) {
+    const message = dialect === '1.0' ? { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } } : answer;
+    await withServer({ fault: plan(result(message)), client: { dialect } }, async (server, client) => {
+      await client.send('hi', { push });
+      assert.deepEqual((server.requests[0]!.params as { configuration?: object }).configuration, configuration);
+    });
+  }
 });
 
 test('a task is decoded completely in both dialects, including files and media types', async () => {

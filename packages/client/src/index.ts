@@ -1,4 +1,4 @@
-export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a/client';
+export type { A2AErrorCode, NewPushConfig, StreamResponse, Task } from '@hopline/a2a/client';
 export { A2AError } from '@hopline/a2a/client';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
 export type { ListedAgent } from './agents.ts';

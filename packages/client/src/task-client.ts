@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type Message,
   type Metadata,
+  type NewPushConfig,
   type SendRequest,
   type Task,
   type TaskState,
@@ -53,6 +54,11 @@ export type StreamOptions = CallOptions & {
    * TASK_GENERATION_MISMATCH.
    */
   ifGenerationMatch?: number;
+  /**
+   * A webhook that receives the events of the task, on servers whose card has the capability `pushNotifications`. Others reject the message
+   * with PUSH_NOTIFICATION_NOT_SUPPORTED.
+   */
+  push?: NewPushConfig;
 };
 
 /** Options of `send`. */
@@ -180,7 +186,7 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
 
   function sendParams(
     message: OutgoingMessage,
-    { metadata, acceptedOutputModes, historyLength, ifGenerationMatch, blocking = true }: SendOptions,
+    { metadata, acceptedOutputModes, historyLength, ifGenerationMatch, push, blocking = true }: SendOptions,
   ): JsonObject {
     const request: SendRequest = {
       message: messageOf(message),
@@ -189,6 +195,7 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
       ...(acceptedOutputModes && { acceptedOutputModes }),
       ...(historyLength !== undefined && { historyLength }),
       ...(ifGenerationMatch !== undefined && { ifGenerationMatch }),
+      ...(push !== undefined && { push }),
     };
     return transport.dialect.encodeSend(request);
   }
