@@ -147,7 +147,7 @@ test('an input of an unknown kind is skipped and counted: it neither ends the ta
   assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'whole']);
   assert.deepEqual(
     shard.reasons,
-    Array.from({ length: 6 }, () => 'unknown kind'),
+    Array.from({ length: 6 }, () => 'unknown_kind'),
   );
   assert.deepEqual([shard.rejected, shard.failures], [[], []]);
 });

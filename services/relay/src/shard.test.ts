@@ -220,6 +220,31 @@ test('a shard reads no more than its limit while an append is pending, even with
   }
 });
 
+test('the oldest input is the first stored one that is not folded, of whichever task', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const effects = new Map(['first', 'second'].map(taskId => [taskId, Promise.withResolvers<void>()]));
+  const shard = shardOf(log, { applySideEffects: ({ aggregate }) => effects.get(aggregate.taskId)?.promise });
+  shard.start();
+  try {
+    const times: number[] = [];
+    for (const taskId of effects.keys()) {
+      await log.inputs.append(taskId, MESSAGE, { id: taskId });
+      for await (const { storedAt } of log.inputs.read(taskId)) times.push(storedAt);
+      await untilTick(async () => (await log.facts.last(taskId)) !== undefined);
+      await untilTick(() => Date.now() > times.at(-1)!);
+    }
+    assert.equal(shard.oldestInputAt, times[0]);
+    effects.get('first')!.resolve();
+    await untilTick(() => shard.lag === 1);
+    assert.equal(shard.oldestInputAt, times[1]);
+    effects.get('second')!.resolve();
+    await untilTick(() => shard.lag === 0);
+    assert.equal(shard.oldestInputAt, undefined);
+  } finally {
+    await shard.stop();
+  }
+});
+
 test('a task whose work waits for room in the queue stays in memory, because only its relay requests that work', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const log = createMemoryLog({ shards: 1 });
