@@ -1,4 +1,4 @@
-import type { CodePath, FilesBeside, TokenPath } from './code-paths.ts';
+import { type CodePath, executedFilesOf, type FilesBeside, type TokenPath } from './code-paths.ts';
 
 const marks = (name: string) => [`<!-- path of a ${name} -->\n`, `<!-- end of the path of a ${name} -->\n`] as const;
 
@@ -15,8 +15,12 @@ export function sectionOf(path: CodePath | TokenPath): string {
     const seam = over === undefined ? '' : `\n   *— \`${over}\` —*\n\n`;
     return `${seam}${index + 1}. ${linkTo(file)} ${does}\n`;
   });
-  const beside = 'beside' in path ? `\nThese execute for each token as well:\n\n${path.beside.map(besideOf).join('')}` : '';
+  const beside = 'beside' in path ? besideSteps(path) : '';
   return `\n**${title}**\n\n${lines.join('')}${beside}\n`;
+}
+
+function besideSteps(path: TokenPath): string {
+  return `\n${executedFilesOf(path).length} files execute for each token: those of the steps, and these:\n\n${path.beside.map(besideOf).join('')}`;
 }
 
 function besideOf({ do: purpose, files }: FilesBeside): string {

@@ -58,7 +58,7 @@ export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 40,
-  executedMax: 73,
+  executedMax: 69,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -128,10 +128,8 @@ export const TOKEN_PATH: TokenPath = {
       do: 'Account for it',
       files: [
         fold('input-ledger.ts'),
-        relay('checkpoint-barriers.ts'),
         relay('relay.ts'),
         relay('shown-tasks.ts'),
-        relay('read-times.ts'),
         relay('side-effects.ts'),
         relay('stored-records.ts'),
         log('bounded-map.ts'),
@@ -143,8 +141,7 @@ export const TOKEN_PATH: TokenPath = {
       files: [
         agent('turn-metrics.ts'),
         jetstream('append-health.ts'),
-        relay('log-stored.ts'),
-        relay('measure-facts.ts'),
+        relay('report-stored.ts'),
         relay('task-hop.ts'),
         server('stream/delivery-meter.ts'),
         telemetry('histogram.ts'),

@@ -35,6 +35,13 @@ export class GrowingText {
     if (this.#pieces.length >= PIECES_MAX) this.#join();
   }
 
+  /** Replaces the whole text. */
+  protected replace(text: string): void {
+    this.#text = text;
+    this.#pieces = [];
+    this.#length = text.length;
+  }
+
   #join(): void {
     this.#text += this.#pieces.join('');
     this.#pieces = [];
@@ -42,32 +49,18 @@ export class GrowingText {
 }
 
 /** The text of one lane so far. It is kept whole because snapshots are compared with it. Bounded by TURN_TEXT_BYTES_MAX. */
-export class LaneText {
-  #text = new GrowingText();
-
-  get text(): string {
-    return this.#text.text;
-  }
-
-  get length(): number {
-    return this.#text.length;
-  }
-
-  add(text: string): void {
-    this.#text.add(text);
-  }
-
+export class LaneText extends GrowingText {
   token(text: string): TextChange | undefined {
     if (text === '') return undefined;
-    this.#text.add(text);
+    this.add(text);
     return { replace: false, text };
   }
 
   /** The whole text so far: an equal text changes nothing, a continuation adds its rest, and any other text replaces it. */
   snapshot(text: string): TextChange | undefined {
-    const before = this.#text.text;
+    const before = this.text;
     if (text === before) return undefined;
-    this.#text = new GrowingText(text);
+    this.replace(text);
     if (text.startsWith(before)) return { replace: false, text: text.slice(before.length) };
     return { replace: true, text };
   }

@@ -1,4 +1,4 @@
-import { isTime, takesFastPaths } from '@hopline/a2a';
+import { isObject, isTime, type JsonObject, takesFastPaths } from '@hopline/a2a';
 import {
   type ArtifactUpdated,
   type ChunkProvenance,
@@ -132,7 +132,7 @@ export function decodeFactsOnly(payload: Uint8Array, taskId: string): readonly F
   return decodeFacts(payload, taskId)?.facts;
 }
 
-function factRecordOf(record: Parsed | undefined, taskId: string): FactRecord | undefined {
+function factRecordOf(record: JsonObject | undefined, taskId: string): FactRecord | undefined {
   if (record?.v !== 1 || !Number.isInteger(record.startSeq) || !isTime(record.startStoredAt)) return undefined;
   const { facts, aggregate, copied } = record;
   const isValid =
@@ -172,9 +172,7 @@ export function decodeValue(payload: Uint8Array): Record<string, unknown> | unde
   return parse(payload);
 }
 
-type Parsed = { [name: string]: unknown };
-
-function parse(payload: Uint8Array): Parsed | undefined {
+function parse(payload: Uint8Array): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('utf8'));
     return isObject(value) ? value : undefined;
@@ -183,11 +181,7 @@ function parse(payload: Uint8Array): Parsed | undefined {
   }
 }
 
-export function isObject(value: unknown): value is Parsed {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function hasKind(value: unknown): value is Parsed {
+function hasKind(value: unknown): value is JsonObject {
   return isObject(value) && typeof value.kind === 'string';
 }
 
@@ -238,7 +232,7 @@ function compactRecord(record: FactRecord): object {
 }
 
 /** The record of version 1 that `compactRecord` stored. Members that readers rely on are checked by the caller. */
-function expandRecord(stored: { [name: string]: unknown }, taskId: string): { [name: string]: unknown } | undefined {
+function expandRecord(stored: JsonObject, taskId: string): JsonObject | undefined {
   const { facts, aggregate } = stored;
   if (!Array.isArray(facts) || !isObject(aggregate)) return undefined;
   const expanded = expandAggregate(aggregate, facts, taskId);

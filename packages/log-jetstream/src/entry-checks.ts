@@ -1,7 +1,6 @@
-import { isTime } from '@hopline/a2a';
+import { isObject, isTime } from '@hopline/a2a';
 import { isRole, isTaskId } from '@hopline/events';
 import { parseListKey } from '@hopline/log';
-import { isObject } from './codec.ts';
 import type { BUCKETS } from './names.ts';
 
 /**

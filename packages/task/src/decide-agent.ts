@@ -89,9 +89,10 @@ export function decideRun(aggregate: TaskAggregate | undefined, run: TextRun, at
   const append = lane.phase === 'open';
   const closesSeparately = run.last && !append && lane.artifact?.separateClose === true;
   const update = { parts: [{ text: run.text }], append, lastChunk: run.last && !closesSeparately };
-  const facts = new Facts(aggregate);
-  facts.add({ ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk });
-  if (closesSeparately) closeLanes(facts, at, (_lane, name) => name === run.lane);
+  const fact = { ...artifactFact(aggregate, run.lane, lane, update, at), chunk: run.chunk };
+  if (!closesSeparately) return { facts: [fact] };
+  const facts = new Facts(aggregate).add(fact);
+  closeLanes(facts, at, (_lane, name) => name === run.lane);
   return facts.decision();
 }
 

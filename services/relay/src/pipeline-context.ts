@@ -1,19 +1,7 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type {
-  CallInput,
-  Fact,
-  InputKind,
-  Layouts,
-  MessageInput,
-  Owner,
-  Takeover,
-  TaskAggregate,
-  TraceCarrier,
-} from '@hopline/events';
-import type { InputOutcome } from '@hopline/fold';
+import type { CallInput, Fact, Layouts, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { FactLog, RecordMark } from '@hopline/log';
-import type { RejectionReason } from '@hopline/task';
-import type { Party } from '@hopline/telemetry';
+import type { HopMetrics, Logger, Party } from '@hopline/telemetry';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was already folded. Side effects follow from it. */
@@ -35,8 +23,6 @@ export type StoredStep = {
    * `storedAt`: epoch milliseconds at which the log stored that input.
    */
   replay?: { message?: MessageInput; calls?: readonly CallInput[]; storedAt?: number };
-  /** Epoch milliseconds at which the server received the newest message. */
-  receivedAt?: number | undefined;
 };
 
 /** Dependencies of a pipeline on its shard. */
@@ -73,19 +59,12 @@ export type PipelineContext = {
    * longer holds the task, and leaves the remaining work to the next owner.
    */
   applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
-  /** Labels of a task's owner. Called once for a turn. */
-  partyOf: (owner: Owner | undefined) => Party;
-  onRejected: (reason: RejectionReason, count: number) => void;
+  metrics: HopMetrics;
+  logger: Logger;
   /** Called when a record was skipped, or when it could not be applied, which fails its task. */
   onRejectedRecord: (rejected: RejectedRecord) => void;
-  onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
-  /**
-   * Called when a record is stored. `unfoldedSince`: set for the first record of a task that another relay began; since then no relay folded
-   * it, epoch milliseconds.
-   */
-  onStored: (step: StoredStep, trace: TraceCarrier, unfoldedSince: number | undefined) => void;
-  /** Called when an append was acknowledged after this many milliseconds. `of`: the record and its task. */
-  onAppend: (ms: number, stored: RecordMark, of: { bytes: number; party: Party; trace: TraceCarrier }) => void;
+  /** Called when the log has acknowledged a record. */
+  onAppended: (stored: RecordMark) => void;
   /** Called when the pipeline has stopped after a conflict or because the log is unavailable: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

@@ -8,7 +8,7 @@ import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hop
 import fc from 'fast-check';
 import { untilTick } from '../../../test/kit/until.ts';
 import { REJECTED_LINES_PER_MINUTE_MAX, type RejectedRecord, RejectedRecords } from './rejected-records.ts';
-import { shardContext } from './shard.test-kit.ts';
+import { metricsOf, shardContext } from './shard.test-kit.ts';
 import { Shard, type ShardContext } from './shard.ts';
 
 const FROM = { id: 'agent', agent: 'echo', turn: 1, item: 1, attempt: 1 };
@@ -42,7 +42,7 @@ class FoldingShard {
 
   constructor(more: Partial<ShardContext> = {}) {
     this.context = shardContext(this.log, {
-      onRejected: reason => void this.reasons.push(reason),
+      metrics: metricsOf(reason => this.reasons.push(reason)),
       onRejectedRecord: rejected => void this.rejected.push(rejected),
       onFailure: error => void this.failures.push(error),
       ...more,
@@ -147,7 +147,7 @@ test('an input of an unknown kind is skipped and counted: it neither ends the ta
   assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'whole']);
   assert.deepEqual(
     shard.reasons,
-    Array.from({ length: 6 }, () => 'unknown kind'),
+    Array.from({ length: 6 }, () => 'unknown_kind'),
   );
   assert.deepEqual([shard.rejected, shard.failures], [[], []]);
 });
@@ -338,7 +338,7 @@ test('a task whose facts have expired is refused: a message cannot begin it agai
     await shard.append('t', { v: 1, at: 1, from: 'client', input: message });
     await shard.assertServesOthers('other');
     assert.equal((await shard.log.facts.last('t')) !== undefined, begun);
-    assert.deepEqual(shard.reasons, begun ? [] : ['unknown task']);
+    assert.deepEqual(shard.reasons, begun ? [] : ['unknown_task']);
   }
 });
 

@@ -3,12 +3,10 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
 import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, type ShardProgress } from '@hopline/log';
 import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
-import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
 import { IndexWrites } from './index-writes.ts';
 import { ListMigration } from './list-migration.ts';
-import { logStored } from './log-stored.ts';
-import { measureFacts } from './measure-facts.ts';
 import { OwnedShards } from './owned-shards.ts';
 import { PathMeasurement } from './path-measurement.ts';
 import { RejectedRecords } from './rejected-records.ts';
@@ -16,7 +14,7 @@ import { RetentionSweep } from './retention-sweep.ts';
 import type { ShardContext } from './shard.ts';
 import { ShardTasks } from './shard-tasks.ts';
 import { ShownTasks } from './shown-tasks.ts';
-import { applySideEffects } from './side-effects.ts';
+import { createSideEffects, type SideEffectsOptions } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 import { TurnWaits } from './turn-waits.ts';
@@ -75,7 +73,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const waits = new TurnWaits({ log, owns, metrics, logger });
   const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, { index, shown }, { waits, paths }),
+    context: shardContext(deps, identity, { log, index, shown, waits, paths }),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -189,14 +187,9 @@ function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   };
 }
 
-function shardContext(
-  deps: RelayDeps,
-  identity: string,
-  effects: { index: IndexWrites; shown: ShownTasks },
-  { waits, paths }: { waits: TurnWaits; paths: PathMeasurement },
-): Omit<ShardContext, 'onFailure' | 'owned'> {
-  const { log, metrics } = deps;
-  const rejectedRecords = new RejectedRecords(metrics, deps.logger);
+function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOptions): Omit<ShardContext, 'onFailure' | 'owned'> {
+  const { log, metrics, logger } = deps;
+  const rejectedRecords = new RejectedRecords(metrics, logger);
   let appends = 0;
   return {
     inputs: log.inputs,
@@ -213,31 +206,13 @@ function shardContext(
     taskBytesMax: deps.taskBytesMax ?? TASK_BYTES_MAX,
     copyPartUnitsMax: deps.copyPartUnitsMax,
     appendId: taskId => factsId(taskId, identity, ++appends),
-    applySideEffects: (step, trace, isStopped) => {
-      const queuedAt = Date.now();
-      const applied = applySideEffects(log, effects, step, { trace, queuedAt, isStopped });
-      measureFacts(step, metrics, { nowMs: queuedAt, trace });
-      if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
-      waits.stored(step);
-      paths.stored(step);
-      return applied?.then(() => waits.queued(step));
-    },
-    partyOf: owner => metrics.parties.of(owner),
-    onRejected: (reason, count) => metrics.inputsRejected.add(count, { reason: snakeWord(reason) }),
+    applySideEffects: createSideEffects(effects),
+    metrics,
+    logger,
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
-    onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
-    onStored: (step, trace, unfoldedSince) => {
-      const isTakeover = unfoldedSince !== undefined;
-      if (isTakeover) metrics.hopDuration.recordMs(step.aggregate.at - unfoldedSince, { hop: 'takeover' }, trace);
-      logStored(deps.logger, step, { trace, isTakeover });
-    },
-    onAppend: (ms, _stored, { bytes, party, trace }) => {
-      metrics.appendDuration.recordMs(ms, {}, trace);
-      metrics.tenantStored.add(bytes, party);
-    },
     onRefold: shard => {
       metrics.logEvents.add(1, { kind: 'facts_lost' });
-      deps.logger.error({ shard }, LINE.factsLost);
+      logger.error({ shard }, LINE.factsLost);
     },
   };
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { Layouts } from '@hopline/events';
 import type { MemoryLog } from '@hopline/log/memory';
+import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
+import { logger } from './relay.test-kit.ts';
 import type { ShardContext } from './shard.ts';
 
 /** Context of a shard of an in-memory log that has only this one. Side effects do nothing, and any fault fails the test. */
@@ -20,13 +22,16 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     indexedSeq: async () => undefined,
     onRefold: () => {},
     applySideEffects: () => undefined,
-    partyOf: () => ({ tenant: 'none', caller: 'none' }),
-    onRejected: () => {},
+    metrics: createHopMetrics('relay'),
+    logger,
     onRejectedRecord: ({ fault }) => assert.fail(fault),
-    onOutcome: () => {},
-    onAppend: () => {},
-    onStored: () => {},
     onFailure: error => assert.ifError(error),
     ...more,
   };
+}
+
+/** Instruments of a relay that call `onRejected` with the reason of each rejection. */
+export function metricsOf(onRejected: (reason: string) => void): HopMetrics {
+  const inputsRejected: HopMetrics['inputsRejected'] = { add: (_count, { reason = '' } = {}) => onRejected(reason) };
+  return { ...createHopMetrics('relay'), inputsRejected };
 }

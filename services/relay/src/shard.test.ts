@@ -4,7 +4,7 @@ import type { AgentInput, InputRecord } from '@hopline/events';
 import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { untilTick } from '../../../test/kit/until.ts';
-import { shardContext } from './shard.test-kit.ts';
+import { metricsOf, shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
 
@@ -34,7 +34,7 @@ test('an ended task leaves memory after ENDED_IDLE_MS, an open one after IDLE_MS
   const log = createMemoryLog({ shards: 1 });
   let [nowMs, ids] = [0, 0];
   const reasons: string[] = [];
-  const shard = shardOf(log, { now: () => nowMs, onRejected: reason => void reasons.push(reason) });
+  const shard = shardOf(log, { now: () => nowMs, metrics: metricsOf(reason => reasons.push(reason)) });
   shard.start();
   const append = (taskId: string, record: InputRecord) => log.inputs.append(taskId, record, { id: `i${++ids}` });
   const folded = async (taskId: string, foldedSeq: number) => {
@@ -216,6 +216,31 @@ test('a shard reads no more than its limit while an append is pending, even with
     assert.equal(shard.oldestInputAt, undefined);
   } finally {
     release.resolve();
+    await shard.stop();
+  }
+});
+
+test('the oldest input is the first stored one that is not folded, of whichever task', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const effects = new Map(['first', 'second'].map(taskId => [taskId, Promise.withResolvers<void>()]));
+  const shard = shardOf(log, { applySideEffects: ({ aggregate }) => effects.get(aggregate.taskId)?.promise });
+  shard.start();
+  try {
+    const times: number[] = [];
+    for (const taskId of effects.keys()) {
+      await log.inputs.append(taskId, MESSAGE, { id: taskId });
+      for await (const { storedAt } of log.inputs.read(taskId)) times.push(storedAt);
+      await untilTick(async () => (await log.facts.last(taskId)) !== undefined);
+      await untilTick(() => Date.now() > times.at(-1)!);
+    }
+    assert.equal(shard.oldestInputAt, times[0]);
+    effects.get('first')!.resolve();
+    await untilTick(() => shard.lag === 1);
+    assert.equal(shard.oldestInputAt, times[1]);
+    effects.get('second')!.resolve();
+    await untilTick(() => shard.lag === 0);
+    assert.equal(shard.oldestInputAt, undefined);
+  } finally {
     await shard.stop();
   }
 });

@@ -11,7 +11,6 @@ import {
   type Unread,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
-import { ReadTimes } from './read-times.ts';
 import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -32,7 +31,7 @@ const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task after which the folded ones are forgotten. */
 const RECORDS_PER_LOOK = 64;
 
-export type ShardContext = Omit<PipelineContext, 'leapTo'> & {
+export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   inputs: InputLog;
   /** `leadership` of the stream of facts that a shard writes. */
   leadershipOf: (shard: number) => Promise<string | undefined>;
@@ -45,8 +44,8 @@ type LoadedTask = {
   pipeline: TaskPipeline | undefined;
   waiting: StoredInput[];
   waitingBytes: number;
-  /** Raw sequences that were not folded at the last check, oldest first. */
-  unfolded: number[];
+  /** Raw sequences that were not folded at the last check, oldest first, and when each was stored, in epoch milliseconds. */
+  unfolded: { readonly seqs: number[]; readonly storedAt: number[] };
   /** Records read since the last check. */
   sinceLook: number;
   /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
@@ -66,7 +65,6 @@ export class Shard {
   #checkpoint: number;
   #lastReadSeq: number;
   readonly #stored: StoredRecords;
-  readonly #readTimes = new ReadTimes();
   /** Records read since this owner took the shard, for the load of the shard. */
   #recordsRead = 0;
   #reading: Promise<void> | undefined;
@@ -86,13 +84,7 @@ export class Shard {
         context.onRefold(index);
       },
     });
-    this.#context = {
-      ...context,
-      onAppend: (ms, stored, of) => {
-        this.#stored.add(stored);
-        context.onAppend(ms, stored, of);
-      },
-    };
+    this.#context = context;
     this.#checkpoint = progress.checkpoint;
     this.#lastReadSeq = progress.checkpoint;
   }
@@ -135,7 +127,7 @@ export class Shard {
   /** Number of the shard's records that are stored but not folded: those not yet read at the newest delivery, and those waiting here. */
   get lag(): number {
     let lag = this.#unread?.records ?? 0;
-    for (const task of this.#tasks.values()) lag += unfoldedOf(task).length;
+    for (const task of this.#tasks.values()) lag += unfoldedOf(task).seqs.length;
     return lag;
   }
 
@@ -144,13 +136,12 @@ export class Shard {
    * stored with the newest one that is.
    */
   get oldestInputAt(): number | undefined {
-    let oldest: number | undefined;
+    let oldestAt: number | undefined;
     for (const task of this.#tasks.values()) {
-      const [seq] = unfoldedOf(task);
-      if (seq !== undefined && (oldest === undefined || seq < oldest)) oldest = seq;
+      const [storedAt] = unfoldedOf(task).storedAt;
+      if (storedAt !== undefined && (oldestAt === undefined || storedAt < oldestAt)) oldestAt = storedAt;
     }
-    if (oldest !== undefined) return this.#readTimes.of(oldest);
-    return this.#unread?.storedAt;
+    return oldestAt ?? this.#unread?.storedAt;
   }
 
   get #unread(): Unread | undefined {
@@ -185,7 +176,6 @@ export class Shard {
     const { inputs } = this.#context;
     const onRejected = (rejected: RejectedInput) => this.#context.onRejectedRecord(rejected);
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
-      this.#readTimes.add(input.seq, input.storedAt);
       this.#dispatch(input);
       this.#lastReadSeq = input.seq;
       this.#recordsRead += 1;
@@ -201,7 +191,7 @@ export class Shard {
     const task = this.#tasks.get(input.taskId);
     // A blocked task folds nothing, so further inputs of it are not kept.
     if (task?.blockedAt !== undefined) return;
-    if (task !== undefined) noteRead(task, input.seq);
+    if (task !== undefined) noteRead(task, input);
     if (task?.pipeline !== undefined) {
       task.pipeline.accept(input);
     } else if (task !== undefined) {
@@ -212,7 +202,7 @@ export class Shard {
         pipeline: undefined,
         waiting: [input],
         waitingBytes: input.bytes,
-        unfolded: [input.seq],
+        unfolded: { seqs: [input.seq], storedAt: [input.storedAt] },
         sinceLook: 0,
       };
       this.#tasks.set(input.taskId, loading);
@@ -246,6 +236,7 @@ export class Shard {
     const pipeline = new TaskPipeline(taskId, stored, {
       ...this.#context,
       leapTo: this.#stored.leapTo,
+      onAppended: record => this.#stored.add(record),
       onFailure: error => this.#fail(error),
     });
     task.pipeline = pipeline;
@@ -301,21 +292,27 @@ export class Shard {
   }
 }
 
-function noteRead(task: LoadedTask, seq: number): void {
-  task.unfolded.push(seq);
+function noteRead(task: LoadedTask, { seq, storedAt }: StoredInput): void {
+  const { unfolded } = task;
+  unfolded.seqs.push(seq);
+  unfolded.storedAt.push(storedAt);
   task.sinceLook += 1;
-  if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, task.unfolded.length / 2)) unfoldedOf(task);
+  if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, unfolded.seqs.length / 2)) unfoldedOf(task);
 }
 
-/** Forgets folded records, so that the list contains only waiting ones. */
-function unfoldedOf(task: LoadedTask): readonly number[] {
-  const { pipeline } = task;
+/** Forgets folded records, so that the lists contain only waiting ones. */
+function unfoldedOf(task: LoadedTask): LoadedTask['unfolded'] {
+  const { pipeline, unfolded } = task;
+  const { seqs, storedAt } = unfolded;
   task.sinceLook = 0;
-  if (pipeline !== undefined && task.unfolded.length > 0) {
+  if (pipeline !== undefined && seqs.length > 0) {
     const { foldedSeq } = pipeline;
-    task.unfolded = task.unfolded.filter(seq => seq > foldedSeq);
+    const waiting = seqs.findIndex(seq => seq > foldedSeq);
+    const folded = waiting < 0 ? seqs.length : waiting;
+    seqs.splice(0, folded);
+    storedAt.splice(0, folded);
   }
-  return task.unfolded;
+  return unfolded;
 }
 
 /**

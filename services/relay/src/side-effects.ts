@@ -24,8 +24,10 @@ import {
 } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
-import type { StoredStep } from './pipeline-context.ts';
+import type { PathMeasurement } from './path-measurement.ts';
+import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 import type { ShownTasks } from './shown-tasks.ts';
+import type { TurnWaits } from './turn-waits.ts';
 
 /** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
@@ -45,16 +47,31 @@ type Item = {
   trace?: TraceCarrier;
 };
 
+export type SideEffectsOptions = {
+  log: Pick<Log, 'work'>;
+  index: IndexWrites;
+  shown: ShownTasks;
+  waits: TurnWaits;
+  paths: PathMeasurement;
+};
+
 /**
- * Follows a stored step: a message becomes a work item for the task's role, a call one for its agent, a change of state goes into the task
+ * Follows each stored step: a message becomes a work item for the task's role, a call one for its agent, a change of state goes into the task
  * index. All happen at least once: a work item has an id, and its worker reads the log before it starts.
  */
-export function applySideEffects(
-  log: Pick<Log, 'work'>,
-  { index, shown }: { index: IndexWrites; shown: ShownTasks },
-  step: StoredStep,
-  options: RequestOptions,
-): Promise<void> | undefined {
+export function createSideEffects(options: SideEffectsOptions): PipelineContext['applySideEffects'] {
+  const { waits, paths } = options;
+  return (step, trace, isStopped) => {
+    const applied = apply(options, step, { trace, queuedAt: Date.now(), isStopped });
+    // Text of an artifact neither begins nor ends a turn.
+    if (step.facts.every(({ kind }) => kind === 'artifact.updated')) return applied;
+    waits.stored(step);
+    paths.stored(step);
+    return applied?.then(() => waits.queued(step));
+  };
+}
+
+function apply({ log, index, shown }: SideEffectsOptions, step: StoredStep, options: RequestOptions): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
   shown.stored(step);

@@ -40,7 +40,7 @@ export type TaskAppenderOptions = {
   ledger: InputLedger;
   context: Pick<
     PipelineContext,
-    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppend' | 'partyOf' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
+    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppended' | 'metrics' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
   >;
   /** Determines which inputs each append folds. */
   inputs: Pick<TaskInputs, 'folded'>;
@@ -218,9 +218,11 @@ export class TaskAppender {
     });
     this.#isUnanswered = false;
     this.#takeover = undefined;
-    if (this.#party === undefined || record.facts.some(beginsTurn)) this.#party = context.partyOf(record.aggregate.owner);
-    const of = { bytes, party: this.#party, trace: carrier };
-    context.onAppend(context.now() - startedMs, { seq, id: options.id }, of);
+    const { metrics } = context;
+    if (this.#party === undefined || record.facts.some(beginsTurn)) this.#party = metrics.parties.of(record.aggregate.owner);
+    context.onAppended({ seq, id: options.id });
+    metrics.appendDuration.recordMs(context.now() - startedMs, {}, carrier);
+    metrics.tenantStored.add(bytes, this.#party);
     this.#newestSeq = seq;
     return bytes;
   }

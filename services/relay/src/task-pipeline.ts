@@ -3,8 +3,9 @@ import type { AgentRecord, CallInput, InputRecord, TaskAggregate } from '@hoplin
 import { AppendQueue, CoalescedText, InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
-import { CheckpointBarriers } from './checkpoint-barriers.ts';
+import { snakeWord } from '@hopline/telemetry';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+import { reportStored } from './report-stored.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
 
@@ -44,14 +45,14 @@ export class TaskPipeline {
     const isOpen = aggregate !== undefined && !isTerminal(aggregate.state);
     const takeover = isOpen && aggregate.at < context.owned.at ? context.owned : undefined;
     const hop = new TaskHop({ taskId, layouts: context.layouts(), newest, isTakeover: takeover !== undefined });
+    const { metrics, now, wallNow } = context;
     const ledger = new InputLedger({
-      onOutcome: context.onOutcome,
+      onOutcome: (kind, outcome, count) => metrics.inputs.add(count, { kind, outcome }),
       onRejected: (reason, count) => {
         hop.rejected(count);
-        context.onRejected(reason, count);
+        metrics.inputsRejected.add(count, { reason: snakeWord(reason) });
       },
     });
-    const { now, wallNow } = context;
     const queue = new AppendQueue(now);
     const text = new CoalescedText(context.coalesce);
     const isExpired = stored === 'expired';
@@ -198,9 +199,10 @@ export class TaskPipeline {
     if (step !== undefined) {
       this.#inputs.stored(step.aggregate.foldedSeq);
       // Side effects begin first, because a worker waits for the work.
-      this.#applySideEffects({ ...step, receivedAt: this.#receivedAt }, oldestSeq);
+      this.#applySideEffects(step, oldestSeq);
       this.#hop.stored(step);
-      this.#context.onStored(step, this.#hop.carrier(), this.#hop.takeTakeover());
+      const unfoldedSince = this.#hop.takeTakeover();
+      reportStored(step, this.#context, { trace: this.#hop.carrier(), receivedAt: this.#receivedAt, unfoldedSince });
     }
     for (const { command } of batch) {
       const copied = command.kind === 'copy-forward' ? await this.#appender.copyForward(command) : undefined;
@@ -266,5 +268,32 @@ export class TaskPipeline {
   get #isRunning(): boolean {
     const state = this.aggregate?.state;
     return !this.#isRejected && state !== undefined && isInProgress(state);
+  }
+}
+
+/**
+ * Input sequences that hold back the shard's checkpoint while one of their appends or side effects is in flight. A sequence may be
+ * held more than once.
+ */
+class CheckpointBarriers {
+  readonly #holds = new Map<number, number>();
+
+  hold(seq: number): void {
+    this.#holds.set(seq, (this.#holds.get(seq) ?? 0) + 1);
+  }
+
+  release(seq: number): void {
+    const count = (this.#holds.get(seq) ?? 1) - 1;
+    if (count === 0) this.#holds.delete(seq);
+    else this.#holds.set(seq, count);
+  }
+
+  /** The lowest of `other` and the held sequences. */
+  lowest(other: number | undefined): number | undefined {
+    let lowest = other;
+    for (const seq of this.#holds.keys()) {
+      if (lowest === undefined || seq < lowest) lowest = seq;
+    }
+    return lowest;
   }
 }

@@ -166,9 +166,11 @@ async function followWith(
   for await (const record of records) {
     view.apply(record);
     if (waits.open.size > 0) waits.settle();
-    hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
     const continues = continuesArtifacts(record.record.facts);
-    if (!continues) composing.apply(record.record.facts);
+    if (!continues) {
+      hop.set({ [ATTR.a2aState]: stateWord(record.record.aggregate.state) });
+      composing.apply(record.record.facts);
+    }
     if (isOver(view, job)) {
       composing.end(record.record.aggregate);
       return;

@@ -1,5 +1,5 @@
+import { isObject } from '@hopline/a2a';
 import { isAgentName, isTaskId, type Owner } from '@hopline/events';
-import { isObject } from '../codec.ts';
 
 /**
  * Requests of sub-agents to relays, which read the log for them: a sub-agent may read its own tasks only, and subjects of NATS cannot state which

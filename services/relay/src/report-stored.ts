@@ -1,0 +1,89 @@
+import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
+import { type ArtifactUpdated, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import { producerAgent } from '@hopline/task';
+import { type HopMetrics, inTrace, type Logger, taskLogger } from '@hopline/telemetry';
+import type { StoredStep } from './pipeline-context.ts';
+import { beginsTurn } from './task-appender.ts';
+
+type ReportOptions = {
+  /** That of the turn. */
+  trace: TraceCarrier;
+  /** Epoch milliseconds at which the server received the newest message. */
+  receivedAt: number | undefined;
+  /**
+   * Set for the first record of a task that another relay began: since when no relay folded the task, in epoch milliseconds.
+   */
+  unfoldedSince: number | undefined;
+};
+
+/**
+ * Counts the facts of a stored record, measures the hops of their chunks, and logs one line for each change of the task's state; text is not
+ * logged. Counts facts instead of decisions, so that the figures agree with the log.
+ */
+export function reportStored(
+  step: StoredStep,
+  { metrics, logger }: { metrics: HopMetrics; logger: Logger },
+  { trace, receivedAt, unfoldedSince }: ReportOptions,
+): void {
+  const { facts, aggregate, party } = step;
+  const isTakeover = unfoldedSince !== undefined;
+  if (isTakeover) metrics.hopDuration.recordMs(aggregate.at - unfoldedSince, { hop: 'takeover' }, trace);
+  let isOnlyText = true;
+  for (const fact of facts) {
+    if (isVisible(fact)) metrics.events.add(1, { kind: EVENT_KINDS[fact.kind] });
+    if (fact.kind === 'artifact.updated') {
+      measureChunk(fact, aggregate, metrics, trace);
+      continue;
+    }
+    isOnlyText = false;
+    if (fact.kind === 'task.created') metrics.tasksCreated.add(1);
+    if (beginsTurn(fact)) {
+      if (party !== undefined) metrics.tenantTurns.add(1, party);
+      if (receivedAt !== undefined) metrics.hopDuration.recordMs(Date.now() - receivedAt, { hop: 'accept' }, trace);
+    }
+    const state = fact.kind === 'status.changed' ? fact.event.statusUpdate.status.state : undefined;
+    if (state !== undefined && isTerminal(state)) metrics.tasksEnded.add(1, { state: stateWord(state) as EndedState });
+  }
+  // Most records change no state, so they need neither a logger nor a context.
+  if (isTakeover || !isOnlyText) inTrace(trace, () => logLines(logger, step, isTakeover));
+}
+
+type EndedState = 'completed' | 'failed' | 'canceled' | 'rejected';
+
+const EVENT_KINDS = { 'task.created': 'task', 'status.changed': 'status', 'artifact.updated': 'artifact' } as const;
+
+/** The three times add up to the time from the oldest token to the beginning of the append. */
+function measureChunk(
+  { at, producer, chunk }: ArtifactUpdated,
+  aggregate: TaskAggregate,
+  metrics: HopMetrics,
+  trace: TraceCarrier,
+): void {
+  if (chunk === undefined) return;
+  const agent = producerAgent(aggregate, producer);
+  const { heldMs, waitMs = 0 } = chunk;
+  metrics.tokens.add(chunk.count, { agent });
+  metrics.chunks.add(1, { agent, reason: chunk.reason as FlushLabel });
+  metrics.hopDuration.recordMs(at - waitMs - heldMs - chunk.firstAt, { hop: 'publish', agent }, trace);
+  metrics.hopDuration.recordMs(heldMs, { hop: 'hold', agent }, trace);
+  metrics.hopDuration.recordMs(waitMs, { hop: 'wait_for_append', agent }, trace);
+}
+
+/** Facts keep the coalescer's reason as text. */
+type FlushLabel = 'each' | 'first' | 'ready' | 'quiet' | 'delay' | 'age' | 'size' | 'boundary' | 'close';
+
+function logLines(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
+  const log = taskLogger(logger, aggregate.taskId, aggregate.owner);
+  const { contextId, turn, role, profile, generation } = aggregate;
+  if (isTakeover) log.info({ turn, generation }, 'task taken over');
+  for (const fact of facts) {
+    if (fact.kind === 'task.created') log.info({ context_id: contextId, role, profile }, 'task created');
+    if (fact.kind === 'message.received') log.info({ turn: fact.turn }, 'task continued');
+    if (fact.kind === 'call.ended') log.info({ call_id: fact.call, state: stateWord(fact.state) }, 'call ended');
+    if (fact.kind !== 'status.changed') continue;
+    const { state } = fact.event.statusUpdate.status;
+    const isEnd = isTerminal(state);
+    if (isEnd || isInterrupted(state))
+      log.info({ turn, state: stateWord(state), generation }, isEnd ? 'task ended' : 'task waits');
+  }
+}
