@@ -20,7 +20,7 @@ before(async () => {
     // On a busy machine a restart takes so long that the supervisor would abandon the agent.
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-      HOPLINE_ACK_WAIT_MS: '1000',
+      HOPLINE_ACK_WAIT_MS: '5000',
       HOPLINE_AGENT_GONE_MS: '600000',
       HOPLINE_CODE_USER: 'same',
     },
