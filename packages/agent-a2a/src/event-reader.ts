@@ -35,6 +35,8 @@ export type ReaderOptions = {
   onSkipped: (what: Skipped) => void;
   /** See StatusTexts. */
   onCumulative: () => void;
+  /** Reads the metadata of each status before its state and message. */
+  onMetadata?: (metadata: Metadata | undefined) => void;
 };
 
 /**
@@ -92,6 +94,7 @@ export class EventReader {
 
   status(status: TaskStatus, metadata?: Metadata): void {
     const { state, message } = status;
+    this.#options.onMetadata?.(metadata);
     if (state === 'TASK_STATE_AUTH_REQUIRED') {
       this.#authorize(message);
       return;

@@ -29,6 +29,7 @@ import {
   silenceFault,
   totalFault,
 } from './options.ts';
+import { STEPS_EXTENSION_URI } from './remote-steps.ts';
 import { requestWithin } from './request-within.ts';
 
 /** Lifetime of a cached card in milliseconds. It is short because skills change. */
@@ -50,6 +51,9 @@ export type RemoteClientOptions = {
   limits: A2ALimits;
   onSkipped: (what: Skipped) => void;
 };
+
+/** A method that an extension adds. Its name is the same in every dialect. */
+type ExtensionMethod = { extension: string };
 
 /** How the client goes on after an event: it reads on at once, reads on after the promise, or stops. */
 export type Taken = undefined | Promise<void> | 'stop';
@@ -150,7 +154,7 @@ export class RemoteClient {
 
   /** Sends one request and returns its response. Only the total time is limited: a blocking send is silent until its end. */
   async call(
-    operation: Exclude<Operation, 'stream' | 'subscribe'>,
+    operation: Exclude<Operation, 'stream' | 'subscribe'> | ExtensionMethod,
     params: JsonObject,
     context: Context,
   ): Promise<RemoteResponse> {
@@ -190,14 +194,15 @@ export class RemoteClient {
   }
 
   async #post(
-    operation: Operation,
+    operation: Operation | ExtensionMethod,
     params: JsonObject,
     { trace, agent }: Pick<Context, 'trace' | 'agent'>,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData<unknown>> {
-    const { url, dialect, tenant } = agent ?? (await this.agent());
+    const { url, dialect, tenant, extensions: offered = [] } = agent ?? (await this.agent());
     const streams = operation === 'stream' || operation === 'subscribe';
-    const { extensions } = this.#options;
+    const isOffered = offered.includes(STEPS_EXTENSION_URI);
+    const extensions = [...new Set([...this.#options.extensions, ...(isOffered ? [STEPS_EXTENSION_URI] : [])])];
     const headers = {
       ...this.#options.headers,
       ...trace,
@@ -206,7 +211,7 @@ export class RemoteClient {
       ...(dialect === '1.0' && { [VERSION_HEADER]: dialect }),
       ...(extensions.length > 0 && { [EXTENSIONS_HEADERS[dialect]]: extensions.join(', ') }),
     };
-    const method = DIALECTS[dialect].methods[operation];
+    const method = typeof operation === 'string' ? DIALECTS[dialect].methods[operation] : operation.extension;
     const body = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,

@@ -19,6 +19,7 @@ import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFa
 import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
 import { cancelRequest, type RemoteRun, taskIdOf } from './remote-run.ts';
+import { ANSWER_STEP, RemoteSteps } from './remote-steps.ts';
 import { WebhookCalls } from './webhook-calls.ts';
 import { isWholeText } from './whole-text.ts';
 
@@ -88,7 +89,9 @@ export class RemoteTurn {
   readonly #endsAtMs: number;
   /** Aborts when the caller stops reading. */
   readonly #left = new AbortController();
-  /** Aborts with the turn, or when the caller stops reading. */
+  /** Aborts when the agent's steps end the turn. */
+  readonly #broken = new AbortController();
+  /** Aborts with the turn, when its steps end it, or when the caller stops reading. */
   readonly #signal: AbortSignal;
   /** Set while the caller waits for events. */
   #wake: (() => void) | undefined;
@@ -116,7 +119,12 @@ export class RemoteTurn {
     this.#client = options.client;
     this.#turn = options.turn;
     this.#options = options;
-    this.#reader = new EventReader(options.reader);
+    const steps = new RemoteSteps({
+      steps: options.turn.steps,
+      send: answer => this.#answerStep(answer),
+      onFault: fault => this.#broken.abort(fault),
+    });
+    this.#reader = new EventReader({ ...options.reader, onMetadata: metadata => steps.read(metadata) });
     this.#signal = this.#orLeft(options.turn.signal);
     this.#endsAtMs = performance.now() + options.limits.totalMsMax;
   }
@@ -159,14 +167,20 @@ export class RemoteTurn {
     }
   }
 
-  /** Aborts with `signal`, or when the caller stops reading. */
+  /** Aborts with `signal`, when the agent's steps end the turn, or when the caller stops reading. */
   #orLeft(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, this.#left.signal]);
+    return AbortSignal.any([signal, this.#left.signal, this.#broken.signal]);
   }
 
-  /** The last events of a turn that ended with `error`. */
-  *#failure(error: unknown): Generator<AgentEvent[]> {
-    if (error === undefined || this.#turn.signal.aborted) return;
+  async #answerStep(answer: JsonObject): Promise<RemoteResponse> {
+    const params = { taskId: this.#reader.ids.taskId ?? '', ...answer };
+    return await this.#client.call({ extension: ANSWER_STEP }, params, this.#context(CALL_MS_MAX));
+  }
+
+  /** The last events of a turn that ended with an error. */
+  *#failure(thrown: unknown): Generator<AgentEvent[]> {
+    if (thrown === undefined || this.#turn.signal.aborted) return;
+    const error: unknown = this.#broken.signal.reason ?? thrown;
     if (!(error instanceof AgentFault)) throw error;
     this.#reader.end();
     yield this.#reader.take();

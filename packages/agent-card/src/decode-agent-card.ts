@@ -15,6 +15,8 @@ export type RemoteAgent = {
   /** True only if the card has true: the agent calls a webhook when a task changes. */
   pushNotifications: boolean;
   skills: AgentSkill[];
+  /** URIs of the extensions that the card offers. Absent: none. */
+  extensions?: string[];
 };
 
 type Interface = { url: string; dialect: DialectName; tenant?: string };
@@ -31,6 +33,9 @@ export function decodeAgentCard(card: unknown, cardUrl: string): RemoteAgent {
     throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the agent card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0' });
   }
   const capabilities = object(card.capabilities);
+  const extensions = list(capabilities?.extensions)
+    .filter(isObject)
+    .flatMap(({ uri }) => text(uri) ?? []);
   return {
     ...chosen,
     url: new URL(chosen.url, cardUrl).href,
@@ -39,6 +44,7 @@ export function decodeAgentCard(card: unknown, cardUrl: string): RemoteAgent {
     streaming: capabilities?.streaming !== false,
     pushNotifications: capabilities?.pushNotifications === true,
     skills: list(card.skills).filter(isObject).map(decodeSkill),
+    ...(extensions.length > 0 && { extensions }),
   };
 }
 

@@ -1,5 +1,6 @@
 import asyncio
 import importlib.util
+import json
 import tempfile
 import unittest
 from collections.abc import AsyncIterator
@@ -13,7 +14,10 @@ from hopline.agent import (
     AgentEvent,
     RecordedToken,
     RecordingError,
+    StepError,
+    StepFailed,
     Turn,
+    agent_app,
     artifact,
     failed,
     needs_input,
@@ -25,8 +29,11 @@ from hopline.agent import (
     tool_start,
     write_stream,
 )
+from hopline.agent.stored_steps import ANSWER_STEP, STEP_OUTCOME_BYTES_MAX, STEPS_EXTENSION_URI
 from hopline.agent.tool_calls import CUT_KEY, TOOL_ARGUMENTS_BYTES_MAX, TOOL_RESULT_BYTES_MAX, TURN_TOOL_BYTES_MAX
+from hopline.client_view import Json
 
+from .agents.clerk import clerk
 from .agents.forecaster import forecaster
 from .agents.greeter import greeter
 
@@ -229,6 +236,177 @@ class ToolTest(unittest.IsolatedAsyncioTestCase):
         (turn,) = seen
         with self.assertRaisesRegex(ValueError, "only a turn that is being run or played has tools"):
             await Turn(turn.task_id, turn.context_id, turn.message).tool("t", {}, lambda: asyncio.sleep(0))
+
+
+async def _one(_key: str) -> int:
+    return 1
+
+
+class StepTest(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.file = Path(self._folder.name, "effects")
+
+    def effects(self) -> list[str]:
+        return [line.split(" ")[0] for line in self.file.read_text().splitlines()]
+
+    async def test_the_next_attempt_gets_the_stored_steps_and_runs_the_rest(self) -> None:
+        first = await play_turn(clerk, f"nowhere {self.file}")
+        self.assertEqual((first.text, self.effects()), ("Charging. Charged 1. sent 1", ["charge", "send"]))
+        self.assertEqual(
+            [(step.name, step.result, step.is_reused) for step in first.steps],
+            [("charge", {"times": 1}, False), ("send", "sent 1", False)],
+        )
+        again = await play_turn(clerk, f"nowhere {self.file}", steps=first.steps[:1])
+        self.assertEqual((again.text, self.effects()), ("Charging. Charged 1. sent 2", ["charge", "send", "send"]))
+        self.assertEqual([step.is_reused for step in again.steps], [True, False])
+
+    async def test_the_steps_that_failed_last_run_again_if_the_turn_is_repeated(self) -> None:
+        failing = await play_turn(clerk, f"away {self.file}")
+        self.assertEqual((failing.end, failing.failure), ("TASK_STATE_FAILED", "ConnectionError: the server is away"))
+        self.assertEqual([step.name for step in failing.steps], ["charge"])
+        again = await play_turn(clerk, f"away {self.file}", steps=failing.steps)
+        self.assertEqual((again.text, self.effects()), ("Charging. Charged 1. sent 2", ["charge", "send", "send"]))
+
+    async def test_every_attempt_gets_an_error_in_the_same_form(self) -> None:
+        async def fail(_key: str) -> None:
+            raise ValueError("no: such city")
+
+        caught: list[StepFailed] = []
+
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            try:
+                await turn.step("find", fail)
+            except StepFailed as error:
+                caught.append(error)
+                yield f"{error.name}|{error.message}"
+
+        agent = Agent(name="a", description="b", run=run)
+        first = await play_turn(agent, "hi")
+        again = await play_turn(agent, "hi", steps=first.steps)
+        self.assertEqual((first.text, again.text), ("ValueError|no: such city", "ValueError|no: such city"))
+        self.assertEqual([type(error.__cause__) for error in caught], [ValueError, type(None)])
+
+    async def test_a_result_is_that_of_its_json(self) -> None:
+        results: list[object] = []
+
+        async def value(_key: str) -> object:
+            return {"a": (1.0, 0.5, 1e300), 2: None, "text": "🎯\r\n"}
+
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            results.append(await turn.step("find", value))
+            yield json.dumps(results[-1])
+
+        agent = Agent(name="a", description="b", run=run)
+        first = await play_turn(agent, "hi")
+        again = await play_turn(agent, "hi", steps=first.steps)
+        self.assertEqual(first.text, again.text)
+        self.assertEqual(results[0], {"a": [1, 0.5, 1e300], "2": None, "text": "🎯\r\n"})
+        self.assertTrue(first.text.startswith('{"a": [1, 0.5'))
+
+    async def test_what_cannot_be_stored_fails_the_turn_and_is_named(self) -> None:
+        async def nested(turn: Turn) -> int:
+            return await turn.step("inner", _one)
+
+        async def large(_key: str) -> object:
+            return "x" * STEP_OUTCOME_BYTES_MAX
+
+        async def of(value: object) -> object:
+            return value
+
+        for reason, call in (
+            ("its name must be", lambda turn: turn.step("", _one)),
+            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of({1, 2}))),
+            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of(float("nan")))),
+            ("above 2\\^53", lambda turn: turn.step("s", lambda _key: of(2**53 + 1))),
+            ("bytes of JSON, more than", lambda turn: turn.step("s", large)),
+            ("step inner begins inside of step s", lambda turn: turn.step("s", lambda _key: nested(turn))),
+        ):
+
+            async def run(turn: Turn, call=call) -> AsyncIterator[AgentEvent]:  # type: ignore[no-untyped-def]
+                yield str(await call(turn))
+
+            with self.subTest(reason), self.assertLogs("hopline.agent", "ERROR") as logged:
+                turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+                self.assertEqual((turn.end, turn.steps), ("TASK_STATE_FAILED", ()))
+            self.assertRegex(logged.output[0], reason)
+
+    async def test_another_order_of_steps_fails_the_turn(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield str(await turn.step(turn.text, _one))
+
+        agent = Agent(name="a", description="b", run=run)
+        first = await play_turn(agent, "charge")
+        with self.assertLogs("hopline.agent", "ERROR") as logged:
+            again = await play_turn(agent, "send", steps=first.steps)
+        self.assertEqual(again.end, "TASK_STATE_FAILED")
+        self.assertIn("step send comes where an earlier attempt has stored step charge", logged.output[0])
+
+    async def test_a_served_turn_waits_for_the_answers_of_its_client(self) -> None:
+        import httpx
+
+        app = agent_app(clerk, "http://agent.invalid/")
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://agent.invalid") as client:
+
+            async def call(method: str, params: object, *, steps: bool = True) -> Json:
+                headers = {"A2A-Version": "1.0", **({"A2A-Extensions": STEPS_EXTENSION_URI} if steps else {})}
+                body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                answer: Json = (await client.post("/", headers=headers, json=body)).json()
+                return answer
+
+            card = (await client.get("/.well-known/agent-card.json")).json()
+            self.assertEqual([one["uri"] for one in card["capabilities"]["extensions"]], [STEPS_EXTENSION_URI])
+
+            def message(text: str, **more: object) -> Json:
+                return {"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}, **more}
+
+            sent = await call("SendMessage", message(f"nowhere {self.file}", configuration={"returnImmediately": True}))
+            task_id = sent["result"]["task"]["id"]
+            asked: list[Json] = []
+            answers: list[Json] = [{"key": "k-1"}, {}, {"key": "k-2", "outcome": {"value": "sent before"}}]
+            for answer in answers:
+                while True:
+                    task = (await call("GetTask", {"id": task_id}))["result"]
+                    request = task.get("metadata", {}).get(STEPS_EXTENSION_URI)
+                    if request is not None and request not in asked:
+                        break
+                    await asyncio.sleep(0.01)
+                asked.append(request)
+                wrong = await call(ANSWER_STEP, {"taskId": "other", "id": request["id"], **answer})
+                self.assertEqual(wrong["error"]["code"], -32001)
+                for _twice in range(2):
+                    right = await call(ANSWER_STEP, {"taskId": task_id, "id": request["id"], **answer})
+                    if _twice == 0:
+                        self.assertEqual(right["result"], {})
+            self.assertEqual(
+                [(one["steps"], one.get("outcome")) for one in asked],
+                [(["charge"], None), (["charge"], '{"value": {"times": 1}}'), (["charge", "send"], None)],
+            )
+            while task["status"]["state"] == "TASK_STATE_WORKING":
+                await asyncio.sleep(0.01)
+                task = (await call("GetTask", {"id": task_id}))["result"]
+            self.assertEqual("".join(part["text"] for part in task["artifacts"][0]["parts"]), "Charging. Charged 1. sent before")
+            self.assertEqual(self.file.read_text(), "charge k-1\n")
+            self.assertEqual(task["metadata"], {STEPS_EXTENSION_URI: None})
+            self.assertEqual((await call("Unknown", {}))["error"]["code"], -32601)
+            # A client without the extension would lose the results.
+            with self.assertLogs("hopline.agent", "ERROR") as logged:
+                without = await call("SendMessage", message(f"nowhere {self.file}2"), steps=False)
+            self.assertEqual(without["result"]["task"]["status"]["state"], "TASK_STATE_FAILED")
+            self.assertIn("stores no steps", logged.output[0])
+
+    async def test_only_a_turn_that_runs_has_steps(self) -> None:
+        played: list[Turn] = []
+
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            played.append(turn)
+            yield "x"
+
+        await play_turn(Agent(name="a", description="b", run=run), "hi")
+        with self.assertRaisesRegex(StepError, "stores no steps"):
+            await Turn("t", "c", played[0].message).step("s", _one)
 
 
 class RecordedStreamTest(unittest.IsolatedAsyncioTestCase):

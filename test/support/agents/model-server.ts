@@ -66,7 +66,9 @@ export class ModelServer implements AsyncDisposable {
         response.on('close', () => {
           this.open -= 1;
         });
-        await play(response, this.reply(request, this.requests.length, once(response, 'close')));
+        const reply = this.reply(request, this.requests.length, once(response, 'close'));
+        if (body.stream !== true && isScript(reply)) answerWhole(response, reply);
+        else await play(response, reply);
       })().catch(() => response.destroy());
     });
   }
@@ -106,6 +108,27 @@ async function play(response: ServerResponse, reply: Reply): Promise<void> {
     if (!(await chat.run(step))) return;
   }
   chat.finish();
+}
+
+/** The response to a request without `stream`: the texts and calls of the script. */
+function answerWhole(response: ServerResponse, script: readonly ResponseStep[]): void {
+  const texts = script.flatMap(step => ('text' in step ? [step.text] : 'tokens' in step ? step.tokens : []));
+  const calls = script.flatMap((step, index) =>
+    'call' in step
+      ? [
+          {
+            id: step.id ?? `call_${index}`,
+            type: 'function',
+            function: { name: step.call, arguments: JSON.stringify(step.args) },
+          },
+        ]
+      : [],
+  );
+  const message = { role: 'assistant', content: texts.join(''), ...(calls.length > 0 && { tool_calls: calls }) };
+  const choices = [{ index: 0, message, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' }];
+  const usage = { prompt_tokens: 11, completion_tokens: texts.length, total_tokens: 11 + texts.length };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'stand-in', choices, usage }));
 }
 
 const isScript = (reply: Reply): reply is readonly ResponseStep[] => Array.isArray(reply);

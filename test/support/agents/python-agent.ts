@@ -118,11 +118,19 @@ export async function startPythonScript(
 
 async function startServer(name: string, start: (port: string) => ChildProcess, own?: number): Promise<PythonAgent> {
   const port = own ?? (await freePort());
-  const child = start(String(port));
-  const url = `http://127.0.0.1:${port}/`;
+  return await untilServed(name, start(String(port)), `http://127.0.0.1:${port}/`);
+}
+
+/** Waits until the process serves a card: that of `url`, or one at another path of its server. */
+export async function untilServed(
+  name: string,
+  child: ChildProcess,
+  url: string,
+  card = '.well-known/agent-card.json',
+): Promise<PythonAgent> {
   const exited = once(child, 'exit');
   for (let tries = 0; tries < STARTS_MAX && child.exitCode === null; tries += 1) {
-    const found = await fetch(`${url}.well-known/agent-card.json`).catch(() => undefined);
+    const found = await fetch(new URL(card, url)).catch(() => undefined);
     if (found?.ok) {
       const stop = async () => {
         child.kill('SIGKILL');

@@ -17,6 +17,11 @@ export const NOT_RUN: readonly NotRun[] = [
   })),
   { guide: 'kubernetes.md', begins: 'npm run -s hopline -- ask', because: KUBERNETES },
   ...['agents:', 'pods:', 'tls:', 'cat > weather.yaml'].map(begins => ({ guide: 'kubernetes.md', begins, because: SCHEMA })),
+  ...['python3 -m venv', 'npm install'].map(begins => ({
+    guide: 'frameworks.md',
+    begins,
+    because: 'installs over the network; test/integration/agents/framework-recipes.test.ts installs the same versions once',
+  })),
   {
     guide: 'load-balancers.md',
     begins: 'upstream ingress',

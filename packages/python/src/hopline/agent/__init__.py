@@ -19,6 +19,7 @@ from .agent_server import agent_app, agent_card
 from .define_agent import Agent, Turn
 from .play_turn import PlayedTurn, play_turn
 from .recorded_stream import RecordedToken, RecordingError, read_stream, recorded_agent, write_stream
+from .stored_steps import PlayedStep, StepError, StepFailed
 from .tool_calls import ToolError
 
 __all__ = [
@@ -27,10 +28,13 @@ __all__ = [
     "Artifact",
     "Failure",
     "Notice",
+    "PlayedStep",
     "PlayedTurn",
     "Question",
     "RecordedToken",
     "RecordingError",
+    "StepError",
+    "StepFailed",
     "ToolEnd",
     "ToolError",
     "ToolStart",

@@ -36,6 +36,7 @@ class Failure:
     """Ends the turn and fails the task, with a reason that clients see."""
 
     reason: str
+    is_retryable: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,5 +100,6 @@ def needs_input(text: str) -> Question:
     return Question(text)
 
 
-def failed(reason: str) -> Failure:
-    return Failure(reason)
+def failed(reason: str, *, is_retryable: bool = False) -> Failure:
+    """`is_retryable`: Hopline repeats the call, as often as `retries` of the agent allows."""
+    return Failure(reason, is_retryable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 from uuid import uuid4
 
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -12,6 +13,7 @@ from a2a.types import Message, Part, Role, Task, TaskState, TaskStatus
 
 from .agent_events import Artifact, Failure, Notice, Question, ToolEnd, ToolStart
 from .define_agent import Agent, Turn
+from .stored_steps import STEPS_EXTENSION_URI, PlayedSteps, RemoteSteps, StepAnswers
 from .tool_calls import ToolCalls
 
 _log = logging.getLogger("hopline.agent")
@@ -25,6 +27,9 @@ class KitExecutor(AgentExecutor):
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self.answers = StepAnswers()
+        self.played: PlayedSteps | None = None
+        """The steps of the turn that is played. A served turn stores its steps at its client."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         message, task_id, context_id = context.message, context.task_id, context.context_id
@@ -38,21 +43,29 @@ class KitExecutor(AgentExecutor):
         await updater.start_work()
         history = () if known is None else tuple(one for one in known.history if one.message_id != message.message_id)
         calls = ToolCalls(updater)
-        turn = Turn(task_id, context_id, message, history, calls)
+        remote = RemoteSteps(updater, self.answers) if STEPS_EXTENSION_URI in context.requested_extensions else None
+        turn = Turn(task_id, context_id, message, history, calls, self.played or remote)
         answer = _Answer(updater)
+        metadata: dict[str, Any] = {}
         try:
             end = await self._run(turn, updater, answer, calls)
         except Exception:
             _log.exception("agent %s has failed in task %s", self._agent.name, task_id)
             end = Failure(FAILED)
+        finally:
+            if remote is not None:
+                metadata = remote.close()
         await calls.end_all(end)
         await answer.close()
         if isinstance(end, Question):
-            await updater.requires_input(_message(turn, end.text))
+            state, text = TaskState.TASK_STATE_INPUT_REQUIRED, end.text
         elif isinstance(end, Failure):
-            await updater.failed(_message(turn, end.reason))
+            state, text = TaskState.TASK_STATE_FAILED, end.reason
+            if end.is_retryable:
+                metadata = {**metadata, "retryable": True}
         else:
-            await updater.complete()
+            state, text = TaskState.TASK_STATE_COMPLETED, None
+        await updater.update_status(state, None if text is None else _message(turn, text), metadata=metadata or None)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         if context.task_id is None or context.context_id is None:

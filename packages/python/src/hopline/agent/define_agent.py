@@ -12,6 +12,7 @@ from a2a.helpers import get_message_text
 from a2a.types import Message, Part
 
 from .agent_events import AgentEvent, ToolEnd, ToolStart
+from .stored_steps import StepError, Steps, run_step
 from .tool_calls import ToolCalls, ToolError
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ class Turn:
     history: tuple[Message, ...] = ()
     """The earlier messages of the task: empty in its first turn, which a question ends."""
     _calls: ToolCalls | None = field(default=None, repr=False, compare=False)
+    _steps: Steps | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -58,6 +60,19 @@ class Turn:
             raise
         await calls.end(ToolEnd(call_id, name, result))
         return result
+
+    async def step(self, name: str, run: Callable[[str], Awaitable[T]]) -> T:
+        """
+        Runs `run` and stores its result in the log: `receipt = await turn.step("charge", lambda key: charge(card, key))`. If this process dies
+        later, the next attempt gets the stored result instead of running the step again. What `run` raises is stored as well, and raised as
+        StepFailed; unless the turn then fails as retryable and is repeated: the steps that failed last run again.
+
+        `key` is the same for this step in every attempt: send it as the idempotency key of a request whose effect must not happen twice. The result
+        is a JSON value of at most STEP_OUTCOME_BYTES_MAX bytes. A turn must make the same steps in the same order in each attempt.
+        """
+        if self._steps is None:
+            raise StepError(f"step {name}: the client of this turn stores no steps; Hopline does, and play_turn")
+        return await run_step(self._steps, name, run)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -13,8 +14,10 @@ from google.protobuf.json_format import MessageToDict
 
 from ..client_view import ClientView, Json, ViewFile, ViewTool
 from ..view_fold import ViewFold
+from .agent_executor import KitExecutor
 from .agent_server import handler_of
 from .define_agent import Agent
+from .stored_steps import PlayedStep, PlayedSteps
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,9 @@ class PlayedTurn:
     events: tuple[Json, ...]
     """Stream responses of A2A 1.0 as the agent's server sends them."""
     notices: tuple[str, ...]
+    steps: tuple[PlayedStep, ...]
+    """The stored steps of the turn; without those that run again if it failed as retryable."""
+    _executor: KitExecutor = field(repr=False)
     _handler: DefaultRequestHandlerV2 = field(repr=False)
     _fold: ViewFold = field(repr=False)
 
@@ -60,28 +66,37 @@ class PlayedTurn:
         """Plays the next turn of the task, which answers the question of this one."""
         message = _message(text)
         message.task_id, message.context_id = self.view.task_id or "", self.view.context_id or ""
-        return await _play(self._handler, message, self._fold)
+        return await _play(self._executor, self._handler, message, self._fold, ())
 
 
-async def play_turn(agent: Agent, text: str | Message) -> PlayedTurn:
+async def play_turn(agent: Agent, text: str | Message, *, steps: Sequence[PlayedStep] = ()) -> PlayedTurn:
     """
     Plays the first turn of a task. Its events pass the SDK's checks, and the result is what a client folds from them. If the agent raises, the
-    turn fails as at a server, and the logger `hopline.agent` has the error.
+    turn fails as at a server, and the logger `hopline.agent` has the error. `steps`: those that an earlier attempt has stored, such as
+    `first.steps[:1]` for the attempt after a death behind the first step.
     """
-    return await _play(handler_of(agent, "http://agent.invalid/"), _message(text), ViewFold())
+    executor = KitExecutor(agent)
+    return await _play(executor, handler_of(agent, "http://agent.invalid/", executor), _message(text), ViewFold(), steps)
 
 
-async def _play(handler: DefaultRequestHandlerV2, message: Message, fold: ViewFold) -> PlayedTurn:
+async def _play(
+    executor: KitExecutor, handler: DefaultRequestHandlerV2, message: Message, fold: ViewFold, steps: Sequence[PlayedStep]
+) -> PlayedTurn:
+    executor.played = played = PlayedSteps(steps)
+    is_retried = False
     events: list[Json] = []
     notices: list[str] = []
     async for event in handler.on_message_send_stream(SendMessageRequest(message=message), ServerCallContext()):
         response: Json = MessageToDict(to_stream_response(event))
         events.append(response)
         fold.add(response)
-        status = response.get("statusUpdate", {}).get("status", {})
+        update = response.get("statusUpdate", {})
+        is_retried = update.get("metadata", {}).get("retryable", False)
+        status = update.get("status", {})
         if status.get("state") == "TASK_STATE_WORKING" and "message" in status:
             notices.append("".join(part.get("text", "") for part in status["message"]["parts"]))
-    return PlayedTurn(fold.view, tuple(events), tuple(notices), handler, fold)
+    kept = played.kept(is_retried=is_retried)
+    return PlayedTurn(fold.view, tuple(events), tuple(notices), kept, executor, handler, fold)
 
 
 def _message(text: str | Message) -> Message:

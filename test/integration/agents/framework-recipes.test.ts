@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { createClient } from '@hopline/client';
+import { freePort } from '@hopline/local-cluster';
+import type { ClientView } from '@hopline/task-view';
+import { until } from '../../kit/until.ts';
+import { ModelServer, newest } from '../../support/agents/model-server.ts';
+import { type PythonAgent, startUvicorn, untilServed } from '../../support/agents/python-agent.ts';
+import { Cluster } from '../../support/cluster/cluster.ts';
+import { Guide } from '../../support/guides/guide.ts';
+import { npmPackages } from '../../support/npm-packages.ts';
+import { newestPythonWith } from '../../support/python/python-with-httpx.ts';
+
+/** The agents of docs/guides/frameworks.md behind a cluster. Their models are a stand-in over HTTP. */
+
+const TIMEOUT = 600_000;
+const BEFORE = ['Let me ', 'look.\n'];
+const AFTER = ['It is ', 'clear ✅', '\r\n\r\n', '👩‍👩‍👧', ' ha', 'ha'];
+
+const guide = new Guide('frameworks.md');
+const [crewEntry, mastraEntry] = guide.agents().map(([entry]) => entry as Record<string, unknown> & { name: string });
+
+const [, crewai = ''] = /pip install '([^']+)' uvicorn$/.exec(guide.command('.venv/bin/python3 -m pip')) ?? [];
+const python = await newestPythonWith([crewai, 'uvicorn==0.54.0']);
+
+const install = guide.command('npm install');
+const packages = await npmPackages(`mastra${install.match(/@\d[\d.]*/g)?.join('')}`, install, { type: 'module', private: true });
+
+let model: ModelServer;
+/** Resolves when a model that is asked to wait shall end. */
+let waiting: PromiseWithResolvers<void>;
+
+before(async () => {
+  waiting = Promise.withResolvers();
+  model = await ModelServer.start(request => {
+    const question = newest(request, 'user');
+    if (question.includes('fail')) return { status: 400 };
+    if (question.includes('wait')) return [{ tokens: BEFORE }, { until: waiting.promise }];
+    if (newest(request, 'tool') !== '') return [{ tokens: AFTER }];
+    return [{ tokens: BEFORE }, { call: 'weather', args: { city: 'Oslo' } }];
+  });
+});
+
+after(async () => {
+  waiting.resolve();
+  await model[Symbol.asyncDispose]();
+  guide.assertAllTaken();
+});
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-framework-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Settings of the process of an agent: its model, and no reports to the maker of its framework. */
+function agentEnv(): NodeJS.ProcessEnv {
+  const quiet = { CREWAI_DISABLE_TELEMETRY: 'true', CREWAI_TRACING_ENABLED: 'false', OTEL_SDK_DISABLED: 'true' };
+  return { ...process.env, ...quiet, MASTRA_TELEMETRY_DISABLED: '1', OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url };
+}
+
+function viewsOf(url: string) {
+  const client = createClient({ url });
+  const send = async (question: string) => {
+    const sent = await client.send({ parts: [{ text: question }] }, { blocking: false });
+    assert.ok('task' in sent);
+    return sent.task.id;
+  };
+  const watched = async (taskId: string) => {
+    let last: ClientView | undefined;
+    for await (const view of client.watch(taskId)) last = view;
+    return last!;
+  };
+  return { client, send, watched, ask: async (question: string) => await watched(await send(question)) };
+}
+
+test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, after a call of a tool, and a failure', {
+  skip: 'skip' in python && python.skip,
+  timeout: TIMEOUT,
+}, async t => {
+  const folder = folderOf(t);
+  const port = await freePort();
+  writeFileSync(join(folder, 'reporter.py'), guide.file('reporter.py').replace('9101', String(port)));
+  const [, app = ''] = /-m uvicorn (\S+) --port 9101$/.exec(guide.command('.venv/bin/python3 -m uvicorn')) ?? [];
+  const env = { ...agentEnv(), PYTHONWARNINGS: 'ignore' };
+  const agent = await startUvicorn('python' in python ? python.python : '', app, port, { cwd: folder, env });
+  t.after(agent.stop);
+  await using cluster = await Cluster.shared({ agents: [{ ...crewEntry!, url: agent.url }] });
+  const { ask } = viewsOf(cluster.url);
+  const { state, answer } = await ask('weather?');
+  assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', AFTER.join('')]);
+  const failed = await ask('fail');
+  assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
+});
+
+test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with a call of a tool, a failure and a cancel', {
+  skip: packages === undefined && 'Mastra cannot be installed: the npm registry cannot be reached',
+  timeout: TIMEOUT,
+}, async t => {
+  const folder = folderOf(t);
+  symlinkSync(join(packages!, 'node_modules'), join(folder, 'node_modules'));
+  const port = await freePort();
+  writeFileSync(join(folder, 'forecaster.mjs'), guide.file('forecaster.mjs').replace('9102', String(port)));
+  const [, script = ''] = guide.command('node forecaster').split(' ');
+  const child = spawn(process.execPath, [script], { cwd: folder, env: agentEnv(), stdio: ['ignore', 'ignore', 'ignore'] });
+  const here = String(mastraEntry!.url).replace('9102', String(port));
+  const agent: PythonAgent = await untilServed('Mastra', child, here, '/api/.well-known/forecaster/agent-card.json');
+  t.after(agent.stop);
+  await using cluster = await Cluster.shared({ agents: [{ ...mastraEntry!, url: here }] });
+  const { client, send, watched, ask } = viewsOf(cluster.url);
+  const { state, answer } = await ask('weather?');
+  assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', [...BEFORE, ...AFTER].join('')]);
+  const failed = await ask('fail');
+  assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
+  const taskId = await send('wait');
+  await until(() => model.open === 1);
+  await client.cancel(taskId);
+  assert.equal((await watched(taskId)).state, 'TASK_STATE_CANCELED');
+  // Mastra leaves its model, too.
+  await until(() => model.open === 0);
+});
