@@ -43,8 +43,8 @@ type Service = {
   isLocalCode?: boolean;
 };
 
-/** The processes of all services of the cluster. */
-export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
+/** The processes of all services of the cluster. `env`: the settings of the user. */
+export function serviceProcesses(plan: ServicesPlan, env: NodeJS.ProcessEnv = process.env): ProcessSpec[] {
   const cwd = plan.installation.folder;
   const one = (service: string, port: number | null = null): Service => ({
     service,
@@ -66,9 +66,9 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
     env: { HOPLINE_AGENT: JSON.stringify(entry), HOPLINE_AGENTS_DIR: plan.agents.folder },
   }));
   // A key set by the operator takes precedence.
-  const hasKey = process.env.HOPLINE_SECRETS_KEY || process.env.HOPLINE_SECRETS_KEY_FILE;
+  const hasKey = env.HOPLINE_SECRETS_KEY || env.HOPLINE_SECRETS_KEY_FILE;
   const secrets = hasKey ? {} : { HOPLINE_SECRETS_KEY_FILE: plan.home.secretsKey };
-  const consoleUrl = process.env.HOPLINE_CONSOLE_URL || `http://${HOST}:${plan.consolePort}/`;
+  const consoleUrl = env.HOPLINE_CONSOLE_URL || `http://${HOST}:${plan.consolePort}/`;
   const offers = { HOPLINE_GRPC_PORT: String(plan.grpcPort), HOPLINE_PUSH: 'true', HOPLINE_CONSOLE_URL: consoleUrl, ...secrets };
   const ingress = { ...one('ingress', plan.ingressPort), env: offers, host: plan.host };
   // Always on loopback, regardless of HOPLINE_HOST: clients do not use the console by name.
@@ -79,12 +79,22 @@ export function serviceProcesses(plan: ServicesPlan): ProcessSpec[] {
       HOPLINE_CONSOLE_HOME: plan.home.folder,
       HOPLINE_CONSOLE_AGENTS_FILE: plan.agents.path,
       // On loopback everyone who opens the page is the user of this machine. Elsewhere the operator decides.
-      HOPLINE_CONSOLE_WRITES: process.env.HOPLINE_CONSOLE_WRITES || String(isLoopback(plan.host)),
+      HOPLINE_CONSOLE_WRITES: env.HOPLINE_CONSOLE_WRITES || String(isLoopback(plan.host)),
     },
-    exchangesMessages: true,
+    exchangesMessages: isForThisUser(plan.host, env),
   };
   const services = [ingress, webConsole, one('supervisor'), ...agents, ...relays, { ...one('notifier'), env: secrets }];
   return services.map(service => serviceProcess(service, plan));
+}
+
+/**
+ * Whether all who reach the cluster are the user of this machine. Others may be let in by a name that a proxy uses, or have credentials of
+ * their own: the channel to the launcher is not for them.
+ */
+function isForThisUser(host: string, env: NodeJS.ProcessEnv): boolean {
+  const names = [env.HOPLINE_PUBLIC_URL, env.HOPLINE_CONSOLE_URL].filter(url => url !== undefined && url !== '');
+  const hasCallers = env.HOPLINE_AUTH_ISSUER || env.HOPLINE_AUTH_API_KEYS_FILE || env.HOPLINE_TLS_CLIENT_CA_FILE;
+  return !hasCallers && isLoopback(host) && names.every(url => isLoopback(URL.parse(url!)?.hostname ?? ''));
 }
 
 /** The target of an agent: host and port of its URL, otherwise its command or its file. */

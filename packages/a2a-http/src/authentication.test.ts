@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { A2AError, type A2AErrorCode } from '@hopline/a2a';
 import type { Authenticate } from '@hopline/a2a-server';
 import { openRig, post, sendParams, userMessage } from './http-server.test-kit.ts';
+import { UNKNOWN_CALLER_BODY_BYTES_MAX } from './request-guard.ts';
 import { rest } from './rest.test-kit.ts';
 
 const CHALLENGE = 'Bearer realm="hopline"';
@@ -66,6 +67,28 @@ test('over HTTP+JSON an unauthenticated request gets 401, the challenge and goog
     const { code, status, details } = answer.body.error;
     assert.deepEqual([code, status, details[0].reason], [401, 'UNAUTHENTICATED', 'UNAUTHENTICATED']);
   }
+});
+
+test('the caller of a large body is identified before the body is read, that of a small one when it has been parsed', async t => {
+  const rig = await openRefusing(t);
+  const stranger = { ...refuse('UNAUTHENTICATED'), 'content-type': 'application/json', 'a2a-version': '1.0' };
+  const answer = async (path: string, body: RequestInit) => {
+    const response = await fetch(`${rig.url}${path}`, { method: 'POST', headers: stranger, ...body });
+    return [response.status, response.headers.get('www-authenticate'), /PARSE_ERROR/.test(await response.text())];
+  };
+  const notJson = (bytes: number) => ({ body: '['.repeat(bytes) });
+  for (const [path, parsed] of [
+    ['/', 200],
+    ['/message:send', 400],
+  ] as const) {
+    assert.deepEqual(await answer(path, notJson(UNKNOWN_CALLER_BODY_BYTES_MAX)), [parsed, null, true]);
+    assert.deepEqual(await answer(path, notJson(UNKNOWN_CALLER_BODY_BYTES_MAX + 1)), [401, CHALLENGE, false]);
+    const chunked = { body: new Blob(['[']).stream(), duplex: 'half' } as RequestInit;
+    assert.deepEqual(await answer(path, chunked), [401, CHALLENGE, false], 'of unknown length');
+  }
+  assert.deepEqual(rig.lines, [], 'requests of strangers are not logged');
+  const large = sendParams(userMessage('x'.repeat(UNKNOWN_CALLER_BODY_BYTES_MAX)), '1.0', { blocking: false });
+  assert.equal((await post(rig, 'send', large)).status, 200);
 });
 
 test('responses are not cacheable', async t => {

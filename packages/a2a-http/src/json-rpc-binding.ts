@@ -21,7 +21,7 @@ import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
 import { operationRequest } from './operation-request.ts';
-import { headerOf, jsonOf, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
+import { headerOf, jsonOfAnyDepth, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
 import type { Framing } from './sse-sink.ts';
 
 const BINDING = 'jsonrpc' as const;
@@ -37,7 +37,7 @@ export async function answerJsonRpc(
   let id: RpcId = null;
   let taskId: string | undefined;
   try {
-    const parsed = parseRequest(jsonOf(request.body));
+    const parsed = parseRequest(jsonOfAnyDepth(request.body));
     id = 'request' in parsed ? parsed.request.id : parsed.id;
     const named = namedDialect(headerOf(request, VERSION_HEADER), queryOf(request, VERSION_QUERY));
     dialect = DIALECTS[named ?? '0.3'];

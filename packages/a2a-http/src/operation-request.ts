@@ -3,6 +3,7 @@ import type { A2AServer, EventSink, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryOf } from './read-request.ts';
+import { uncountedBytes } from './request-guard.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
 /** Shared by all requests, because `abort()` creates an error with a stack trace each time. */
@@ -31,7 +32,7 @@ export function operationRequest(
   let closed: AbortController | undefined;
   return {
     ...parsed,
-    bytes: Buffer.isBuffer(request.body) ? request.body.length : 0,
+    bytes: uncountedBytes(request),
     headers: request.headers,
     cursor: understood.cursor ?? queryOf(request, 'cursor'),
     get closed() {

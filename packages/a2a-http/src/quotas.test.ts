@@ -110,14 +110,17 @@ test('messages up to the burst are accepted, and the next one gets 429 with the 
   assert.ok((await call(rig, 'list', {}, { headers: ANNA })).result, 'reading does not count as a message');
 });
 
-test('requests are accepted up to a burst of bytes, the next gets 429, and a cancel is never refused', async t => {
+test('requests are accepted up to a burst of bytes, the next gets 429, and a cancel of at most 16 KiB is never refused', async t => {
   const rig = await openLimited(t, { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 });
   const id = await begun(rig, ANNA);
   const large = later('x'.repeat(30_000));
   assert.equal((await post(rig, 'send', large, { headers: ANNA })).status, 200);
   await assertRefused(await post(rig, 'send', large, { headers: ANNA }), { from: 20, to: 31 });
   assert.equal((await post(rig, 'send', large, { headers: BERT })).status, 200);
-  const canceled = await call(rig, 'cancel', { id, metadata: { large: 'x'.repeat(30_000) } }, { headers: ANNA });
+  // Refused before its body is parsed.
+  const notJson = { method: 'POST', headers: { ...ANNA, 'content-type': 'application/json' }, body: 'x'.repeat(30_000) };
+  assert.equal((await fetch(rig.url, notJson)).status, 429);
+  const canceled = await call(rig, 'cancel', { id, metadata: { large: 'x'.repeat(16_000) } }, { headers: ANNA });
   assert.equal(canceled.result?.status.state, 'TASK_STATE_CANCELED');
 });
 
@@ -215,4 +218,58 @@ test('a message that could not be stored is counted once: at the bound its retry
   assert.equal((await post(rig, 'createPush', webhook('one'), { headers: ANNA })).status, 503);
   assert.equal((await call(rig, 'createPush', webhook('one'), { headers: ANNA })).result?.id, 'one');
   await assertRefused(await post(rig, 'createPush', webhook('two'), { headers: ANNA }));
+});
+
+const LARGE = { url: `https://hooks.example.org/${'u'.repeat(2_000)}`, token: 't'.repeat(4_000) };
+/** Ten bytes more than the two large webhooks that a caller may have in these tests. Each has some 7,600 bytes, because secrets may be encrypted. */
+const TWO_LARGE = 16_384;
+
+test("bytes of webhooks are bounded for a caller and its tenant, over all processes; other tenants' are accepted", async t => {
+  const rig = await openLimited(t, { ownerPushConfigBytesMax: TWO_LARGE, tenantLimitFactor: 1 }, { push: true });
+  const other = await rig.another();
+  const [eva, ute, otto] = [caller('eva', 'acme'), caller('ute', 'acme'), caller('otto', 'globex')];
+  const [hers, utes, his] = [await begun(rig, eva), await begun(rig, ute), await begun(rig, otto)];
+  const set = (to: Rig, headers: Record<string, string>, taskId: string, id: string, config: object = LARGE) =>
+    post(to, 'createPush', { taskId, id, ...LARGE, ...config }, { headers });
+  assert.equal((await set(rig, eva, hers, 'a', { token: 't' })).status, 200);
+  assert.equal((await set(other, eva, hers, 'b')).status, 200);
+  assert.equal((await set(rig, eva, hers, 'a')).status, 200, 'a webhook that grows within the bound');
+  for (const server of [rig, other]) {
+    await assertRefused(await set(server, eva, hers, 'c'), { from: 10, to: 10 });
+    await assertRefused(await set(server, ute, utes, 'a'), { from: 10, to: 10 });
+    const inline = { configuration: { taskPushNotificationConfig: LARGE, returnImmediately: true }, message: userMessage('x') };
+    await assertRefused(await post(server, 'send', inline, { headers: ute }), { from: 10, to: 10 });
+  }
+  assert.equal((await set(rig, eva, hers, 'a', { url: 'https://hooks.example.org/' })).status, 200, 'a webhook that shrinks');
+  assert.equal((await set(rig, otto, his, 'a')).status, 200);
+});
+
+test('a message that a limit refuses claims no message id, so that no caller removes the ids of others', async t => {
+  const limits = { ownerOpenTasksMax: 2, ownerPushConfigsMax: 1 };
+  const rig = await openRig(t, { authenticate, limits, push: true, memory: { tenantItemsMax: 1 } });
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const first = later('x', { contextId: 'first' });
+  const { result } = await call(rig, 'send', first, { headers: ANNA });
+  const webhook = { taskPushNotificationConfig: { url: 'https://hooks.example.org/' }, returnImmediately: true };
+  const withWebhook = (more: object) => ({ message: userMessage('x', more), configuration: webhook });
+  assert.equal((await post(rig, 'send', withWebhook({ contextId: 'second' }), { headers: ANNA })).status, 200);
+  const claims = () => rig.log.messageIds.revision();
+  const claimed = await claims();
+  const continuing = { taskId: result.task.id, contextId: 'first' };
+  // No room for a further webhook, in a task that has begun.
+  await assertRefused(await post(rig, 'send', withWebhook(continuing), { headers: ANNA }));
+  // No room for a further task: by a message of 1.0, and by one of the April 2025 form, which names its task.
+  await assertRefused(await post(rig, 'send', later('x', { contextId: 'c' }), { headers: ANNA }));
+  const legacy = { id: 'chosen', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } };
+  assert.equal((await post(rig, 'send', legacy, { headers: ANNA, dialect: 'legacy' })).status, 429);
+  // No room in the queue.
+  const owner = { tenant: 't', subject: 'a' };
+  const work = { v: 1, taskId: 'w', contextId: 'c', turn: 1, profile: 'caipe', message: userMessage('x'), owner } as const;
+  await rig.log.work.request('supervisor', work, { id: 'w' });
+  await assertRefused(await post(rig, 'send', later('x', { contextId: 'c' }), { headers: caller('b', 't') }));
+  assert.equal(await claims(), claimed);
+  // A message that was accepted may still be sent again.
+  const again = await call(rig, 'send', first, { headers: ANNA });
+  assert.equal(again.result?.task.id, result.task.id);
+  assert.equal(await claims(), claimed);
 });

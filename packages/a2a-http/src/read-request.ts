@@ -1,9 +1,29 @@
 import { isUtf8 } from 'node:buffer';
-import { A2AError, type DialectName, namedDialect, SSE_CONTENT_TYPE, VERSION_HEADER, VERSION_QUERY } from '@hopline/a2a';
+import {
+  A2AError,
+  type DialectName,
+  isDeeperThan,
+  JSON_DEPTH_MAX,
+  namedDialect,
+  SSE_CONTENT_TYPE,
+  VERSION_HEADER,
+  VERSION_QUERY,
+} from '@hopline/a2a';
 import type { FastifyRequest } from 'fastify';
 
-/** Parses a JSON body. Refuses invalid UTF-8, which would otherwise be replaced silently and change the client's text. */
+/** Parses a JSON body. Throws INVALID_PARAMS for one that nests too deep for code that walks it. */
 export function jsonOf(body: unknown): unknown {
+  const value = jsonOfAnyDepth(body);
+  if (isDeeperThan(value, JSON_DEPTH_MAX))
+    throw new A2AError('INVALID_PARAMS', { detail: `the body must not nest deeper than ${JSON_DEPTH_MAX} levels` });
+  return value;
+}
+
+/**
+ * Parses a JSON body whose depth the caller checks. Refuses invalid UTF-8, which would otherwise be replaced silently and change the client's
+ * text.
+ */
+export function jsonOfAnyDepth(body: unknown): unknown {
   if (!Buffer.isBuffer(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is empty' });
   if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body must be UTF-8' });
   try {

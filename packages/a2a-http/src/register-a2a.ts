@@ -10,7 +10,7 @@ import type { Front } from './front.ts';
 import { answerJsonRpc, dialectOfErrors, sendError } from './json-rpc-binding.ts';
 import { registerOpenApi } from './openapi/openapi.ts';
 import { discardRefusedBodies } from './refused-body.ts';
-import { guardHosts, guardPages, type RequestGuardOptions } from './request-guard.ts';
+import { guardBodies, guardHosts, guardPages, type RequestGuardOptions } from './request-guard.ts';
 import { registerRest, sendRestError } from './rest/rest-binding.ts';
 import { registerRest03, sendRestFault03 } from './rest/rest-binding-03.ts';
 import { registerTaskAudit, type TaskAudits } from './task-audit-route.ts';
@@ -76,6 +76,7 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
       takeJsonBytes(scope, limits);
       allowPages(scope, cors);
       if (guard !== undefined) guardPages(scope, guard);
+      guardBodies(scope, server);
       register(scope, server, options);
     });
   }

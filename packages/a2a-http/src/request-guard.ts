@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { A2AError, VERSION_HEADER } from '@hopline/a2a';
+import type { A2AServer } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
@@ -50,6 +51,39 @@ export function guardHosts(app: FastifyInstance, { hosts }: RequestGuardOptions)
     if (hosts.allowsRequest(request.raw)) return;
     throw new RefusedRequest(MISDIRECTED_STATUS, new A2AError('PERMISSION_DENIED', { detail: hosts.refusal }));
   });
+}
+
+/** Bytes of a body that is read, and parsed, before its caller is known: the error of a small request then has its id. */
+export const UNKNOWN_CALLER_BODY_BYTES_MAX = 16 * 1024;
+
+/**
+ * Identifies the caller of a larger body before it is read, and counts its bytes: otherwise requests without credentials, or beyond the limits of their
+ * caller, could keep the process busy with parsing.
+ */
+export function guardBodies(scope: FastifyInstance, server: Pick<A2AServer, 'authenticate' | 'quotas'>): void {
+  scope.addHook('onRequest', async request => {
+    const bytes = bytesOf(request);
+    if (SAFE_METHODS.includes(request.method) || bytes <= UNKNOWN_CALLER_BODY_BYTES_MAX) return;
+    try {
+      const caller = await server.authenticate({ headers: request.headers, tenant: undefined });
+      if (Number.isFinite(bytes)) server.quotas.takeBytes(caller, bytes, false);
+    } catch (thrown) {
+      const error = A2AError.from(thrown);
+      throw new RefusedRequest(error.row.http, error);
+    }
+  });
+}
+
+/** Bytes of a body that are still to be counted for its caller. */
+export function uncountedBytes(request: FastifyRequest): number {
+  const bytes = bytesOf(request);
+  if (Number.isFinite(bytes) && bytes > UNKNOWN_CALLER_BODY_BYTES_MAX) return 0;
+  return Buffer.isBuffer(request.body) ? request.body.length : 0;
+}
+
+/** Bytes of a body as its headers name them; infinite if they do not. */
+function bytesOf({ headers }: FastifyRequest): number {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Number.POSITIVE_INFINITY;
 }
 
 /** Refuses requests that a page of another origin could send without being asked (cross-site request forgery). */

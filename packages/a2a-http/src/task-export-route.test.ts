@@ -60,7 +60,7 @@ test('exports beyond the limit get 503 with Retry-After, until a running one has
   assert.equal((await next).status, 200);
 });
 
-test("a caller has one export at a time: a second one gets 429 with Retry-After, and another caller's export is served", {
+test("a caller and its tenant have one export at a time: a second one gets 429 with Retry-After, and another caller's export is served", {
   timeout: 120_000,
 }, async t => {
   const opened: Lines[] = [];
@@ -68,7 +68,10 @@ test("a caller has one export at a time: a second one gets 429 with Retry-After,
     opened.push(new Lines());
     return opened.at(-1)!.readable;
   };
-  const authenticate: Authenticate = async ({ headers }) => ({ subject: String(headers['x-subject']) });
+  const authenticate: Authenticate = async ({ headers }) => {
+    const [subject, tenant] = String(headers['x-subject']).split('@');
+    return { subject: subject!, ...(tenant !== undefined && { tenant }) };
+  };
   const rig = await openRig(t, { exportTask, authenticate });
   rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
   const exportOf = async (subject: string) => {
@@ -76,10 +79,11 @@ test("a caller has one export at a time: a second one gets 429 with Retry-After,
     const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }), { headers });
     return () => fetch(`${rig.url}/tasks/${result.task.id}/export`, { headers });
   };
-  const [ofAnna, alsoOfAnna, ofBert] = [await exportOf('anna'), await exportOf('anna'), await exportOf('bert')];
+  const [ofAnna, alsoOfAnna] = [await exportOf('anna@acme'), await exportOf('anna@acme')];
+  const [ofHerTenant, ofBert] = [await exportOf('eva@acme'), await exportOf('bert')];
   const first = ofAnna();
   await until(() => opened.length === 1);
-  for (const second of [ofAnna, alsoOfAnna]) {
+  for (const second of [ofAnna, alsoOfAnna, ofHerTenant]) {
     const refused = await second();
     assert.deepEqual([refused.status, refused.headers.has('retry-after')], [429, true]);
   }

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { A2AError } from '@hopline/a2a';
-import { type A2AServer, fromLog, report, requireOwnTask } from '@hopline/a2a-server';
-import { isSameOwner, type Owner } from '@hopline/events';
+import { type A2AServer, fromLog, partyOf, report, requireOwnTask } from '@hopline/a2a-server';
+import type { Owner } from '@hopline/events';
 import type { FastifyInstance } from 'fastify';
 import { callerWithRoom } from './hopline-route.ts';
 import { readInTime } from './reading-time.ts';
@@ -11,8 +11,8 @@ import { sendRestError } from './rest/rest-binding.ts';
 export const TASK_EXPORT_PATH = '/tasks/{taskId}/export';
 
 /**
- * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller may run one of them, and gets 429 for
- * a second one, because it must not block other callers. Without authentication all clients are one caller and may use every place.
+ * Exports that run at the same time in this process; further ones get 503 with Retry-After. A caller and all callers of its tenant may run one of them,
+ * and get 429 for a second one, because they must not block others. Without authentication all clients are one caller and may use every place.
  */
 export const EXPORTS_AT_ONCE_MAX = 2;
 
@@ -26,22 +26,25 @@ export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIt
  * file then lacks its end, and the client asks for the rest.
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
-  /** The callers of the exports that are running. */
-  const running: Owner[] = [];
-  const release = (caller: Owner) => running.splice(running.indexOf(caller), 1);
+  /** The parties of the exports that are running. */
+  const running: (string | undefined)[] = [];
+  const release = (caller: Owner) => running.splice(running.indexOf(partyOf(caller)), 1);
   const open = async (
     caller: Owner,
     taskId: string,
     query: ExportQuery,
     response: ServerResponse,
   ): Promise<AsyncIterable<string>> => {
-    if (!isSameOwner(caller, undefined) && running.some(other => isSameOwner(other, caller))) {
+    const party = partyOf(caller);
+    if (party !== undefined && running.includes(party)) {
       server.quotas.countRefusal(caller, 'exports');
-      throw new A2AError('QUOTA_EXCEEDED', { detail: 'an export of this caller is running; retry when it has ended' });
+      throw new A2AError('QUOTA_EXCEEDED', {
+        detail: 'an export of this caller or its tenant is running; retry when it has ended',
+      });
     }
     if (running.length >= EXPORTS_AT_ONCE_MAX)
       throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
-    running.push(caller);
+    running.push(party);
     try {
       const lines = await exportTask(taskId, query);
       // Retention has removed the task since its owner was checked.

@@ -25,6 +25,11 @@ export type Limits = {
   ownerOpenTasksMax: number;
   /** Push configurations of one caller over all processes, including those of ended tasks until retention removes them. */
   ownerPushConfigsMax: number;
+  /**
+   * Bytes of these configurations. A quarter of the bucket by default for a tenant: its bytes are shared, and when it is full, the webhooks of every
+   * caller are refused.
+   */
+  ownerPushConfigBytesMax: number;
   /** Multiple of the limits of one owner that all callers of a tenant together may use. */
   tenantLimitFactor: number;
   /**
@@ -115,6 +120,7 @@ export const LIMITS: Limits = {
   ownerSentBytesBurst: 256 * 1024 * 1024,
   ownerOpenTasksMax: 10_000,
   ownerPushConfigsMax: 5_000,
+  ownerPushConfigBytesMax: 16 * 1024 * 1024,
   tenantLimitFactor: 2,
   tenantStoredShare: 1,
   viewerBufferBytesMax: 1024 * 1024,

@@ -1,5 +1,5 @@
-import { A2AError, errorInfos } from './errors.ts';
-import { isDeeperThan, isObject, JSON_DEPTH_MAX, type JsonObject } from './json-value.ts';
+import { type A2AError, errorInfos } from './errors.ts';
+import { isObject, type JsonObject } from './json-value.ts';
 
 /** Media type of the HTTP+JSON binding ([A2A 1.0] 11.1); `application/json` is accepted too. */
 export const A2A_JSON_TYPE = 'application/a2a+json';
@@ -28,11 +28,9 @@ export function paramsOfQuery(query: unknown): JsonObject {
 
 /**
  * A body as params. No body and null mean no members; members of `path` override the body. A body that is not an object is left to
- * the schema. Throws INVALID_PARAMS.
+ * the schema.
  */
 export function paramsOfBody(body: unknown, path: JsonObject): unknown {
-  if (isDeeperThan(body, JSON_DEPTH_MAX))
-    throw new A2AError('INVALID_PARAMS', { detail: `the body must not nest deeper than ${JSON_DEPTH_MAX} levels` });
   if (body === undefined || body === null) return path;
   return isObject(body) ? { ...body, ...path } : body;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { JSON_DEPTH_MAX } from '@hopline/a2a';
 import { call, openRig, type Rig, sendParams, userMessage } from '@hopline/a2a-http/test-kit';
 import { agUiFront } from './ag-ui-front.ts';
 
@@ -140,4 +141,30 @@ test('a question that the user does not answer cancels its task, also twice', as
     assert.deepEqual(events.at(-1).outcome, { type: 'cancelled' });
   }
   assert.equal(rig.relay.aggregate(await taskId).state, 'TASK_STATE_CANCELED');
+});
+
+test('an answer nests at most as deep as a record of the log; of a deeper one, or a deeper body, nothing is stored', async t => {
+  const { rig, go } = await openAsking(t);
+  const interrupt = interruptOf(await eventsOf(await post(rig, input('r1'))));
+  const stored = (await rig.log.inputs.extent()).lastSeq;
+  const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+  // In the record four levels are around the data: the input, the message, its parts and the part.
+  const payloadLevelsMax = JSON_DEPTH_MAX - 4;
+  const refused: [object, RegExp][] = [
+    [
+      input('r2', resume(interrupt, { status: 'resolved', payload: nested(payloadLevelsMax + 1) })),
+      /message must not nest deeper/,
+    ],
+    [input('r2', resume(interrupt, { status: 'resolved', payload: nested(payloadLevelsMax + 2) })), /body must not nest deeper/],
+    [input('r3', { state: { deep: nested(JSON_DEPTH_MAX - 1) } }), /body must not nest deeper/],
+  ];
+  for (const [body, reason] of refused) {
+    const response = await post(rig, body);
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), reason);
+  }
+  assert.equal((await rig.log.inputs.extent()).lastSeq, stored);
+  go();
+  const answer = input('r2', resume(interrupt, { status: 'resolved', payload: nested(payloadLevelsMax) }));
+  assert.equal((await eventsOf(await post(rig, answer))).at(-1).outcome.type, 'success');
 });

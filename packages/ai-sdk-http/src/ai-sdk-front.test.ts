@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { JSON_DEPTH_MAX } from '@hopline/a2a';
 import { openRig } from '@hopline/a2a-http/test-kit';
 import { aiSdkFront } from './ai-sdk-front.ts';
 
@@ -38,4 +39,31 @@ test('a second answer to one question is a message of the running turn, and both
     assert.equal(response.status, 200);
     assert.match(await response.text(), /Blue it is\.[\s\S]*"finishReason":"stop"[\s\S]*\[DONE\]/);
   }
+});
+
+test('a body nests at most JSON_DEPTH_MAX levels; of a deeper one nothing is stored, whatever its depth', async t => {
+  const rig = await openRig(t, { fronts: [aiSdkFront], limits: { firstFactMsMax: 5_000 } });
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  /** As text, because `JSON.stringify` cannot write deep values. `levels`: of the whole body, five of which are around the data. */
+  const post = async (levels: number) => {
+    const data = '['.repeat(levels - 5) + ']'.repeat(levels - 5);
+    const body = `{"id":"chat","messages":[{"id":"m${levels}","role":"user","parts":[{"type":"data-x","data":${data}}]}]}`;
+    const response = await fetch(`${rig.url}/ui/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const accepted = await post(JSON_DEPTH_MAX);
+  assert.equal(accepted.status, 200);
+  assert.match(accepted.text, /"finishReason":"stop"/);
+  const stored = (await rig.log.inputs.extent()).lastSeq;
+  for (const levels of [JSON_DEPTH_MAX + 1, 5_000, 200_000]) {
+    const { status, text } = await post(levels);
+    assert.deepEqual([levels, status], [levels, 400]);
+    assert.match(text, /the body must not nest deeper than 64 levels/);
+  }
+  assert.equal((await rig.log.inputs.extent()).lastSeq, stored);
+  assert.ok(!rig.lines.some(({ message }) => message === 'request failed'));
 });

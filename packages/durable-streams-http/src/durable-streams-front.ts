@@ -11,7 +11,7 @@ import {
   tenantOf,
 } from '@hopline/a2a-http/front';
 import { type A2AServer, report } from '@hopline/a2a-server';
-import type { Cursor, Owner } from '@hopline/events';
+import { type Cursor, isSameOwner, type Owner } from '@hopline/events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { eventFrames } from './event-frames.ts';
 import { cursorOf, offsetOf, positionOf } from './offset.ts';
@@ -29,9 +29,13 @@ export const LONG_POLL_MS_MAX = 20_000;
 
 const START: Cursor = { generation: 0, seq: 0 };
 
-/** How long a browser may keep a part that cannot change. Shared caches may not: they would serve one caller's task to another. */
+/**
+ * How long a browser may keep a part that cannot change. Only without authentication: a cache keys on the URL, so the next user of the browser would
+ * get the part, too.
+ */
 const UNCHANGING = 'private, max-age=60, stale-while-revalidate=300';
-const CHANGING = 'private, no-cache';
+/** A cache asks the server before each answer, with the credentials of its reader. */
+const REVALIDATED = 'private, no-cache';
 
 type StreamRequest = FrontRequest & { caller: Owner };
 
@@ -107,7 +111,8 @@ async function readFrom(request: StreamRequest, after: Cursor, live: string | un
   if (live !== undefined && part.messages.length === 0) return reply.header('cache-control', 'no-store').code(204).send();
   const etag = `"${taskIdOf(http)}:${after.generation}:${part.next.generation}${part.isClosed ? ':c' : ''}"`;
   const isChanging = part.isUpToDate && !part.isFinal;
-  reply.header('etag', etag).header('cache-control', isChanging ? CHANGING : UNCHANGING);
+  const isForAll = isSameOwner(request.caller, undefined);
+  reply.header('etag', etag).header('cache-control', isForAll && !isChanging ? UNCHANGING : REVALIDATED);
   if (matches(headerOf(http, 'if-none-match'), etag)) return reply.code(304).send();
   return sendMessages(request, part.messages);
 }

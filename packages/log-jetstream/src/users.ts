@@ -107,6 +107,9 @@ function notifier(rights: Rights): void {
   rights.write('leases', 'notifier.*', 'notifier-shard.*');
   rights.findMembers('notifier.*');
   rights.write('pushProgress', '*.*');
+  // Removes webhooks of tasks that never started, and what deleted ones leave.
+  rights.purge('pushConfigs');
+  rights.purge('pushProgress');
 }
 
 function operator(rights: Rights): void {

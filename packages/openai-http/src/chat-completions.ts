@@ -3,7 +3,15 @@ import type { A2AError } from '@hopline/a2a';
 import { answerOf, type FrameEncoder, jsonOf, readStream, sendParams, streamOf } from '@hopline/a2a-http/front';
 import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf, sideAnswerOf, sideCompletion } from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
-import { contextOfHeaders, messageFor, type OpenAIRequest, requireModel, sendJson, sendShutdown } from './openai-request.ts';
+import {
+  contextOfHeaders,
+  messageFor,
+  type OpenAIRequest,
+  requireModel,
+  sendJson,
+  sendShutdown,
+  takeRequest,
+} from './openai-request.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
@@ -14,7 +22,10 @@ export async function createChatCompletion(request: OpenAIRequest): Promise<Fast
   const { model, parts, contextId, stream, includeUsage } = chat;
   requireModel(request, model);
   const content = sideAnswerOf(body);
-  if (content !== undefined) return sendJson(request, sideCompletion({ model, content, id: randomUUID(), now: Date.now() }));
+  if (content !== undefined) {
+    takeRequest(request);
+    return sendJson(request, sideCompletion({ model, content, id: randomUUID(), now: Date.now() }));
+  }
   const taskId = await askingTask(request, chat);
   const encoder = new ChatEncoder({ model, includesUsage: includeUsage, continues: taskId !== undefined });
   const message = messageFor(request, { model, parts, contextId, taskId });

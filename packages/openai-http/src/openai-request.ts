@@ -1,7 +1,15 @@
 import { hash, randomUUID } from 'node:crypto';
 import { A2AError, type JsonObject, type Message, type Part } from '@hopline/a2a';
 import type { ListedAgent } from '@hopline/a2a-http';
-import { bareJson, encodeJson, type FrontRequest, headerOf, setErrorHeaders, tenantOf } from '@hopline/a2a-http/front';
+import {
+  bareJson,
+  encodeJson,
+  type FrontRequest,
+  headerOf,
+  setErrorHeaders,
+  tenantOf,
+  uncountedBytes,
+} from '@hopline/a2a-http/front';
 import type { A2AServer } from '@hopline/a2a-server';
 import type { Owner } from '@hopline/events';
 import { ANY_AGENT, bodyOfError, OpenAIError } from '@hopline/openai-api';
@@ -25,6 +33,13 @@ export function contextOfHeaders(http: FastifyRequest): string | undefined {
 /** The caller of a request, known before its body is read, so that a request without credentials does not learn which agents exist. */
 export function callerOf(server: A2AServer, http: FastifyRequest): Promise<Owner> {
   return server.authenticate({ headers: http.headers, tenant: tenantOf(http) });
+}
+
+/** Counts a request that needs no operation of A2A. Throws QUOTA_EXCEEDED. */
+export function takeRequest({ server, http, caller }: OpenAIRequest): void {
+  server.metrics?.tenantRequests.add(1, server.metrics.parties.of(caller));
+  server.quotas.takeBytes(caller, uncountedBytes(http), false);
+  server.quotas.requireSentRoom(caller);
 }
 
 /** Throws 404 for a model that no agent has. Below a name, `/` names agents of further clusters. */

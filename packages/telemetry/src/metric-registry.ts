@@ -78,7 +78,19 @@ const INPUT_KINDS = [
 ] as const;
 
 /** Limits of a caller or its tenant that refuse requests. */
-const REFUSALS = ['messages', 'bytes', 'streams', 'requests', 'tasks', 'webhooks', 'stored', 'sent', 'items', 'exports'] as const;
+const REFUSALS = [
+  'messages',
+  'bytes',
+  'streams',
+  'requests',
+  'tasks',
+  'webhooks',
+  'stored',
+  'sent',
+  'items',
+  'exports',
+  'audits',
+] as const;
 /** Required attributes of the GenAI conventions 1.41.1, and the agent. */
 const CHAT = {
   agent: 'configured',

@@ -23,7 +23,12 @@ const upstream = createServer((request, response) => {
 let server: ConsoleServer;
 let url: string;
 
-function consoleBefore(ingress: Server, host: string, launcher?: LauncherLink, home?: string): ConsoleServer {
+function consoleBefore(
+  ingress: Server,
+  host: string,
+  launcher?: LauncherLink,
+  { home, publicUrl }: { home?: string; publicUrl?: string } = {},
+): ConsoleServer {
   const file = { type: 'text/html', bytes: Buffer.from('page'), gzipped: Buffer.from('') };
   return createConsole({
     ingressUrl: `http://127.0.0.1:${(ingress.address() as AddressInfo).port}/behind/`,
@@ -32,7 +37,7 @@ function consoleBefore(ingress: Server, host: string, launcher?: LauncherLink, h
     apiKeyHeader: 'x-api-key',
     host,
     allowsNoneOnPublic: false,
-    publicUrl: undefined,
+    publicUrl,
     home,
     launcher,
     links: { jaeger: undefined, grafana: undefined },
@@ -145,7 +150,7 @@ test('the page of the launcher kills a process; other pages, and requests withou
   ];
   writeFileSync(join(home, 'run.json'), JSON.stringify({ url: '', nats: 'nats://127.0.0.1:1', logs: '', processes }));
   const { link, killed } = launcherLink();
-  const local = consoleBefore(upstream, '127.0.0.1', link, home);
+  const local = consoleBefore(upstream, '127.0.0.1', link, { home });
   t.after(() => local.close());
   const at = await local.listen(0);
   const kill = (headers: Record<string, string>) => post(`${at}/processes/relay-1/kill`, headers);
@@ -173,7 +178,11 @@ test('the page of the launcher kills a process; other pages, and requests withou
 
 test('a console without a launcher, and one that others can reach, kills nothing and shows no token', async t => {
   const { link, killed } = launcherLink();
-  for (const one of [consoleBefore(upstream, '127.0.0.1'), consoleBefore(upstream, '0.0.0.0', link)]) {
+  for (const one of [
+    consoleBefore(upstream, '127.0.0.1'),
+    consoleBefore(upstream, '0.0.0.0', link),
+    consoleBefore(upstream, '127.0.0.1', link, { publicUrl: 'https://hopline.example/' }),
+  ]) {
     t.after(() => one.close());
     const { port } = new URL(await one.listen(0));
     const at = `http://127.0.0.1:${port}`;
@@ -206,7 +215,7 @@ test('where ingress asks for credentials, killing asks for them too', async t =>
 
 test('the console links to the Jaeger that npm run observe has started beside its cluster, while it runs', async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-console-'));
-  const beside = consoleBefore(upstream, '127.0.0.1', undefined, home);
+  const beside = consoleBefore(upstream, '127.0.0.1', undefined, { home });
   t.after(async () => {
     await beside.close();
     rmSync(home, { recursive: true });

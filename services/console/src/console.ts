@@ -170,7 +170,7 @@ function linksOf({ links: { jaeger, grafana }, home }: ConsoleDeps): ConsoleDeps
 }
 
 function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: ConsoleDeps): void {
-  const { writes, apiKeyHeader, version, requestsMax, launcher, host, home } = deps;
+  const { writes, apiKeyHeader, version, requestsMax, launcher, host, publicUrl, home } = deps;
   const open = new OpenRequests(requestsMax);
   scope.addHook('preClose', async () => {
     open.abortAll();
@@ -210,7 +210,7 @@ function registerApi(scope: FastifyInstance, ingress: IngressConnection, deps: C
   const requireCaller = async ({ headers }: FastifyRequest) => {
     if (await ingress.requiresCredentials()) await ingress.requireAccepted(credentialsOf(headers, apiKeyHeader));
   };
-  registerKills(scope, { launcher, host, home, requireCaller });
+  registerKills(scope, { launcher, host, publicUrl, home, requireCaller });
 
   scope.get('/cluster.stream', { exposeHeadRoute: false }, async (request, reply) => {
     await requireSafeAccess(ingress, deps);

@@ -21,14 +21,17 @@ export type KillDeps = {
   launcher?: LauncherLink | undefined;
   /** Address on which the console listens. */
   host: string;
+  /** Absent: the console has no name for others. */
+  publicUrl: string | undefined;
   home: string | undefined;
   /** Rejects unless ingress accepts the credentials of the request. */
   requireCaller: (request: FastifyRequest) => Promise<void>;
 };
 
-/** The token for the page; undefined if the page may kill nothing: without a launcher, and on an address that others reach. */
-export function killToken({ launcher, host }: Pick<KillDeps, 'launcher' | 'host'>): string | undefined {
-  return isLoopback(host) ? launcher?.token : undefined;
+/** The token for the page; undefined if the page may kill nothing: without a launcher, and at an address that others reach. */
+export function killToken({ launcher, host, publicUrl }: Pick<KillDeps, 'launcher' | 'host' | 'publicUrl'>): string | undefined {
+  const isForThisUser = isLoopback(host) && (publicUrl === undefined || isLoopback(new URL(publicUrl).hostname));
+  return isForThisUser ? launcher?.token : undefined;
 }
 
 /** The processes of the local cluster, and how to kill one: a fault on purpose, for people who watch what it does to a stream. */

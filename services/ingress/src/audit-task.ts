@@ -20,7 +20,23 @@ export function taskAudits(log: Log): TaskAudits {
       throw new A2AError('UNSUPPORTED_OPERATION', { taskId, detail: `${thrown.message}, too many to audit` });
     });
   return {
-    report: taskId => within(taskId, reportTask(log, taskId, LIMITS)),
-    explain: (taskId, cursor) => within(taskId, explainEvent(log, taskId, cursor, LIMITS)),
+    report: (taskId, countRead) => within(taskId, reportTask(counted(log, countRead), taskId, LIMITS)),
+    explain: (taskId, cursor, countRead) => within(taskId, explainEvent(counted(log, countRead), taskId, cursor, LIMITS)),
+  };
+}
+
+type ReadableLog = Parameters<typeof reportTask>[0];
+
+/** The same log, whose records are counted as they are read. */
+function counted({ facts, inputs }: Log, countRead: (bytes: number) => void): ReadableLog {
+  async function* each<T extends { bytes?: number }>(records: AsyncIterable<T>): AsyncGenerator<T, void> {
+    for await (const record of records) {
+      countRead(record.bytes ?? 0);
+      yield record;
+    }
+  }
+  return {
+    facts: { last: (...args) => facts.last(...args), read: (...args) => each(facts.read(...args)) },
+    inputs: { read: (...args) => each(inputs.read(...args)) },
   };
 }

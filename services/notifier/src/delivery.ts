@@ -34,7 +34,15 @@ export type DeliveryContext = {
   now: () => number;
 };
 
-type Webhook = { config: PushConfigEntry; host: string; headers: Record<string, string>; progress: Progress };
+/** `revision`: of the configuration. */
+type Webhook = {
+  key: string;
+  revision: number;
+  config: PushConfigEntry;
+  host: string;
+  headers: Record<string, string>;
+  progress: Progress;
+};
 
 /**
  * Delivers the events of one task to one webhook, each after the previous one was accepted, until the task's last event is
@@ -57,6 +65,8 @@ async function loadWebhook(key: string, { log }: DeliveryContext): Promise<Webho
   const { value: config, revision } = entry;
   const progress = await Progress.load(log.pushProgress, key, { config: revision, after: config.after });
   return {
+    key,
+    revision,
     config,
     host: URL.parse(config.url)?.host ?? 'none',
     headers: isKnownDialect(config.dialect) ? headersOf(config) : {},
@@ -139,8 +149,10 @@ class Delivery {
       }
       case 'idle': {
         if (await this.#hasExpired()) {
-          await this.#webhook.progress.finish('abandoned');
-          this.#context.logger.info({ task_id: this.#webhook.config.taskId }, 'webhook expired: its task never started');
+          const { key, revision, config } = this.#webhook;
+          // Without a trace, because the bucket has room for few. One that was set again meanwhile stays.
+          await this.#context.log.pushConfigs.purge(key, revision);
+          this.#context.logger.info({ task_id: config.taskId }, 'webhook expired: its task never started');
           return end('finished');
         }
         if (!this.#signals.mustYield()) return { step: 'next', upTo };

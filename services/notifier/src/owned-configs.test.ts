@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { Layouts, shardOf } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { until } from '../../../test/kit/until.ts';
 import { OwnedConfigs } from './owned-configs.ts';
 
 const SHARDS = 2;
@@ -16,9 +17,16 @@ const [FIRST, SECOND] = [0, 1].map(shard => {
 
 const keyOf = (taskId: string, id = 'cfg') => `${taskId}.${Buffer.from(id).toString('base64url')}`;
 
+const entry = (taskId: string, id: string): PushConfigEntry => ({
+  taskId,
+  id,
+  url: 'https://hooks.example/',
+  dialect: '1.0',
+  after: 0,
+});
+
 async function put(log: MemoryLog, taskId: string, id = 'cfg'): Promise<string> {
-  const value: PushConfigEntry = { taskId, id, url: 'https://hooks.example/', dialect: '1.0', after: 0 };
-  await log.pushConfigs.put(keyOf(taskId, id), value);
+  await log.pushConfigs.put(keyOf(taskId, id), entry(taskId, id));
   return keyOf(taskId, id);
 }
 
@@ -35,6 +43,7 @@ async function open(t: TestContext, log: MemoryLog, onError: (error: unknown) =>
       for (const key of [...wanted]) if (!keys.has(key)) wanted.delete(key);
     },
     onError,
+    markerMs: 1,
   });
   await configs.start();
   return { configs, wanted };
@@ -143,4 +152,38 @@ test('changes made while a watch was lost are found by one scan, without a read 
   }
   await settled();
   assert.deepEqual([[...wanted], faults.length], [[meanwhile], 1]);
+});
+
+test('nothing is left of a deleted configuration in an owned shard; one that was set again stays with its progress', async t => {
+  const log = createMemoryLog({ shards: SHARDS });
+  const { configs, wanted } = await open(t, log);
+  configs.startShard(0);
+  const [deleted, again] = [await put(log, FIRST, 'deleted'), await put(log, FIRST, 'again')];
+  await until(() => wanted.size === 2);
+  const progress = { generation: 1, seq: 1, failures: 0 };
+  await log.pushProgress.put(deleted, { ...progress, config: 1 });
+  await log.pushConfigs.delete(deleted);
+  await log.pushConfigs.delete(again);
+  const revision = await log.pushConfigs.put(again, entry(FIRST, 'again'));
+  await log.pushProgress.put(again, { ...progress, config: revision });
+  const isEmptyBefore = async () => (await log.pushConfigs.extent()).firstSeq === revision;
+  await until(async () => (await isEmptyBefore()) && (await log.pushProgress.get(deleted)) === undefined);
+  await settled();
+  assert.deepEqual([...wanted], [again]);
+  assert.equal((await log.pushConfigs.get(again))?.revision, revision);
+  assert.equal((await log.pushProgress.get(again))?.value.config, revision);
+});
+
+test('the marker of a deleted configuration of another shard stays for its owner', async t => {
+  const log = createMemoryLog({ shards: SHARDS });
+  const { configs } = await open(t, log);
+  configs.startShard(0);
+  await put(log, FIRST);
+  await log.pushConfigs.delete(keyOf(FIRST));
+  await put(log, SECOND);
+  await log.pushConfigs.delete(keyOf(SECOND));
+  const ofOther = await log.pushConfigs.revision();
+  await until(async () => (await log.pushConfigs.extent()).firstSeq >= ofOther);
+  await settled();
+  assert.equal((await log.pushConfigs.extent()).firstSeq, ofOther);
 });

@@ -3,6 +3,11 @@ import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log
 
 /** Pause after a failed scan. */
 const RESCAN_MS = 500;
+/**
+ * How long the marker of a deleted configuration stays in the bucket, so that each reader sees it. Afterwards nothing is left of the configuration:
+ * both buckets have room for few, and a marker counts for no caller.
+ */
+const MARKER_MS = 60_000;
 
 /** Shard of the configuration's task; undefined for a malformed key. */
 function shardOfConfig(key: string, layouts: Layouts): number | undefined {
@@ -17,6 +22,8 @@ export type OwnedConfigsOptions = {
   cancel: (key: string) => void;
   retain: (keys: ReadonlySet<string>) => void;
   onError: (error: unknown) => void;
+  /** Overrides MARKER_MS. */
+  markerMs?: number;
 };
 
 /**
@@ -47,6 +54,7 @@ export class OwnedConfigs {
         if (change.value === undefined) {
           this.#present?.delete(change.key);
           cancel(change.key);
+          if (this.#owns(change.key)) this.#removeLater(change);
         } else if (this.#present === undefined) this.#start(change, this.#owned);
         else this.#present.add(change.key);
       },
@@ -69,6 +77,26 @@ export class OwnedConfigs {
   stopShard(shard: number): void {
     this.#owned.delete(shard);
     this.#unscanned.delete(shard);
+  }
+
+  #owns(key: string): boolean {
+    return this.#owned.has(shardOfConfig(key, this.#options.log.layouts) ?? -1);
+  }
+
+  #removeLater({ key, revision }: { key: string; revision: number }): void {
+    const { signal, onError, markerMs = MARKER_MS } = this.#options;
+    const remove = async () => {
+      if (!signal.aborted) await this.#remove(key, revision).catch(onError);
+    };
+    setTimeout(() => void remove(), markerMs).unref();
+  }
+
+  async #remove(key: string, revision: number): Promise<void> {
+    const { pushConfigs, pushProgress } = this.#options.log;
+    await pushConfigs.purge(key, revision);
+    const progress = await pushProgress.get(key);
+    // That of a configuration which was set again meanwhile stays.
+    if (progress !== undefined && progress.value.config < revision) await pushProgress.purge(key, progress.revision);
   }
 
   #start({ key, revision }: { key: string; revision: number }, shards: ReadonlySet<number>): void {

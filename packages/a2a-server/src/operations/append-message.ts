@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { joinContext } from '@hopline/context-history';
 import { type CancelInput, isSameOwner, type MessageInput } from '@hopline/events';
-import { TenantFull } from '@hopline/log';
 import { SPAN } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
+import { requireRoom } from './message-room.ts';
 import { addToLists } from './open-tasks.ts';
 import type { ResolvedMessage } from './resolve-message.ts';
 
@@ -64,14 +64,6 @@ async function storeMessage(
   // A message that was refused may be sent again on another condition.
   const condition = ifGeneration === undefined ? '' : `:${ifGeneration}`;
   await append(server, context, taskId, input, `${taskId}:msg:${name}${condition}`);
-}
-
-/** Refuses a message whose work would not fit into the queue, before any part of it is stored. */
-export async function requireRoom({ log, role, quotas }: A2AServer, { caller }: OperationContext, taskId: string): Promise<void> {
-  await log.work.requireRoom(role, caller).catch(thrown => {
-    if (thrown instanceof TenantFull) quotas.countRefusal(caller, 'items');
-    throw fromLog(thrown, taskId);
-  });
 }
 
 export async function appendCancel(

@@ -10,16 +10,23 @@ const CLAIM_TRIES_MAX = 3;
 export type MessageScope = { owner: Owner; contextId: string };
 
 /**
+ * Rejects if a message with a new id would be refused. The ids of all tenants share one bucket, which drops the oldest: a message that is refused
+ * must not add one.
+ */
+export type RequireRoom = () => Promise<void>;
+
+/**
  * Decides which task a message of a context belongs to: the first request with its id wins, on any replica. Returns the
- * winner's task id. Throws INVALID_PARAMS when the winner's content differs.
+ * winner's task id. Throws INVALID_PARAMS when the winner's content differs. `requireRoom`: for a message that may begin a task.
  */
 export async function claimMessage(
   ids: KeyValue<MessageIdEntry>,
   { owner, contextId }: MessageScope,
   message: Message,
   taskId: string,
+  requireRoom?: RequireRoom,
 ): Promise<string> {
-  return claim(ids, claimKey({ owner, contextId }, message), taskId, fingerprintOf(message));
+  return claim(ids, claimKey({ owner, contextId }, message), { taskId, fingerprint: fingerprintOf(message) }, requireRoom);
 }
 
 /** Whether an earlier request with the message's id has claimed it. */
@@ -35,24 +42,43 @@ function claimKey({ owner, contextId }: MessageScope, { messageId }: Message): s
  * Claims a task id chosen by a client for one owner and first message, because the id is part of a subject. Throws
  * INVALID_PARAMS when another owner or another message has claimed it.
  */
-export async function claimTask(ids: KeyValue<MessageIdEntry>, owner: Owner, message: Message, taskId: string): Promise<void> {
+export async function claimTask(
+  ids: KeyValue<MessageIdEntry>,
+  owner: Owner,
+  message: Message,
+  taskId: string,
+  requireRoom: RequireRoom,
+): Promise<void> {
   const fingerprint = hash('sha256', JSON.stringify([...ownerOf(owner), message.messageId, fingerprintOf(message)]));
-  await claim(ids, hash('sha256', JSON.stringify(['task', taskId])), taskId, fingerprint);
+  await claim(ids, hash('sha256', JSON.stringify(['task', taskId])), { taskId, fingerprint }, requireRoom);
 }
 
 function ownerOf({ tenant, subject }: Owner): (string | null)[] {
   return [tenant ?? null, subject ?? null];
 }
 
-async function claim(ids: KeyValue<MessageIdEntry>, key: string, taskId: string, fingerprint: string): Promise<string> {
+/** A message that would be refused joins the task that has claimed its id, because it may be a retry. */
+async function claim(
+  ids: KeyValue<MessageIdEntry>,
+  key: string,
+  { taskId, fingerprint }: MessageIdEntry,
+  requireRoom: RequireRoom = async () => {},
+): Promise<string> {
+  const refusal = await requireRoom().then(
+    () => undefined,
+    (thrown: unknown) => ({ thrown }),
+  );
   for (let tries = 1; tries <= CLAIM_TRIES_MAX; tries += 1) {
-    try {
-      await ids.create(key, { taskId, fingerprint });
-      return taskId;
-    } catch (thrown) {
-      if (!(thrown instanceof LogConflict)) throw thrown;
+    if (refusal === undefined) {
+      try {
+        await ids.create(key, { taskId, fingerprint });
+        return taskId;
+      } catch (thrown) {
+        if (!(thrown instanceof LogConflict)) throw thrown;
+      }
     }
     const known = await ids.get(key);
+    if (known === undefined && refusal !== undefined) throw refusal.thrown;
     if (known === undefined) continue;
     if (known.value.fingerprint === fingerprint) return known.value.taskId;
     throw reusedMessageId();

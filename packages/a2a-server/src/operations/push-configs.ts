@@ -4,7 +4,7 @@ import type { PushConfigEntry } from '@hopline/log';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { taskIdOf } from './client-task-id.ts';
 import { deletePushConfig, type PushTarget, pushConfigOf, pushConfigsOf, storePushConfig } from './push-store.ts';
-import { nameTask, type ResolvedMessage } from './resolve-message.ts';
+import { nameTask } from './resolve-message.ts';
 
 /** CreateTaskPushNotificationConfig, tasks/pushNotificationConfig/set, tasks/pushNotification/set. */
 export async function pushCreate(server: A2AServer, context: OperationContext): Promise<OperationResult> {
@@ -51,18 +51,6 @@ function assertWebhookAllowed(server: A2AServer, { url }: NewPushConfig): void {
 export function assertStorable(server: A2AServer, config: NewPushConfig): void {
   assertPushOffered(server);
   assertWebhookAllowed(server, config);
-}
-
-/** Stores an inline configuration before its message is appended, so that no event of the turn is missed (S4-22). */
-export async function storeInline(
-  server: A2AServer,
-  context: OperationContext,
-  resolved: ResolvedMessage,
-  config: NewPushConfig | undefined,
-): Promise<void> {
-  if (config === undefined) return;
-  const generation = 'lease' in resolved ? resolved.lease.feed.generation : 0;
-  await storePushConfig(server, context, { taskId: resolved.taskId, generation }, config);
 }
 
 /** The task of a configuration. A legacy client may set one before it starts the task (S3-23). Throws TASK_NOT_FOUND. */

@@ -3,6 +3,7 @@ import { A2AError, type DialectName, type NewPushConfig, PUSH_CONFIGS_MAX, type 
 import { isSameOwner, type Owner } from '@hopline/events';
 import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import type { FeedLease } from '../feed/task-feeds.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireOwnTask } from './task-response.ts';
 
@@ -105,6 +106,17 @@ export async function pushConfigOf(
   throw new A2AError('TASK_NOT_FOUND', { detail: 'the task has no push configuration with this id', taskId: target.taskId });
 }
 
+/** Stores an inline configuration before its message is appended, so that no event of the turn is missed (S4-22). */
+export async function storeInline(
+  server: A2AServer,
+  context: OperationContext,
+  { taskId, lease }: { taskId: string; lease?: FeedLease },
+  config: NewPushConfig | undefined,
+): Promise<void> {
+  if (config === undefined) return;
+  await storePushConfig(server, context, { taskId, generation: lease?.feed.generation ?? 0 }, config);
+}
+
 /**
  * Stores a configuration. It replaces one with the same id, unless the two are identical. A missing id becomes the task's, as in both
  * official SDKs, so a retry stores nothing twice. Events after the task's generation are delivered. Throws UNSUPPORTED_OPERATION beyond
@@ -117,17 +129,10 @@ export async function storePushConfig(
   config: NewPushConfig,
 ): Promise<PushConfig> {
   const { taskId, generation } = target;
-  const id = config.id ?? taskId;
-  const key = keyOf(taskId, id);
+  const key = keyOf(taskId, config.id ?? taskId);
   const known = await entryAt(server, context, target, key);
   const { waitsUntil, after, ...before } = known ?? {};
-  const requested = {
-    ...config,
-    taskId,
-    id,
-    dialect: context.dialect.name,
-    ...(!isSameOwner(context.caller, undefined) && { owner: context.caller }),
-  };
+  const requested = requestedEntry(context, taskId, config);
   const progress = known === undefined ? undefined : (await orFault(server.log.pushProgress.get(key), taskId))?.value;
   if (waitsUntil === undefined && progress?.over !== 'abandoned' && isDeepStrictEqual(before, requested)) return requested;
   const continues = known?.url === config.url && after !== undefined;
@@ -141,11 +146,28 @@ export async function storePushConfig(
   if (known === undefined) {
     await requireProgressRoom(server, taskId);
     await assertRoom(server, taskId, 1);
-    await server.quotas.addWebhook(context.caller, key);
   }
+  await server.quotas.addWebhook(context.caller, key, entry);
   await orFault(server.log.pushConfigs.put(key, entry), taskId);
   if (known === undefined) await assertRoom(server, taskId, 0, key);
   return entry;
+}
+
+function requestedEntry({ caller, dialect }: OperationContext, taskId: string, config: NewPushConfig) {
+  const owner = !isSameOwner(caller, undefined) && { owner: caller };
+  return { ...config, taskId, id: config.id ?? taskId, dialect: dialect.name, ...owner };
+}
+
+/** Refuses a webhook of a task that is about to begin. */
+export async function requirePushRoom(
+  server: A2AServer,
+  context: OperationContext,
+  taskId: string,
+  config: NewPushConfig,
+): Promise<void> {
+  const entry = { ...requestedEntry(context, taskId, config), after: 0 };
+  await requireProgressRoom(server, taskId);
+  await server.quotas.requireWebhookRoom(context.caller, keyOf(taskId, entry.id), entry);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { A2AError, isTerminal, type Message, type Metadata } from '@hopline/a2a';
+import { A2AError, isTerminal, type Message, type Metadata, type NewPushConfig } from '@hopline/a2a';
 import { contextIdFor } from '@hopline/context-history';
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
@@ -8,6 +8,8 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { claimMessage, fingerprintOf, reusedMessageId } from './message-claim.ts';
+import { requireQueueRoom, requireTaskRoom } from './message-room.ts';
+import { storeInline } from './push-store.ts';
 
 /** A message and the task it belongs to. The table in `turn.ts` shows what each `kind` causes. */
 export type ResolvedMessage = {
@@ -31,30 +33,37 @@ export type ResolvedMessage = {
 export async function resolveFirst(
   server: A2AServer,
   context: OperationContext,
-  message: Message,
-  metadata: Metadata | undefined,
+  { message, metadata, push }: SentMessage,
 ): Promise<ResolvedMessage> {
   const taskId = uuidv7();
   const { contextId = contextIdFor(taskId) } = message;
   const resolved = { taskId, contextId, message, metadata };
-  if (message.contextId === undefined) return { ...resolved, kind: 'first' };
-  const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId);
+  const requireRoom = () => requireTaskRoom(server, context, taskId, push);
+  if (message.contextId === undefined) {
+    await requireRoom();
+    return { ...resolved, kind: 'first' };
+  }
+  const winner = await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId, requireRoom);
   return winner === taskId ? { ...resolved, kind: 'first' } : { ...resolved, kind: 'retry', taskId: winner };
 }
 
-export type ContinuingMessage = {
+/** A message with its push configuration, if the request has one. */
+export type SentMessage = { message: Message; metadata: Metadata | undefined; push: NewPushConfig | undefined };
+
+export type ContinuingMessage = SentMessage & {
   taskId: string;
-  message: Message;
-  metadata: Metadata | undefined;
   /** The generation that the task must have. */
   ifGeneration?: number | undefined;
 };
 
-/** Resolves a message to a task that must exist. The result holds a lease of the task's feed. */
+/**
+ * Resolves a message to a task that must exist. The result holds a lease of the task's feed. The push configuration of a continuation is
+ * stored before the message id is claimed: if either is refused, no id is.
+ */
 export async function resolveContinuation(
   server: A2AServer,
   context: OperationContext,
-  { taskId, message, metadata, ifGeneration }: ContinuingMessage,
+  { taskId, message, metadata, push, ifGeneration }: ContinuingMessage,
 ): Promise<ResolvedMessage> {
   const lease = await acquireTask(server, context, taskId);
   try {
@@ -73,6 +82,8 @@ export async function resolveContinuation(
         taskId,
       });
     }
+    await requireQueueRoom(server, context, taskId);
+    await storeInline(server, context, resolved, push);
     if ((await claimMessage(server.log.messageIds, { owner: context.caller, contextId }, message, taskId)) !== taskId)
       throw reusedMessageId();
     // Looked up again: a racing request may have appended it while this one claimed it.

@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
 import {
   A2AError,
   fitsModes,
+  isDeeperThan,
   isInProgress,
   legacyOrigin,
   type Message,
@@ -9,19 +9,27 @@ import {
   type SendRequest,
   textOf,
 } from '@hopline/a2a';
+import { INPUT_DEPTH_MAX } from '@hopline/events';
 import { ATTR, correlationOf } from '@hopline/telemetry';
 import { uuidv7 } from 'uuidv7';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
 import { fromLog } from '../log-faults.ts';
-import { requireRoom } from './append-message.ts';
 import { validTaskIdOf } from './client-task-id.ts';
 import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
-import { assertStorable, storeInline } from './push-configs.ts';
-import { dropStrayPushConfigs } from './push-store.ts';
+import { requireTaskRoom } from './message-room.ts';
+import { assertStorable } from './push-configs.ts';
+import { dropStrayPushConfigs, storeInline } from './push-store.ts';
 import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
-import { acquireTask, nameTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
+import {
+  acquireTask,
+  nameTask,
+  type ResolvedMessage,
+  resolveContinuation,
+  resolveFirst,
+  type SentMessage,
+} from './resolve-message.ts';
 
 /** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
 const ENVELOPE_BYTES = 16 * 1024;
@@ -46,10 +54,12 @@ export async function resolveRequest(
   try {
     const fork = await forkMetadata(server, context, request);
     const metadata = fork === undefined ? clientMetadata : { ...clientMetadata, ...fork };
-    const resolved = await resolve(server, context, request, message, metadata);
+    const resolved = await resolve(server, context, request, { message, metadata, push: request.push });
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
-    await admit(server, context, resolved, request.push).catch(thrown => {
+    // That of a continuation is stored.
+    if (resolved.kind === 'continuation') return resolved;
+    await storeInline(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();
       throw thrown;
     });
@@ -57,26 +67,6 @@ export async function resolveRequest(
   } catch (thrown) {
     throw fromLog(thrown);
   }
-}
-
-/**
- * Refuses a message that its queue has no room for, and stores its push configuration. This runs before the response begins, so that the
- * client gets a status. A message that may be a retry is checked only when it is appended.
- */
-async function admit(
-  server: A2AServer,
-  context: OperationContext,
-  resolved: ResolvedMessage,
-  push: SendRequest['push'],
-): Promise<void> {
-  if (resolved.kind === 'first') await server.quotas.requireTaskRoom(context.caller);
-  if (resolved.kind === 'first' || resolved.kind === 'continuation') {
-    // The result is cached for a moment. A cached refusal takes effect here; otherwise the result is read while the feed opens.
-    const room = requireRoom(server, context, resolved.taskId);
-    room.catch(() => {});
-    await Promise.race([room, setImmediate()]);
-  }
-  await storeInline(server, context, resolved, push);
 }
 
 /**
@@ -90,12 +80,19 @@ function assertNotBlank({ parts }: Message): void {
     });
 }
 
+/** Levels of a message, or of its metadata, in JSON. Each is a member of its input. */
+const MESSAGE_DEPTH_MAX = INPUT_DEPTH_MAX - 1;
+
 /**
- * Throws REQUEST_TOO_LARGE for a message that exceeds a record of the log, as an input or as the first fact of its task, which holds the
- * metadata twice. The check comes before the message id is claimed, so that a shorter message can use the id. An oversized input could
- * never become a fact and would be redelivered endlessly.
+ * Throws INVALID_PARAMS for a message that nests deeper than an input may, and REQUEST_TOO_LARGE for one that exceeds a record of the log, as an
+ * input or as the first fact of its task, which holds the metadata twice. The check comes before the message id is claimed, so that a shorter
+ * message can use the id. Such an input could never become a fact, and an oversized one would be redelivered endlessly.
  */
 function assertFitsRecord({ log }: A2AServer, message: Message, metadata: Metadata | undefined): void {
+  if (isDeeperThan(message, MESSAGE_DEPTH_MAX) || isDeeperThan(metadata, MESSAGE_DEPTH_MAX))
+    throw new A2AError('INVALID_PARAMS', {
+      detail: `the message must not nest deeper than ${MESSAGE_DEPTH_MAX} levels, nor its metadata`,
+    });
   const bytes = jsonBytes(message) + 2 * jsonBytes(metadata ?? {}) + ENVELOPE_BYTES;
   if (bytes <= log.recordBytesMax) return;
   throw new A2AError('REQUEST_TOO_LARGE', { detail: 'the message exceeds the largest record of the log' });
@@ -109,14 +106,12 @@ function resolve(
   server: A2AServer,
   context: OperationContext,
   { chosenTaskId, ifGenerationMatch }: SendRequest,
-  message: Message,
-  metadata: Metadata | undefined,
+  sent: SentMessage,
 ): Promise<ResolvedMessage> {
-  if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, message, metadata);
-  const { taskId } = message;
-  if (taskId !== undefined)
-    return resolveContinuation(server, context, { taskId, message, metadata, ifGeneration: ifGenerationMatch });
-  return resolveFirst(server, context, message, metadata);
+  if (chosenTaskId !== undefined) return resolveChosen(server, context, chosenTaskId, sent);
+  const { taskId } = sent.message;
+  if (taskId !== undefined) return resolveContinuation(server, context, { ...sent, taskId, ifGeneration: ifGenerationMatch });
+  return resolveFirst(server, context, sent);
 }
 
 /**
@@ -127,18 +122,18 @@ async function resolveChosen(
   server: A2AServer,
   context: OperationContext,
   chosenTaskId: string,
-  message: Message,
-  metadata: Metadata | undefined,
+  sent: SentMessage,
 ): Promise<ResolvedMessage> {
+  const { message } = sent;
   const taskId = await validTaskIdOf(server, context, chosenTaskId);
   if ((await server.log.facts.last(taskId)) === undefined) {
     const first = { ...message, messageId: message.messageId || chosenTaskId };
-    return resolveFirstChosen(server, context, taskId, first, metadata);
+    return resolveFirstChosen(server, context, taskId, { ...sent, message: first });
   }
   const { feed, release } = await acquireTask(server, context, taskId);
   try {
     const identified = { ...message, messageId: await messageIdFor(feed, message) };
-    return await resolveContinuation(server, context, { taskId, message: identified, metadata });
+    return await resolveContinuation(server, context, { ...sent, taskId, message: identified });
   } finally {
     release();
   }
@@ -149,10 +144,10 @@ async function resolveFirstChosen(
   server: A2AServer,
   context: OperationContext,
   taskId: string,
-  message: Message,
-  metadata: Metadata | undefined,
+  { message, metadata, push }: SentMessage,
 ): Promise<ResolvedMessage> {
-  await claimTask(server.log.messageIds, context.caller, message, taskId);
+  const requireRoom = () => requireTaskRoom(server, context, taskId, push);
+  await claimTask(server.log.messageIds, context.caller, message, taskId, requireRoom);
   if (server.push) await dropStrayPushConfigs(server, context, taskId);
   const { contextId = uuidv7() } = message;
   return { kind: 'retry', taskId, contextId, message, metadata: { ...metadata, ...legacyOrigin(Date.now()) } };

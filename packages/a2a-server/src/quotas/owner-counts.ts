@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Owner } from '@hopline/events';
+import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type KeyValue } from '@hopline/log';
 
 /** Keys of the parties whose limits apply to a caller: itself, and its tenant where it has one. */
@@ -9,26 +9,40 @@ export function partyKeysOf({ tenant, subject }: Owner): PartyKeys {
   return { owner: JSON.stringify([tenant ?? null, subject ?? null]), tenant };
 }
 
+/** The tenant of a caller, or the caller itself without one. Undefined without authentication, because there is no other caller to protect. */
+export function partyOf(caller: Owner): string | undefined {
+  if (isSameOwner(caller, undefined)) return undefined;
+  return caller.tenant ?? `:${partyKeysOf(caller).owner}`;
+}
+
 export type OwnerCountsOptions<V> = {
   bucket: KeyValue<V>;
   /** The owner for whom an entry counts; undefined when it does not count. */
   ownerOf(value: V): Owner | undefined;
+  /** Bytes of an entry in the bucket. */
+  bytesOf(key: string, value: V): number;
   onLost(error: unknown): void;
   /** Monotonic milliseconds. */
   now?: () => number;
 };
 
-type Counted = PartyKeys & { reading: number };
+/** Entries of a party, and their bytes. */
+export type Usage = { entries: number; bytes: number };
+
+type Counted = PartyKeys & { reading: number; bytes: number };
+
+const NOTHING: Usage = { entries: 0, bytes: 0 };
 
 /** Time between two readings of the whole bucket, which find what retention has removed. */
 const REREAD_MS_MIN = 60_000;
 
-/** Counts entries of a bucket by owner and tenant: those that this process adds, and once it follows the bucket, those of all processes. */
+/** Counts entries of a bucket and their bytes by owner and tenant: those that this process adds, and once it follows the bucket, those of all processes. */
 export class OwnerCounts<V> {
   readonly #options: OwnerCountsOptions<V>;
   readonly #entries = new Map<string, Counted>();
-  readonly #owners = new Map<string, number>();
-  readonly #tenants = new Map<string, number>();
+  readonly #owners = new Map<string, Usage>();
+  readonly #tenants = new Map<string, Usage>();
+  #total = NOTHING;
   #following: { stop: AbortController; startedMs: number; complete: Promise<unknown> } | undefined;
   /** Counts the readings of the whole bucket, so that entries of older readings can be recognized. */
   #reading = 0;
@@ -40,9 +54,9 @@ export class OwnerCounts<V> {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Entries counted. */
-  get size(): number {
-    return this.#entries.size;
+  /** All entries counted. */
+  get total(): Usage {
+    return this.#total;
   }
 
   /** Follows the bucket from now on. Resolves when it has been read once, or after `msMax`. */
@@ -58,17 +72,21 @@ export class OwnerCounts<V> {
     return this.#entries.has(key);
   }
 
-  counts(keys: PartyKeys): { owner: number; tenant: number } {
-    const tenant = keys.tenant === undefined ? 0 : (this.#tenants.get(keys.tenant) ?? 0);
-    return { owner: this.#owners.get(keys.owner) ?? 0, tenant };
+  /** Bytes of a counted entry. */
+  bytesOf(key: string): number {
+    return this.#entries.get(key)?.bytes ?? 0;
+  }
+
+  counts(keys: PartyKeys): { owner: Usage; tenant: Usage } {
+    const tenant = keys.tenant === undefined ? NOTHING : (this.#tenants.get(keys.tenant) ?? NOTHING);
+    return { owner: this.#owners.get(keys.owner) ?? NOTHING, tenant };
   }
 
   /** Counts an entry that this process is about to write. */
-  add(key: string, keys: PartyKeys): void {
+  add(key: string, keys: PartyKeys, bytes: number): void {
     this.#remove(key);
-    this.#entries.set(key, { ...keys, reading: this.#reading });
-    this.#owners.set(keys.owner, (this.#owners.get(keys.owner) ?? 0) + 1);
-    if (keys.tenant !== undefined) this.#tenants.set(keys.tenant, (this.#tenants.get(keys.tenant) ?? 0) + 1);
+    this.#entries.set(key, { ...keys, reading: this.#reading, bytes });
+    this.#change(keys, { entries: 1, bytes });
   }
 
   /** Reads the whole bucket again, unless it was read a short time ago: retention removes entries without an event. */
@@ -94,7 +112,7 @@ export class OwnerCounts<V> {
       change: ({ key, value }) => {
         const owner = value === undefined ? undefined : this.#options.ownerOf(value);
         if (owner === undefined) this.#remove(key);
-        else this.add(key, partyKeysOf(owner));
+        else this.add(key, partyKeysOf(owner), this.#options.bytesOf(key, value as V));
       },
       ready: () => {
         for (const [key, { reading }] of this.#entries) if (reading < this.#reading) this.#remove(key);
@@ -109,13 +127,23 @@ export class OwnerCounts<V> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    decrement(this.#owners, entry.owner);
-    if (entry.tenant !== undefined) decrement(this.#tenants, entry.tenant);
+    this.#change(entry, { entries: -1, bytes: -entry.bytes });
+  }
+
+  #change({ owner, tenant }: PartyKeys, more: Usage): void {
+    this.#total = sumOf(this.#total, more);
+    change(this.#owners, owner, more);
+    if (tenant !== undefined) change(this.#tenants, tenant, more);
   }
 }
 
-function decrement(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 0) - 1;
-  if (left > 0) counts.set(key, left);
-  else counts.delete(key);
+const sumOf = (one: Usage, other: Usage): Usage => ({
+  entries: one.entries + other.entries,
+  bytes: one.bytes + other.bytes,
+});
+
+function change(usages: Map<string, Usage>, key: string, more: Usage): void {
+  const usage = sumOf(usages.get(key) ?? NOTHING, more);
+  if (usage.entries > 0) usages.set(key, usage);
+  else usages.delete(key);
 }

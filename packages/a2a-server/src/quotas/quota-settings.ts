@@ -77,6 +77,14 @@ export const QUOTA_SETTINGS = {
     unit: 'webhooks',
     doc: 'Stored webhooks of one caller in the whole cluster, including those of ended tasks until retention removes them; further ones get 429.',
   },
+  HOPLINE_OWNER_WEBHOOK_BYTES_MAX: {
+    type: 'integer',
+    default: LIMITS.ownerPushConfigBytesMax,
+    min: 16_384,
+    max: 64 * GIB,
+    unit: 'bytes',
+    doc: 'Bytes of the stored webhooks of one caller in the whole cluster; further ones get 429. All tenants share HOPLINE_BUCKET_BYTES_MAX.',
+  },
   HOPLINE_TENANT_LIMIT_FACTOR: {
     type: 'integer',
     default: LIMITS.tenantLimitFactor,
@@ -110,6 +118,7 @@ export function quotaLimits(settings: QuotaValues): Partial<Limits> {
     ownerSentBytesBurst: settings.HOPLINE_OWNER_SENT_BYTES_BURST,
     ownerOpenTasksMax: settings.HOPLINE_OWNER_OPEN_TASKS_MAX,
     ownerPushConfigsMax: settings.HOPLINE_OWNER_WEBHOOKS_MAX,
+    ownerPushConfigBytesMax: settings.HOPLINE_OWNER_WEBHOOK_BYTES_MAX,
     tenantLimitFactor: settings.HOPLINE_TENANT_LIMIT_FACTOR,
     tenantStoredShare: settings.HOPLINE_TENANT_STORED_PERCENT / PERCENT,
   };

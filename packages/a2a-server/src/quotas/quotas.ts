@@ -4,10 +4,11 @@ import type { Log, PushConfigEntry } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import { OpenTasksCount } from './open-tasks-count.ts';
-import { OwnerCounts, type PartyKeys, partyKeysOf } from './owner-counts.ts';
+import { OwnerCounts, partyKeysOf, type Usage } from './owner-counts.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
+import { webhookBytes } from './webhook-bytes.ts';
 
 /** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */
 export type SlotKind = 'stream' | 'request';
@@ -63,7 +64,12 @@ export class Quotas {
     this.#tasks = new OpenTasksCount({ log, role, onLost });
     const { tenantStoredShare: shareMax } = limits;
     this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
-    this.#webhooks = new OwnerCounts({ bucket: log.pushConfigs, ownerOf: ({ owner = {} }) => owner, onLost });
+    this.#webhooks = new OwnerCounts({
+      bucket: log.pushConfigs,
+      ownerOf: ({ owner = {} }) => owner,
+      bytesOf: webhookBytes,
+      onLost,
+    });
   }
 
   /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, except for a cancel, which is only counted. */
@@ -142,24 +148,45 @@ export class Quotas {
       );
   }
 
+  /** Throws QUOTA_EXCEEDED when the caller or its tenant has no room for a webhook, which may take the place of one that has its key. */
+  async requireWebhookRoom(caller: Owner, key: string, entry: PushConfigEntry): Promise<void> {
+    await this.#refreshWebhooks();
+    this.#requireWebhookRoom(caller, key, entry);
+  }
+
   /** Counts a webhook that is about to be stored. Throws QUOTA_EXCEEDED. */
-  async addWebhook(caller: Owner, key: string): Promise<void> {
-    const { ownerPushConfigsMax, freshMsMax } = this.#limits;
-    if (this.#webhooks.size >= ownerPushConfigsMax * UNSEEN_SHARE) await this.#webhooks.follow(freshMsMax);
-    if (this.#webhooks.has(key)) return;
-    const keys = partyKeysOf(caller);
-    if (this.#isFull(this.#webhooks, keys, ownerPushConfigsMax))
-      throw this.#refusal(
-        caller,
-        'webhooks',
-        'too many push configurations of this caller or its tenant; delete some',
-        COUNT_RETRY_MS,
-      );
-    this.#webhooks.add(key, keys);
+  async addWebhook(caller: Owner, key: string, entry: PushConfigEntry): Promise<void> {
+    await this.#refreshWebhooks();
+    // In the same turn of the event loop as the addition, so that concurrent requests are counted one after the other.
+    this.#requireWebhookRoom(caller, key, entry);
+    this.#webhooks.add(key, partyKeysOf(caller), webhookBytes(key, entry));
+  }
+
+  async #refreshWebhooks(): Promise<void> {
+    const { ownerPushConfigsMax, ownerPushConfigBytesMax, freshMsMax } = this.#limits;
+    const { entries, bytes } = this.#webhooks.total;
+    if (entries >= ownerPushConfigsMax * UNSEEN_SHARE || bytes >= ownerPushConfigBytesMax * UNSEEN_SHARE)
+      await this.#webhooks.follow(freshMsMax);
+  }
+
+  #requireWebhookRoom(caller: Owner, key: string, entry: PushConfigEntry): void {
+    const { ownerPushConfigsMax, ownerPushConfigBytesMax, tenantLimitFactor: factor } = this.#limits;
+    const more = {
+      entries: this.#webhooks.has(key) ? 0 : 1,
+      bytes: Math.max(0, webhookBytes(key, entry) - this.#webhooks.bytesOf(key)),
+    };
+    const { owner, tenant } = this.#webhooks.counts(partyKeysOf(caller));
+    const exceeds = (name: keyof Usage, max: number) =>
+      more[name] > 0 && (owner[name] + more[name] > max || tenant[name] + more[name] > max * factor);
+    const isTooMany = exceeds('entries', ownerPushConfigsMax);
+    if (!isTooMany && !exceeds('bytes', ownerPushConfigBytesMax)) return;
+    this.#webhooks.reread();
+    const what = isTooMany ? 'too many push configurations' : 'too many bytes of push configurations';
+    throw this.#refusal(caller, 'webhooks', `${what} of this caller or its tenant; delete some`, COUNT_RETRY_MS);
   }
 
   /** Counts a refusal; callers outside of this class check a limit of their own. */
-  countRefusal(caller: Owner, reason: QuotaName | 'items' | 'exports'): void {
+  countRefusal(caller: Owner, reason: QuotaName | 'items' | 'exports' | 'audits'): void {
     this.#metrics?.requestsRefused.add(1, { reason });
     this.#metrics?.tenantRefused.add(1, { ...this.#metrics.parties.of(caller), reason });
   }
@@ -167,13 +194,6 @@ export class Quotas {
   close(): void {
     this.#webhooks.close();
     this.#stored?.close();
-  }
-
-  #isFull(entries: OwnerCounts<PushConfigEntry>, keys: PartyKeys, max: number) {
-    const { owner, tenant } = entries.counts(keys);
-    const isFull = owner >= max || tenant >= max * this.#limits.tenantLimitFactor;
-    if (isFull) entries.reread();
-    return isFull;
   }
 
   /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */

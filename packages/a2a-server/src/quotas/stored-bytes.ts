@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal } from '@hopline/a2a';
 import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type Log, type LogExtent, type TaskIndexEntry } from '@hopline/log';
-import { partyKeysOf } from './owner-counts.ts';
+import { partyOf } from './owner-counts.ts';
 
 /** Interval at which the extent of the log is read, which retention shrinks. */
 const EXTENT_MS = 5_000;
@@ -12,9 +12,6 @@ export const TENANT_GROUPS_MAX = 64;
 /** Bytes of the ended tasks whose records end at or before `seq`. */
 type Group = { seq: number; bytes: number };
 type OpenTask = { tenant: string; bytes: number; seq: number };
-
-/** A tenant, or a caller without one. Undefined without authentication, because there is no other caller to protect. */
-const keyOf = (owner: Owner): string => owner.tenant ?? `:${partyKeysOf(owner).owner}`;
 
 /**
  * Bytes that the records of each tenant take in the log, from the index entries of its tasks. A task counts as a whole until its newest
@@ -29,15 +26,15 @@ export class BytesByTenant {
   /** Takes the newest entry of a task. An ended task has no later one. */
   set(taskId: string, { owner, state, seq = 0, storedBytes = 0 }: TaskIndexEntry): void {
     this.#close(taskId);
-    if (owner === undefined || storedBytes === 0) return;
-    const tenant = keyOf(owner);
+    const tenant = owner && partyOf(owner);
+    if (tenant === undefined || storedBytes === 0) return;
     this.#add(tenant, storedBytes);
     if (isTerminal(state)) this.#group(tenant, { seq, bytes: storedBytes });
     else this.#open.set(taskId, { tenant, bytes: storedBytes, seq });
   }
 
   of(owner: Owner): number {
-    return this.#bytes.get(keyOf(owner)) ?? 0;
+    return this.#bytes.get(partyOf(owner) ?? '') ?? 0;
   }
 
   /** Forgets tasks whose newest record is below `firstSeq`. */
