@@ -25,7 +25,11 @@ const guide = new Guide('frameworks.md');
 const [crewEntry, mastraEntry] = guide.agents().map(([entry]) => entry as Record<string, unknown> & { name: string });
 
 const [, crewai = ''] = /pip install '([^']+)' uvicorn$/.exec(guide.command('.venv/bin/python3 -m pip')) ?? [];
-const python = await newestPythonWith([crewai, 'uvicorn==0.54.0']);
+// 150 packages, 850 MB: more than all other tests install together.
+const python =
+  process.env.TEST_CREWAI === undefined
+    ? { skip: 'TEST_CREWAI is not set, and CrewAI takes 850 MB' }
+    : await newestPythonWith([crewai, 'uvicorn==0.54.0']);
 
 const install = guide.command('npm install');
 const packages = await npmPackages(`mastra${install.match(/@\d[\d.]*/g)?.join('')}`, install, { type: 'module', private: true });
@@ -48,7 +52,7 @@ before(async () => {
 after(async () => {
   waiting.resolve();
   await model[Symbol.asyncDispose]();
-  guide.assertAllTaken();
+  if ('python' in python && packages !== undefined) guide.assertAllTaken();
 });
 
 function folderOf(t: TestContext): string {
