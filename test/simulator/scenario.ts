@@ -32,6 +32,7 @@ export const SETTINGS: ClusterSettings = {
   leaseMs: 4_000,
   heartbeatMs: 1_000,
   inputTimeoutMs: 8_000,
+  authTimeoutMs: 8_000,
   copyForwardAfterMs: undefined,
   copyPartUnitsMax: undefined,
 };
@@ -44,6 +45,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   planCancels(new Random(seed, 'cancels'), tasks);
+  planCredentials(new Random(seed, 'credentials'), tasks);
   const settings: ClusterSettings = {
     ...SETTINGS,
     ...(workload.chance(0.3) && {
@@ -157,6 +159,41 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
     if (!talksOn) continue;
     for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts)))
       Object.assign(script, { tokens: 40, everyMs: 1_500 });
+  }
+}
+
+/** In a fifth of the runs, agents of most tasks need credentials in one of their turns. */
+function planCredentials(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.2)) return;
+  for (const { turns } of tasks) {
+    if (!random.chance(0.7)) continue;
+    const at = random.between(0, turns.length - 1);
+    const turn = turns[at]!;
+    const later = structuredClone(turn);
+    const { authTimeoutMs } = SETTINGS;
+    const how = random.pick([
+      'arrive',
+      'arrive',
+      'at the timeout',
+      'never',
+      'by message',
+      'by message',
+      'by a later message',
+    ] as const);
+    const isAll = random.chance(0.3);
+    for (const agent of isAll ? turn.agents : [random.pick(turn.agents)]) {
+      const script = turn.scripts[agent]!;
+      script.credentials = { afterTokens: random.pick([0, 0, 1, Math.floor(script.tokens / 2), script.tokens]) };
+      if (how === 'arrive') script.credentials.arriveAfterMs = random.between(50, 0.75 * authTimeoutMs);
+      if (how === 'at the timeout') script.credentials.arriveAfterMs = random.between(0.9 * authTimeoutMs, 1.1 * authTimeoutMs);
+      if (how === 'by a later message') script.credentials.endsTurn = true;
+    }
+    if (!how.endsWith('message')) continue;
+    turn.answersAfterMs = random.pick([
+      random.between(50, authTimeoutMs / 2),
+      random.between(0.9 * authTimeoutMs, 1.3 * authTimeoutMs),
+    ]);
+    turns.splice(at + 1, 0, later);
   }
 }
 
