@@ -45,7 +45,8 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   planCancels(new Random(seed, 'cancels'), tasks);
-  planCredentials(new Random(seed, 'credentials'), tasks);
+  const credentials = new Random(seed, 'credentials');
+  const asking = planCredentials(credentials, tasks);
   const settings: ClusterSettings = {
     ...SETTINGS,
     ...(workload.chance(0.3) && {
@@ -73,6 +74,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
     Object.entries(settings.topology).flatMap(replicas),
     groupsOf(settings),
   );
+  if (asking.length > 0 && faults.length > 0 && credentials.chance(0.3)) faults.push(supervisorDeath(credentials, asking));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   if (chosen in STEP_THEMES) planSteps(new Random(seed, 'steps'), tasks);
@@ -162,11 +164,11 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
   }
 }
 
-/** In a fifth of the runs, agents of most tasks need credentials in one of their turns. */
-function planCredentials(random: Random, tasks: readonly TaskPlan[]): void {
-  if (!random.chance(0.2)) return;
-  for (const { turns } of tasks) {
-    if (!random.chance(0.7)) continue;
+/** In a fifth of the runs, agents of most tasks need credentials in one of their turns. Returns these tasks. */
+function planCredentials(random: Random, tasks: readonly TaskPlan[]): TaskPlan[] {
+  if (!random.chance(0.2)) return [];
+  const asking = tasks.filter(() => random.chance(0.7));
+  for (const { turns } of asking) {
     const at = random.between(0, turns.length - 1);
     const turn = turns[at]!;
     const later = structuredClone(turn);
@@ -195,6 +197,13 @@ function planCredentials(random: Random, tasks: readonly TaskPlan[]): void {
     ]);
     turns.splice(at + 1, 0, later);
   }
+  return asking;
+}
+
+/** One supervisor or all of them die while a task probably waits for credentials. */
+function supervisorDeath(random: Random, asking: readonly TaskPlan[]): Fault {
+  const at = random.pick(asking).startAt + random.between(300, 4_000);
+  return { at, kind: 'kill', slot: random.pick(['supervisor-1', 'supervisor-*']), forMs: random.between(100, 3_000) };
 }
 
 /** Numbers of processes and shards, and memory so small that every bound is reached. */
