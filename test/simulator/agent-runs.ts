@@ -72,6 +72,10 @@ export class AgentRuns implements RunRecorder {
 
   /** The process of these runs was killed. */
   killed({ name }: VirtualProcess): void {
-    for (const run of this.all) if (run.process === name) this.end(run);
+    for (const run of this.all) {
+      if (run.process !== name) continue;
+      if (run.isWaiting && run.endedAt === undefined) this.#situations.add('an agent dies while it waits for credentials');
+      this.end(run);
+    }
   }
 }

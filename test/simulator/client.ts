@@ -16,8 +16,11 @@ export type TaskPlan = {
   name: string;
   startAt: number;
   profile: ProfileUsed;
-  /** The first message, then an answer to each question. */
-  turns: { agents: string[]; scripts: Record<string, AgentScript> }[];
+  /**
+   * The first message, then an answer to each question. `answersAfterMs`: the next message answers the turn's request for credentials, which it does
+   * so much later. Absent: the client answers questions only.
+   */
+  turns: { agents: string[]; scripts: Record<string, AgentScript>; answersAfterMs?: number }[];
   webhook: 'with the message' | 'later' | undefined;
   /** When it cancels, counted from the first acknowledgement. */
   cancelAfterMs: number | undefined;
@@ -131,11 +134,14 @@ export class Client {
 
   async #answer(viewer: ViewerLog): Promise<void> {
     for (let turn = 1; turn < this.plan.turns.length; turn++) {
-      while (viewer.state !== 'TASK_STATE_INPUT_REQUIRED') {
+      const { answersAfterMs } = this.plan.turns[turn - 1]!;
+      const awaited = answersAfterMs === undefined ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED';
+      while (viewer.state !== awaited) {
         if (viewer.isDone) return;
         await this.#deps.clock.sleep(50);
       }
       if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
+      if (answersAfterMs !== undefined) await this.#deps.clock.sleep(answersAfterMs);
       const message = this.#message(turn);
       const { messageId } = message;
       const { taskId } = this;
@@ -147,9 +153,12 @@ export class Client {
           this.history.push({ ...times, kind: 'send', messageId, contextId: this.#contextId, taskId, result: shown });
         },
       );
-      if (sent === 'refused') return;
+      if (sent === 'refused') {
+        if (answersAfterMs !== undefined) this.#deps.situations.add('a client answers a request for credentials too late');
+        return;
+      }
       this.acknowledged.push(message.messageId);
-      while (viewer.state === 'TASK_STATE_INPUT_REQUIRED') await this.#deps.clock.sleep(50);
+      while (viewer.state === awaited) await this.#deps.clock.sleep(50);
     }
   }
 

@@ -19,6 +19,7 @@ export type ClusterSettings = {
   leaseMs: number;
   heartbeatMs: number;
   inputTimeoutMs: number;
+  authTimeoutMs: number;
   copyForwardAfterMs: number | undefined;
   /** Small, so that even a copy of a short task has several parts. */
   copyPartUnitsMax: number | undefined;

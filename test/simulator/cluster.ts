@@ -146,11 +146,12 @@ export class Cluster {
   /** Like SIGKILL: the process does nothing more, but messages that it has sent still arrive. */
   kill(slot: string, which = this.#slots.get(slot)): void {
     if (which === undefined || which.process.state === 'dead') return;
-    const { runs, trace } = this.#deps;
+    const { runs, situations, trace } = this.#deps;
     trace.add(which.process.name, 'killed');
     which.process.state = 'dead';
     which.endedAt ??= this.#deps.clock.nowMs;
     runs.killed(which.process);
+    situations.killed(which.process.name);
     which.log.abandon();
     which.gone.abort();
     if (this.#slots.get(slot) === which) this.#slots.set(slot, undefined);
@@ -195,10 +196,19 @@ export class Cluster {
   async #startService(incarnation: Incarnation): Promise<void> {
     const { clock } = this.#deps;
     const { process, slot } = incarnation;
-    const log = observedLog(await incarnation.log.open(), this.#deps.coverage);
+    const { coverage, situations } = this.#deps;
+    const log = observedLog(await incarnation.log.open(), { coverage, situations, process: process.name });
     incarnation.close = () => log.close();
     const common = { log, logger, metrics: this.#metrics() };
-    const { limits = {}, leaseMs, heartbeatMs, inputTimeoutMs, copyForwardAfterMs, copyPartUnitsMax } = this.settings;
+    const {
+      limits = {},
+      leaseMs,
+      heartbeatMs,
+      inputTimeoutMs,
+      authTimeoutMs,
+      copyForwardAfterMs,
+      copyPartUnitsMax,
+    } = this.settings;
     const separator = slot.lastIndexOf('-');
     const service = slot.slice(0, separator);
     const { holdingProducers } = this.settings;
@@ -211,6 +221,7 @@ export class Cluster {
         ...leases,
         coalesce: DEFAULT_SETTINGS,
         inputTimeoutMs,
+        authTimeoutMs,
         copyForwardAfterMs,
         copyPartUnitsMax,
         silentMs: SILENT_MS,

@@ -1,18 +1,26 @@
 import { type FollowStart, HistoryLost, type Job, type Log, LogFull, LogUnavailable, Requeued, Superseded } from '@hopline/log';
+import { SUPERVISOR } from '@hopline/task';
 import type { Coverage } from './coverage.ts';
+import type { Situations } from './situations.ts';
+
+/** `process`: the name of the process that uses the log. */
+type Observer = { coverage: Coverage; situations: Situations; process: string };
 
 /**
  * The log of a process, which reports to the coverage. What the log returns is returned unchanged and at the same time, so that a run is the same with
  * it as without it.
  */
-export function observedLog(log: Log, coverage: Coverage): Log {
+export function observedLog(log: Log, { coverage, situations, process }: Observer): Log {
   const { facts, inputs, leases, work } = log;
   return extended(log, {
     facts: extended(facts, {
       append: (record, options) =>
         observed(
           facts.append(record, options),
-          () => coverage.onFactsStored(record),
+          () => {
+            coverage.onFactsStored(record);
+            situations.onFactsStored(record);
+          },
           error => coverage.onFactsFailed(error),
         ),
       follow: (taskId, after, signal, owner) =>
@@ -60,7 +68,12 @@ export function observedLog(log: Log, coverage: Coverage): Log {
           () => coverage.add('work', 'an item is requested'),
           error => coverage.add('work', error instanceof LogFull ? 'a request is refused: no room' : 'a request has no answer'),
         ),
-      take: (role, options, handler) => work.take(role, options, job => observedJob(job, handler, coverage)),
+      take: (role, options, handler) =>
+        work.take(role, options, job => {
+          const handled = observedJob(job, handler, coverage);
+          if (role === SUPERVISOR) situations.onSupervised(process, job, handled);
+          return handled;
+        }),
     }),
   });
 }

@@ -32,6 +32,7 @@ export const SETTINGS: ClusterSettings = {
   leaseMs: 4_000,
   heartbeatMs: 1_000,
   inputTimeoutMs: 8_000,
+  authTimeoutMs: 8_000,
   copyForwardAfterMs: undefined,
   copyPartUnitsMax: undefined,
 };
@@ -44,6 +45,8 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const workload = new Random(seed, 'workload');
   const tasks = Array.from({ length: workload.between(3, 6) }, (_, index) => taskPlan(workload, `task-${index + 1}`));
   planCancels(new Random(seed, 'cancels'), tasks);
+  const credentials = new Random(seed, 'credentials');
+  const asking = planCredentials(credentials, tasks);
   const settings: ClusterSettings = {
     ...SETTINGS,
     ...(workload.chance(0.3) && {
@@ -71,6 +74,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
     Object.entries(settings.topology).flatMap(replicas),
     groupsOf(settings),
   );
+  if (asking.length > 0 && faults.length > 0 && credentials.chance(0.3)) faults.push(supervisorDeath(credentials, asking));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   if (chosen in STEP_THEMES) planSteps(new Random(seed, 'steps'), tasks);
@@ -158,6 +162,48 @@ function planCancels(random: Random, tasks: readonly TaskPlan[]): void {
     for (const script of plan.turns.flatMap(({ scripts }) => Object.values(scripts)))
       Object.assign(script, { tokens: 40, everyMs: 1_500 });
   }
+}
+
+/** In a fifth of the runs, agents of most tasks need credentials in one of their turns. Returns these tasks. */
+function planCredentials(random: Random, tasks: readonly TaskPlan[]): TaskPlan[] {
+  if (!random.chance(0.2)) return [];
+  const asking = tasks.filter(() => random.chance(0.7));
+  for (const { turns } of asking) {
+    const at = random.between(0, turns.length - 1);
+    const turn = turns[at]!;
+    const later = structuredClone(turn);
+    const { authTimeoutMs } = SETTINGS;
+    const how = random.pick([
+      'arrive',
+      'arrive',
+      'at the timeout',
+      'never',
+      'by message',
+      'by message',
+      'by a later message',
+    ] as const);
+    const isAll = random.chance(0.3);
+    for (const agent of isAll ? turn.agents : [random.pick(turn.agents)]) {
+      const script = turn.scripts[agent]!;
+      script.credentials = { afterTokens: random.pick([0, 0, 1, Math.floor(script.tokens / 2), script.tokens]) };
+      if (how === 'arrive') script.credentials.arriveAfterMs = random.between(50, 0.75 * authTimeoutMs);
+      if (how === 'at the timeout') script.credentials.arriveAfterMs = random.between(0.9 * authTimeoutMs, 1.1 * authTimeoutMs);
+      if (how === 'by a later message') script.credentials.endsTurn = true;
+    }
+    if (!how.endsWith('message')) continue;
+    turn.answersAfterMs = random.pick([
+      random.between(50, authTimeoutMs / 2),
+      random.between(0.9 * authTimeoutMs, 1.3 * authTimeoutMs),
+    ]);
+    turns.splice(at + 1, 0, later);
+  }
+  return asking;
+}
+
+/** One supervisor or all of them die while a task probably waits for credentials. */
+function supervisorDeath(random: Random, asking: readonly TaskPlan[]): Fault {
+  const at = random.pick(asking).startAt + random.between(300, 4_000);
+  return { at, kind: 'kill', slot: random.pick(['supervisor-1', 'supervisor-*']), forMs: random.between(100, 3_000) };
 }
 
 /** Numbers of processes and shards, and memory so small that every bound is reached. */

@@ -85,7 +85,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     cluster.startAll();
     for (const client of clients) void client.run();
     schedule(scenario.faults, { clock, trace, cluster, receiver, clients, situations });
-    const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan)));
+    const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan, scenario.settings.authTimeoutMs)));
     const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
     let hasEnded = false;
     const watching = async () => {
@@ -128,9 +128,9 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
 }
 
 /** How long the agents of a task work in one attempt of each turn. */
-function workMs({ turns }: TaskPlan): number {
-  const ofScript = ({ tokens, everyMs, silentMs = 0, openArtifacts }: AgentScript) =>
-    silentMs + (tokens + (openArtifacts?.count ?? 0)) * everyMs;
+function workMs({ turns }: TaskPlan, authTimeoutMs: number): number {
+  const ofScript = ({ tokens, everyMs, silentMs = 0, openArtifacts, credentials }: AgentScript) =>
+    silentMs + (tokens + (openArtifacts?.count ?? 0)) * everyMs + (credentials === undefined ? 0 : authTimeoutMs);
   return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
 }
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SITUATIONS, type Situation, SituationCounts } from './situations.ts';
+import type { Job } from '@hopline/log';
+import { agent, Scenario, supervisor } from '@hopline/task/test-kit';
+import { SITUATIONS, type Situation, SituationCounts, Situations } from './situations.ts';
 
 const ALL = Object.keys(SITUATIONS) as Situation[];
 
@@ -21,4 +23,57 @@ test('the log in memory is not expected to meet a situation of the wire', () => 
   const ofMemory = ALL.filter(name => SITUATIONS[name] === 'any');
   assert.deepEqual(countsOf(1_000, ofMemory, false).missing(), []);
   assert.equal(countsOf(1_000, [], false).missing().length, ofMemory.length);
+});
+
+const message = { messageId: 'login', role: 'ROLE_AGENT' as const, parts: [{ text: 'Log in first.' }] };
+const asks = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message } as const;
+const works = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
+
+/** A task with two calls, the first of which waits for credentials. */
+function waiting(): Scenario {
+  const task = new Scenario().message('go').input(supervisor(), works);
+  for (const call of ['call-1-1', 'call-1-2']) task.input(supervisor(), { kind: 'call', call, agent: 'argocd' });
+  return task.input(agent('call-1-1'), asks);
+}
+
+function metBy(task: Scenario): Situation[] {
+  const situations = new Situations();
+  situations.addTask(task.facts);
+  return [...situations.met];
+}
+
+test('the facts of a task show how each wait for credentials went', () => {
+  assert.deepEqual([metBy(waiting()), waiting().rejected], [[], []]);
+  const other = agent('call-1-2');
+  assert.deepEqual(metBy(waiting().input(agent('call-1-1'), works).open(agent('call-1-1'), 'a')), [
+    'an agent continues because its credentials have arrived',
+  ]);
+  assert.deepEqual(metBy(waiting().message('the password', 'm2')), ['a client answers a request for credentials']);
+  assert.deepEqual(metBy(waiting().when({ kind: 'auth-timeout', request: 1 })), ['a request for credentials times out']);
+  assert.deepEqual(metBy(waiting().input(other, asks)), ['two agents wait for credentials at once']);
+  assert.deepEqual(metBy(waiting().open(other, 'b').text(other, 'b', 'meanwhile')), [
+    'an agent writes while another one waits for credentials',
+  ]);
+});
+
+test('a supervisor that dies, and the one that takes over, are counted only while an agent waits for credentials', async () => {
+  const task = waiting();
+  const job = { work: { taskId: task.aggregate!.taskId }, attempt: 1 } as Job;
+  const record = { v: 1 as const, facts: [], aggregate: task.aggregate!, startSeq: 1, startStoredAt: 1 };
+  const situations = new Situations();
+  const pending = new Promise<void>(() => {});
+  situations.onSupervised('supervisor-1', job, pending);
+  situations.onSupervised('supervisor-2', { ...job, attempt: 2 }, pending);
+  situations.killed('supervisor-1');
+  assert.deepEqual([...situations.met], []);
+  situations.onFactsStored(record);
+  situations.killed('supervisor-1');
+  situations.onSupervised('supervisor-3', job, Promise.resolve());
+  await Promise.resolve();
+  situations.killed('supervisor-3');
+  assert.deepEqual([...situations.met], []);
+  situations.killed('supervisor-2');
+  assert.deepEqual([...situations.met], ['a supervisor dies while an agent waits for credentials']);
+  situations.onSupervised('supervisor-4', { ...job, attempt: 3 }, pending);
+  assert.deepEqual([...situations.met].slice(1), ['another supervisor takes a turn over whose agent waits for credentials']);
 });

@@ -1,4 +1,8 @@
+import { isTerminal } from '@hopline/a2a';
+import type { Fact, FactRecord } from '@hopline/events';
+import type { Job } from '@hopline/log';
 import type { LogEvent } from '@hopline/log-jetstream';
+import { AUTH_TIMEOUT } from '@hopline/task';
 
 /** Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. */
 export const SITUATIONS = {
@@ -9,6 +13,16 @@ export const SITUATIONS = {
   'a viewer gets a gap': 'any',
   'a stream fails and its client comes back': 'any',
   'a client resumes at another ingress process': 'any',
+  'an agent continues because its credentials have arrived': 'any',
+  'a client answers a request for credentials': 'any',
+  'a client answers a request for credentials too late': 'any',
+  'a request for credentials times out': 'any',
+  'a task is canceled while an agent waits for credentials': 'any',
+  'an agent writes while another one waits for credentials': 'any',
+  'two agents wait for credentials at once': 'any',
+  'an agent dies while it waits for credentials': 'any',
+  'a supervisor dies while an agent waits for credentials': 'any',
+  'another supervisor takes a turn over whose agent waits for credentials': 'any',
   'a list has several pages': 'wire',
   'a list shows two tasks of one context': 'wire',
   'an item is delivered again': 'wire',
@@ -40,8 +54,61 @@ export class Situations {
   /** Tasks whose clients have sent a cancel and wait for its answer. */
   readonly canceling = new Set<string>();
 
+  /** Tasks whose newest stored state is auth-required. */
+  readonly #authorizing = new Set<string>();
+  /** Tasks that the supervisors of each process work on. */
+  readonly #supervised = new Map<string, Set<string>>();
+
   add(situation: Situation): void {
     this.met.add(situation);
+  }
+
+  onFactsStored({ aggregate: { taskId, state } }: FactRecord): void {
+    if (state === 'TASK_STATE_AUTH_REQUIRED') this.#authorizing.add(taskId);
+    else this.#authorizing.delete(taskId);
+  }
+
+  /** A supervisor begins a turn. `handled`: settled when the process is done with it. */
+  onSupervised(process: string, { work: { taskId }, attempt }: Job, handled: Promise<void>): void {
+    if (attempt > 1 && this.#authorizing.has(taskId))
+      this.add('another supervisor takes a turn over whose agent waits for credentials');
+    const supervised = this.#supervised.get(process) ?? new Set();
+    this.#supervised.set(process, supervised.add(taskId));
+    const done = () => void supervised.delete(taskId);
+    handled.then(done, done);
+  }
+
+  killed(process: string): void {
+    for (const taskId of this.#supervised.get(process) ?? [])
+      if (this.#authorizing.has(taskId)) this.add('a supervisor dies while an agent waits for credentials');
+    this.#supervised.delete(process);
+  }
+
+  /** The facts of a task, as the log has them at the end. */
+  addTask(facts: readonly Fact[]): void {
+    /** Calls that wait for credentials; empty: an agent that was addressed directly. */
+    const waiting = new Set<string>();
+    for (const fact of facts) {
+      if (fact.kind === 'message.received') {
+        if (waiting.size > 0) this.add('a client answers a request for credentials');
+        waiting.clear();
+      } else if (fact.kind === 'artifact.updated') {
+        const isOther = fact.producer.startsWith('call-') && !waiting.has(fact.producer);
+        if (waiting.size > 0 && isOther) this.add('an agent writes while another one waits for credentials');
+      } else if (fact.kind === 'status.changed') this.#addStatus(fact, waiting);
+    }
+  }
+
+  #addStatus({ event, call = '' }: Extract<Fact, { kind: 'status.changed' }>, waiting: Set<string>): void {
+    const { status, metadata } = event.statusUpdate;
+    if (status.state === 'TASK_STATE_AUTH_REQUIRED') waiting.add(call);
+    if (waiting.size > 1) this.add('two agents wait for credentials at once');
+    if (status.state === 'TASK_STATE_WORKING' && waiting.delete(call))
+      this.add('an agent continues because its credentials have arrived');
+    if (!isTerminal(status.state)) return;
+    if (metadata?.reason === AUTH_TIMEOUT) this.add('a request for credentials times out');
+    if (status.state === 'TASK_STATE_CANCELED' && waiting.size > 0)
+      this.add('a task is canceled while an agent waits for credentials');
   }
 
   onDelivery(taskId: string, deliveries: number): void {

@@ -59,6 +59,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
       if (history === undefined) continue;
       histories.set(client, history);
       evidence.coverage.addTask(history.facts);
+      evidence.situations.addTask(history.facts);
     } catch (error) {
       report('the log of a task can be read from its start', `${client.plan.name}: ${String(error)}`);
     }
@@ -220,7 +221,8 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
   const isDisrupted = faults.some(({ kind }) => DISRUPTIONS.has(kind));
   const explained: [RegExp, (at: number) => boolean][] = [
     [/the script wants it/, () => scripts.some(({ end }) => end.startsWith('fails'))],
-    [/not answer|no answer|timed out|timeout/i, () => scripts.some(({ end }) => end === 'asks')],
+    [/auth timeout/, () => scripts.some(({ credentials }) => credentials !== undefined)],
+    [/not answer|no answer|timed out|input timeout/i, () => scripts.some(({ end }) => end === 'asks')],
     [/attempts exhausted|failed several times/, () => isDisrupted],
     // In some runs an agent is silent from one copy of the facts to the next, because copies are so frequent.
     [/no worker has continued the task/, () => evidence.scenario.settings.copyForwardAfterMs !== undefined],

@@ -51,6 +51,15 @@ test('each question of a turn has a call of its own in the next turn, in the ord
   );
 });
 
+test('a call that waits for credentials keeps its agent in the next turn, even if one record has its beginning and its request', () => {
+  const task = new Scenario().message('go').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  const message: Message = { messageId: 'login', role: 'ROLE_AGENT', parts: [{ text: 'Log in first.' }] };
+  task.input(agent('call-1-1'), { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message, resume: { of: 'login' } });
+  assert.deepEqual(viewOf(task.message('I have', 'm2')).waiting, [
+    { call: 'call-1-1', agent: 'argocd', resume: { of: 'login' } },
+  ]);
+});
+
 test("the text of agents comes before the supervisor's own, whichever was written first [C-28]", () => {
   const task = new Scenario().message('go').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
   task.open(supervisor(), 'own').text(supervisor(), 'own', 'mine').open(agent(), 'a').text(agent(), 'a', 'theirs ');

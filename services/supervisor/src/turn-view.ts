@@ -107,8 +107,9 @@ export class TurnView {
     return this.#turn.waiting;
   }
 
+  /** The agent of a call of this turn. */
   agentOf(call: string): string {
-    return this.aggregate?.calls[call]?.agent ?? '';
+    return this.#turn.calls.get(call)?.agent ?? '';
   }
 
   /** The fact with which a call of this turn began. */

@@ -1,5 +1,16 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AgentTurn, artifact, type DefinedAgent, defineAgent, failed, needsInput, step } from '@hopline/agent';
+import {
+  type AgentEvent,
+  type AgentTurn,
+  artifact,
+  type DefinedAgent,
+  defineAgent,
+  failed,
+  needsInput,
+  step,
+} from '@hopline/agent';
 
 export const REMOTE_KINDS = ['keeps its text', 'keeps no text', 'repeats itself'] as const;
 export type RemoteKind = (typeof REMOTE_KINDS)[number];
@@ -22,8 +33,19 @@ export type AgentScript = {
    * The text that a remote agent leaves in its task: all of it, only its newest piece, or all of it and a copy in an artifact at the end.
    */
   remote?: RemoteKind;
+  credentials?: CredentialsScript;
   /** How the turn ends. `fails once`: its first attempt fails with a retryable error. */
   end: 'done' | 'asks' | 'fails' | 'fails once';
+};
+
+/** A request for credentials. */
+export type CredentialsScript = {
+  /** How many of its tokens the agent writes before it asks. */
+  afterTokens: number;
+  /** When the credentials arrive at the agent, counted from its request. Absent: never. */
+  arriveAfterMs?: number;
+  /** The agent ends its turn with the request instead of waiting. */
+  endsTurn?: true;
 };
 
 /** Prefix of the names of the artifacts in addition to the answer. */
@@ -42,6 +64,8 @@ export type AgentRun = {
   effects?: string[];
   passed?: { key: string; effectOf: number }[];
   fullText: string;
+  /** Whether it waits for credentials. */
+  isWaiting?: boolean;
   startedAt: number;
   /** When the server delivered its item, first and last, in the process of the run. Only the simulator over the wire knows it. */
   deliveredAt?: Deliveries;
@@ -103,7 +127,18 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
             return;
           }
         }
-        for (const token of tokensOf(run.id, script)) {
+        const tokens = tokensOf(run.id, script);
+        const askAt = script.credentials && Math.min(script.credentials.afterTokens, tokens.length);
+        for (let index = 0; index <= tokens.length; index++) {
+          if (script.credentials !== undefined && index === askAt) {
+            yield authRequest(script.credentials);
+            if (script.credentials.endsTurn) return;
+            run.isWaiting = true;
+            await credentials(script.credentials, turn.signal);
+            run.isWaiting = false;
+          }
+          const token = tokens[index];
+          if (token === undefined) break;
           await sleep(script.everyMs, undefined, { signal: turn.signal });
           run.tokens.push(token);
           yield token;
@@ -116,4 +151,17 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
       }
     },
   });
+}
+
+function authRequest({ endsTurn }: CredentialsScript): AgentEvent {
+  const message = { messageId: randomUUID(), role: 'ROLE_AGENT' as const, parts: [{ text: 'Log in first.' }] };
+  if (endsTurn) return { type: 'interrupted', state: 'TASK_STATE_AUTH_REQUIRED', message, resume: 'after the login' };
+  return { type: 'auth-required', message, resume: 'after the login' };
+}
+
+/** Resolves when the credentials have arrived, and rejects when the turn is over. */
+async function credentials({ arriveAfterMs }: CredentialsScript, signal: AbortSignal): Promise<void> {
+  if (arriveAfterMs !== undefined) return await sleep(arriveAfterMs, undefined, { signal });
+  if (!signal.aborted) await once(signal, 'abort');
+  signal.throwIfAborted();
 }
