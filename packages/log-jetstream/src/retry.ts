@@ -31,7 +31,7 @@ export async function retry<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        reason = (error as Error).message;
+        reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
     }
     const left = deadline - performance.now();
@@ -84,7 +84,18 @@ function isClosed(error: unknown): boolean {
 /** "no suitable peers for placement": reported while the servers of a cluster are starting. */
 const NO_SUITABLE_PEERS = 10005;
 
+const STREAM_NOT_FOUND = 10059;
+/** The cause in errors of requests and writes to such a stream. */
+export const STREAM_MISSING = 'the stream does not exist';
+
+/** Whether JetStream itself has answered that the stream does not exist. Without a leader or a quorum it answers something else, or nothing. */
+export function isStreamNotFound(error: unknown): boolean {
+  return error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND;
+}
+
+/** A missing stream counts as transient, because a relay creates it again. */
 export function isTransient(error: unknown): boolean {
+  if (isStreamNotFound(error)) return true;
   if (error instanceof JetStreamApiError) return error.status >= 500 || error.status === 429 || error.code === NO_SUITABLE_PEERS;
   return error instanceof Error && TRANSIENT_NAMES.has(error.name);
 }
