@@ -44,6 +44,8 @@ export type RelayDeps = {
   sweepMs?: number;
   /** Time between two moves of ended tasks into the lists of their owners, in milliseconds; default MOVE_MS. */
   moveMs?: number;
+  /** Time between two checks whether the bucket of the task lists was created again, in milliseconds; default CHECK_MS. */
+  listsCheckMs?: number;
   /** Least milliseconds between two turns whose critical path is measured; default PATH_PAUSE_MS. */
   pathPauseMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
@@ -68,7 +70,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     logger,
     onChange: (taskId, task) => deadlines.update(taskId, task),
   });
-  const migration = new ListMigration({ log, tasks, ended, logger });
+  const migration = new ListMigration({ log, tasks, ended, logger, checkMs: deps.listsCheckMs });
   const index = new IndexWrites(log.tasks, tasks);
   const shown = new ShownTasks(log);
   const owns = (shard: number) => owned.get(shard) !== undefined;
@@ -91,6 +93,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   metrics.shardLag.observe(() => owned.lags());
   metrics.shardRecords.observe(() => owned.recordsRead());
   metrics.shardOldestInput.observe(() => owned.oldestInputs(Date.now()));
+  await migration.start();
   await leases.start();
   owned.flushLines();
   metrics.openTasks.observe(() => [...countOpen(tasks.open)].map(([state, count]) => [count, { state }]));
@@ -123,7 +126,7 @@ function shardLeases(
   { owned, tasks, migration, shown }: ShardState,
 ): ShardLeases {
   const withListed = (shard: number, progress: ShardProgress | undefined) =>
-    progress && { ...progress, ...(migration.isListed(shard) && { listed: true as const }) };
+    progress && { ...progress, ...migration.listedIn(shard) };
   return new ShardLeases({
     store: log.leases,
     presence: log.presence,
@@ -137,7 +140,7 @@ function shardLeases(
       owned.start(shard, progress, cause);
       tasks.begin(shard);
       // Tasks of later layouts were never written by a relay from before the lists.
-      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts));
+      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts), progress.listedIn);
     },
     stopShard: async shard => {
       const progress = withListed(shard, await owned.stop(shard));
