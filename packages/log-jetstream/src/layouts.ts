@@ -131,7 +131,9 @@ export async function readLayouts(connection: Connection): Promise<Layouts> {
   const name = connection.names.inputsStreams[0]!;
   const info = () =>
     connection.jsm.streams.info(name).catch(error => {
-      throw isStreamNotFound(error) ? new LogUnavailable(`${name}: ${STREAM_MISSING}: start a relay, which creates it`) : error;
+      throw isStreamNotFound(error)
+        ? new LogUnavailable(`${name}: ${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`)
+        : error;
     });
   const { config } = await retry(connection, name, info);
   const layouts = parseDescription(config.description ?? '');

@@ -195,6 +195,7 @@ export type OpenOptions = {
   placesLeaders?: JetStreamLogOptions['placesLeaders'];
   addsLayouts?: JetStreamLogOptions['addsLayouts'];
   restoresLost?: JetStreamLogOptions['restoresLost'];
+  openTimeoutMs?: JetStreamLogOptions['openTimeoutMs'];
 };
 
 /**
@@ -214,6 +215,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     placesLeaders,
     addsLayouts,
     restoresLost,
+    openTimeoutMs,
   } = openOptions;
   const startAtZero = (names: LogNames) => {
     if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
@@ -256,6 +258,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     ...(removesUnknown && { removesUnknown }),
     ...(placesLeaders && { placesLeaders }),
     ...(restoresLost && { restoresLost }),
+    ...(openTimeoutMs !== undefined && { openTimeoutMs }),
     ...(addsLayouts && { addsLayouts }),
     onNames: (names: LogNames) => {
       factsStreams = names.factsStreams;

@@ -333,7 +333,7 @@ function awaitStream(connection: Connection, name: string, timeoutMs: number): P
   const find = async () => {
     const found = await findStream(connection, name, timeoutMs);
     if (found === undefined)
-      throw Object.assign(new Error('the stream does not exist: start a relay, which creates it'), MISSING);
+      throw Object.assign(new Error(`${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`), MISSING);
     return found;
   };
   return retry(connection, name, find, { timeoutMs });

@@ -118,6 +118,9 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
+/** Failed lease rounds are logged once in this time. */
+const REPEATED_LINE_MS = 10_000;
+
 type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration; shown: ShownTasks };
 
 function shardLeases(
@@ -125,6 +128,7 @@ function shardLeases(
   identity: string,
   { owned, tasks, migration, shown }: ShardState,
 ): ShardLeases {
+  let failedLineAtMs = Number.NEGATIVE_INFINITY;
   const withListed = (shard: number, progress: ShardProgress | undefined) =>
     progress && { ...progress, ...migration.listedIn(shard) };
   return new ShardLeases({
@@ -150,7 +154,12 @@ function shardLeases(
       return progress;
     },
     progressOf: shard => withListed(shard, owned.get(shard)?.progress),
-    onError: error => logger.warn({ err: error }, 'lease round failed'),
+    onError: error => {
+      // While the log is away every shard fails again and again.
+      if (performance.now() - failedLineAtMs < REPEATED_LINE_MS) return;
+      failedLineAtMs = performance.now();
+      logger.warn({ err: error }, 'lease round failed');
+    },
   });
 }
 
