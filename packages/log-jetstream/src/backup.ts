@@ -7,8 +7,8 @@ import { jetstream, type StreamConfig, type StreamInfo, type StreamState } from 
 import type { Msg, Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
+import { isStreamNotFound } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
-import { isStreamNotFound } from './retry.ts';
 import { useStoredLayouts } from './streams.ts';
 
 /**

@@ -15,9 +15,9 @@ import {
 import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import { Leaders } from './leaders.ts';
+import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
-import { isStreamNotFound } from './retry.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;

@@ -5,7 +5,8 @@ import { AnswerInbox, type OpenRequest, transient } from './answer-inbox.ts';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
-import { pause, retry, STREAM_MISSING } from './retry.ts';
+import { STREAM_MISSING } from './missing-stream.ts';
+import { pause, retry } from './retry.ts';
 
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 export const LAG_RETRY_MS = 10;

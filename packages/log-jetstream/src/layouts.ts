@@ -2,9 +2,10 @@ import { type Layout, Layouts, LOG_PREFIX, logShardFilter, RAW_PREFIX, rawShardF
 import { LogMismatch, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import { GROUP_BYTES_MIN, type LayoutSize, type LayoutTimes } from './options.ts';
-import { isStreamNotFound, retry, STREAM_MISSING } from './retry.ts';
+import { retry } from './retry.ts';
 
 /**
  * The layouts of a log are stored in the description of its first stream of inputs, which every service may read. Processes read them at start,

@@ -1,7 +1,7 @@
 import { LogMismatch } from '@hopline/log';
 import type { Connection } from './connection.ts';
+import { isStreamNotFound } from './missing-stream.ts';
 import type { LostOptions } from './options.ts';
-import { isStreamNotFound } from './retry.ts';
 import { createLost, type StreamsOptions } from './streams.ts';
 
 /**

@@ -5,7 +5,7 @@ import { AppendHealth } from './append-health.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
 import type { Connection, Denial } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
-import { STREAM_MISSING } from './retry.ts';
+import { STREAM_MISSING } from './missing-stream.ts';
 
 /**
  * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the

@@ -1,6 +1,7 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
 /** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
 const REQUEST_TIMEOUT_MS = 20_000;
@@ -83,15 +84,6 @@ function isClosed(error: unknown): boolean {
 
 /** "no suitable peers for placement": reported while the servers of a cluster are starting. */
 const NO_SUITABLE_PEERS = 10005;
-
-const STREAM_NOT_FOUND = 10059;
-/** The cause in errors of requests and writes to such a stream. */
-export const STREAM_MISSING = 'the stream does not exist';
-
-/** Whether JetStream itself has answered that the stream does not exist. Without a leader or a quorum it answers something else, or nothing. */
-export function isStreamNotFound(error: unknown): boolean {
-  return error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND;
-}
 
 /** A missing stream counts as transient, because a relay creates it again. */
 export function isTransient(error: unknown): boolean {

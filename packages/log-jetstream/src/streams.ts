@@ -22,6 +22,7 @@ import {
   parseDescription,
   shareOf,
 } from './layouts.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import {
   BUCKET_CONSUMERS_MAX,
@@ -37,7 +38,7 @@ import {
   WORK_CONSUMERS_MAX,
   WORK_ITEMS_PER_SUBJECT_MAX,
 } from './options.ts';
-import { isStreamNotFound, isTransient, pause, retry, STREAM_MISSING } from './retry.ts';
+import { isTransient, pause, retry } from './retry.ts';
 
 /**
  * The streams and buckets of the log: how they are created, and which of their settings must match if they exist. PROTOCOL.md

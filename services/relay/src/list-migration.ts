@@ -61,7 +61,7 @@ export class ListMigration {
     this.#timer = setInterval(() => void this.#check().catch(() => {}), this.#options.checkMs ?? CHECK_MS);
   }
 
-  /** What the lease of a shard says about its lists. */
+  /** The members of the lease of a shard that concern its lists. */
   listedIn(shard: number): Pick<ShardProgress, 'listed' | 'listedIn'> {
     return this.#listed.has(shard) ? { listed: true, listedIn: this.#created } : {};
   }
