@@ -7,7 +7,7 @@ test('tries that fail for longer than a moment are printed even into a pipe', ()
   const lines: string[] = [];
   const print = noticePrinter({ note: text => lines.push(`note ${text}`), warn: text => lines.push(`warn ${text}`) });
   const error = new A2AError('UNAVAILABLE', { detail: 'no relay' });
-  for (const tries of [1, 3, 4]) print({ kind: 'retry', error, tries, waitMs: 1_000 });
+  for (const tries of [1, 4, 5]) print({ kind: 'retry', error, tries, waitMs: 1_000 });
   print({ kind: 'skipped' } as never);
   assert.deepEqual(
     lines.map(line => line.slice(0, 4)),

@@ -27,8 +27,11 @@ export function withoutControls(text: string): string {
   return text.replace(CONTROLS, '');
 }
 
-/** Failed tries in a row from which on they are printed even into a pipe: fewer end within about two seconds. */
-const TRIES_WARNED_MIN = 4;
+/**
+ * Failed tries in a row from which on they are printed even into a pipe. Fewer end within a few seconds, also in an error if the server was never
+ * reached.
+ */
+const TRIES_WARNED_MIN = 5;
 
 /** Prints what the client does on its own during a call. */
 export function noticePrinter(display: Pick<Display, 'note' | 'warn'>): (notice: Notice) => void {
