@@ -1,5 +1,5 @@
 import { A2AError, stateWord, TASK_STATES, type Task } from '@hopline/a2a';
-import type { Client, ListedAgent } from '@hopline/client';
+import type { CallOptions, Client, ListedAgent, Notice } from '@hopline/client';
 import { MetricsText } from './metrics-text.ts';
 import { type ProcessState, processState } from './process-state.ts';
 import type { ListedProcess } from './running-cluster.ts';
@@ -7,6 +7,9 @@ import type { ListedProcess } from './running-cluster.ts';
 /** Tasks listed for each state; the counts include all. */
 const LISTED_MAX = 50;
 const METRICS_MS_MAX = 2_000;
+/** Time limit of the lists of the server: without processes there is nothing else to show. */
+const LISTS_MS_MAX = 2_000;
+const LISTS_ONLY_MS_MAX = 15_000;
 
 /** The data from one reading of a cluster. `metrics` is absent for a process that did not answer. */
 export type TopReading = {
@@ -22,6 +25,8 @@ export type TopReading = {
   processes: ReadProcess[] | undefined;
   /** Parts that could not be read, and why. */
   missing: string[];
+  /** Why the server did not answer, the first of several. */
+  fault?: A2AError;
 };
 
 export type ReadProcess = ListedProcess & ProcessState & { metrics?: MetricsText };
@@ -33,27 +38,44 @@ const OPEN_STATES = TASK_STATES.filter(state =>
 const NO_METRICS =
   'rates, lag, processes and the load of agents: known only for the cluster of `npm start` on this machine; elsewhere see its dashboards';
 
+/** Rejects only when `signal` aborts. */
 export async function readCluster(
   client: Pick<Client, 'list' | 'agents'>,
   processes: readonly ListedProcess[] | undefined,
   signal: AbortSignal,
 ): Promise<TopReading> {
   const missing = processes === undefined ? [NO_METRICS] : [];
-  const orMissing = async <T>(what: string, reading: Promise<T>, absent: T): Promise<T> => {
+  let fault: A2AError | undefined;
+  const limitMs = processes === undefined ? LISTS_ONLY_MS_MAX : LISTS_MS_MAX;
+  const limit = AbortSignal.timeout(limitMs);
+  const orMissing = async <T>(what: string, read: (call: CallOptions) => Promise<T>, absent: T): Promise<T> => {
+    let why = '';
+    const onNotice = (notice: Notice) => {
+      if (notice.kind === 'retry') why = `: ${notice.error.message}`;
+    };
     try {
-      return await reading;
+      return await read({ signal: AbortSignal.any([signal, limit]), onNotice });
     } catch (thrown) {
-      // It is not a fault that a server lacks such a list, only that it cannot be reached.
-      if (!(thrown instanceof A2AError) || thrown.code !== 'UNSUPPORTED_OPERATION') throw thrown;
-      missing.push(`${what}: the server does not list them`);
+      signal.throwIfAborted();
+      const isLate = limit.aborted && !(thrown instanceof A2AError);
+      const error = isLate ? new A2AError('UNAVAILABLE', { detail: `no answer within ${limitMs / 1_000} s${why}` }) : thrown;
+      if (!(error instanceof A2AError)) throw error;
+      // It is not a fault that a server lacks such a list.
+      const isUnsupported = error.code === 'UNSUPPORTED_OPERATION';
+      if (!isUnsupported) fault ??= error;
+      missing.push(`${what}: ${isUnsupported ? 'the server does not list them' : error.message}`);
       return absent;
     }
   };
-  const page = (state: (typeof OPEN_STATES)[number]) => client.list({ state, pageSize: LISTED_MAX, historyLength: 0, signal });
-  const pages = Promise.all(OPEN_STATES.map(async state => [stateWord(state), await page(state)] as const));
+  const pages = (call: CallOptions) =>
+    Promise.all(
+      OPEN_STATES.map(async state => {
+        return [stateWord(state), await client.list({ state, pageSize: LISTED_MAX, historyLength: 0, ...call })] as const;
+      }),
+    );
   const [found, agents, read] = await Promise.all([
     orMissing('tasks', pages, []),
-    orMissing('agents', client.agents({ signal }), []),
+    orMissing('agents', call => client.agents(call), []),
     processes && Promise.all(processes.map(readProcess)),
   ]);
   const tasks = found.flatMap(([, { tasks: own }]) => own);
@@ -65,6 +87,7 @@ export async function readCluster(
     agents,
     processes: read,
     missing,
+    ...(fault && { fault }),
   };
 }
 

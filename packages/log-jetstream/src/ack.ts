@@ -25,11 +25,13 @@ const RETRIED = new Set([
   STORE_FAILED,
 ]);
 const NO_RESPONDERS = 503;
+/** No server listens on the subject: its stream has no leader, or does not exist. */
+export const NO_LEADER = 'no leader';
 
 export function parseAck(msg: Msg): Ack {
   if (msg.data.length === 0) {
-    // No stream listens on the subject, or the stream has no leader: an election takes 4-9 s.
-    return { verdict: 'retry', reason: headersOf(msg)?.code === NO_RESPONDERS ? 'no leader' : 'empty answer' };
+    // An election takes 4-9 s.
+    return { verdict: 'retry', reason: headersOf(msg)?.code === NO_RESPONDERS ? NO_LEADER : 'empty answer' };
   }
   let answer: {
     stream?: string;

@@ -20,11 +20,11 @@ export class AppendHealth {
   }
 
   stored(subject: string): void {
-    if (this.#failures.size > 0) this.#failures.delete(this.#streamOf(subject));
+    if (this.#failures.size > 0) this.#failures.delete(this.#names().streamOf(subject));
   }
 
   failed(subject: string): void {
-    this.#failures.set(this.#streamOf(subject), this.#now());
+    this.#failures.set(this.#names().streamOf(subject), this.#now());
   }
 
   /** Throws LogUnavailable while the newest publish to a stream was not stored. */
@@ -33,18 +33,5 @@ export class AppendHealth {
       if (this.#now() - failedAt < FAILURE_KEPT_MS) throw new LogUnavailable(`${stream} stores no records`);
       this.#failures.delete(stream);
     }
-  }
-
-  /**
-   * The stream of a subject: its bucket, or `raw`, `log` or `work` from `a2a.<stream>.…` after the prefix. `raw` and `log` have the number
-   * of the stream group, if there are several.
-   */
-  #streamOf(subject: string): string {
-    const { prefix, layouts } = this.#names();
-    const tokens = subject.split('.', 4);
-    const at = tokens[0] === '$KV' || prefix === '' ? 1 : 2;
-    const kind = tokens[at]!;
-    if (layouts.groups === 1 || (kind !== 'raw' && kind !== 'log')) return kind;
-    return `${kind} of group ${layouts.groupOf(Number.parseInt(tokens[at + 1]!, 16))}`;
   }
 }

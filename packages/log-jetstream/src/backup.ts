@@ -3,10 +3,11 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LogMismatch, LogUnavailable } from '@hopline/log';
-import { JetStreamApiError, jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
+import { jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
 import type { Msg, Subscription } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
+import { isStreamNotFound } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import { useStoredLayouts } from './streams.ts';
 
@@ -31,7 +32,6 @@ const UNPACK_MS_MAX = 600_000;
 /** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
 const DELIVERY_MS_MAX = 2_000;
 const API_ERROR_MIN = 400;
-const STREAM_NOT_FOUND = 10059;
 
 export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string };
 type BackupList = { form: number; prefix: string; createdAt: string; server: string; streams: BackedUpStream[] };
@@ -220,7 +220,7 @@ async function requireAbsent(connection: Connection, name: string): Promise<void
   const exists = await connection.jsm.streams.info(name).then(
     () => true,
     error => {
-      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return false;
+      if (isStreamNotFound(error)) return false;
       throw error;
     },
   );

@@ -15,6 +15,7 @@ import {
 import { connect as connectBySocket } from '@nats-io/transport-node';
 import { authentication, connectionFault, encryption, isPermanent, knownUser, withoutUser } from './connection-security.ts';
 import { Leaders } from './leaders.ts';
+import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { inboxOf, type LogUser } from './users.ts';
@@ -34,6 +35,8 @@ const DIAL_RETRY_MS_MAX = 2_000;
  * Timeout of a JetStream API request. An answer takes a millisecond; without a leader there is none, and the request is retried.
  */
 const API_TIMEOUT_MS = 2_000;
+/** Timeout of a request whose answer only explains an error. */
+const MISSING_TIMEOUT_MS = 500;
 const DRAIN_TIMEOUT_MS = 2_000;
 
 export type ConnectOptions = {
@@ -72,6 +75,7 @@ export class Connection {
   readonly #disconnects = new Set<() => void>();
   readonly #reconnects = new Set<() => void>();
   readonly #denials = new Set<(denial: Denial) => void>();
+  readonly #missing = new Map<string, Promise<boolean>>();
   readonly #inboxPrefix: string;
   readonly #userName: string;
   readonly #rejectedMsMax: number;
@@ -157,11 +161,33 @@ export class Connection {
   }
 
   /** A JetStream API request for which nats.js has no method. Rejects with JetStreamApiError. */
-  async api<T>(call: string, request: object): Promise<T> {
-    const answer = await this.nc.request(`$JS.API.${call}`, JSON.stringify(request), { timeout: API_TIMEOUT_MS });
+  async api<T>(call: string, request: object, timeout = API_TIMEOUT_MS): Promise<T> {
+    const answer = await this.nc.request(`$JS.API.${call}`, JSON.stringify(request), { timeout });
     const { error, ...result } = answer.json<{ error?: ApiError } & T>();
     if (error !== undefined) throw new JetStreamApiError(error);
     return result as T;
+  }
+
+  /**
+   * Whether the stream of a request that no server answered does not exist. False if there is no answer in time: then it has no leader. Requests at
+   * the same time share one answer.
+   */
+  isMissing(stream: string): Promise<boolean> {
+    let asked = this.#missing.get(stream);
+    if (asked === undefined) {
+      asked = this.#isMissing(stream).finally(() => this.#missing.delete(stream));
+      this.#missing.set(stream, asked);
+    }
+    return asked;
+  }
+
+  async #isMissing(stream: string): Promise<boolean> {
+    try {
+      await this.api(`STREAM.INFO.${stream}`, {}, MISSING_TIMEOUT_MS);
+      return false;
+    } catch (error) {
+      return isStreamNotFound(error);
+    }
   }
 
   /** A new subject for answers. Only the user of this connection may subscribe to it. */

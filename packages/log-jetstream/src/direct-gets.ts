@@ -1,10 +1,11 @@
-import { LogDenied } from '@hopline/log';
+import { LogDenied, LogUnavailable } from '@hopline/log';
 import type { StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import { AnswerInbox, type OpenRequest, transient } from './answer-inbox.ts';
 import { hasBatchGets } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
+import { STREAM_MISSING } from './missing-stream.ts';
 import { pause, retry } from './retry.ts';
 
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
@@ -59,21 +60,18 @@ export class DirectGets {
     if (!this.hasBatches) return undefined;
     if (subjects.length === 0) return [];
     const connection = this.#connection;
-    const reading = `reading ${stream}`;
     const seqOf = (subject: string) => async () => (await this.#askLeader(stream, subject))?.seq ?? 0;
-    const leader = connection.replicas > 1 ? retry(connection, reading, seqOf(all)) : 0;
-    const [leaderSeq, first] = await Promise.all([leader, retry(connection, reading, () => this.#read(stream, subjects))]);
+    const leader = connection.replicas > 1 ? this.#retry(stream, seqOf(all)) : 0;
+    const [leaderSeq, first] = await Promise.all([leader, this.#retry(stream, () => this.#read(stream, subjects))]);
     let answer = first;
     while (answer !== 'too many' && answer.upTo < leaderSeq) {
       // An empty answer does not name the newest sequence of its replica.
       if (answer.messages.length === 0) {
-        const seqs = await Promise.all(
-          subjects.slice(0, EMPTY_CHECKS_MAX).map(subject => retry(connection, reading, seqOf(subject))),
-        );
+        const seqs = await Promise.all(subjects.slice(0, EMPTY_CHECKS_MAX).map(subject => this.#retry(stream, seqOf(subject))));
         if (seqs.every(seq => seq === 0)) break;
       }
       await pause(connection, LAG_RETRY_MS, connection.closed);
-      answer = await retry(connection, reading, () => this.#read(stream, subjects));
+      answer = await this.#retry(stream, () => this.#read(stream, subjects));
     }
     return answer === 'too many' ? undefined : answer.messages;
   }
@@ -86,9 +84,7 @@ export class DirectGets {
     const connection = this.#connection;
     if (connection.replicas === 1 && !this.#denied.has(stream)) {
       try {
-        const answer = await retry(connection, `reading ${stream}`, () =>
-          this.#request(stream, { last_by_subj: subject }, 'one'),
-        );
+        const answer = await this.#retry(stream, () => this.#request(stream, { last_by_subj: subject }, 'one'));
         const found = answer === 'too many' ? undefined : answer.messages[0];
         return found === undefined ? null : { seq: found.seq, data: found.data, header: headersOf(found.msg) };
       } catch (error) {
@@ -96,7 +92,18 @@ export class DirectGets {
         this.#denied.add(stream);
       }
     }
-    return retry(connection, `reading ${stream}`, () => this.#askLeader(stream, subject));
+    return this.#retry(stream, () => this.#askLeader(stream, subject));
+  }
+
+  /** No server answers a direct get of a stream that does not exist, nor of one without a leader. */
+  async #retry<T>(stream: string, request: () => Promise<T>): Promise<T> {
+    try {
+      return await retry(this.#connection, `reading ${stream}`, request);
+    } catch (error) {
+      const isUnexplained = error instanceof LogUnavailable && !(error instanceof LogDenied) && this.#connection.connected;
+      if (!isUnexplained || !(await this.#connection.isMissing(stream))) throw error;
+      throw new LogUnavailable(`reading ${stream}: ${STREAM_MISSING}`, { cause: error });
+    }
   }
 
   /** MSG.GET is answered by the leader. */
@@ -114,7 +121,7 @@ export class DirectGets {
     { subject, from, recordsMax, bytesMax }: { subject: string; from: number; recordsMax: number; bytesMax: number },
   ): Promise<{ messages: StoredMessage[]; isLast: boolean }> {
     const query = { next_by_subj: subject, seq: Math.max(1, from), batch: recordsMax, max_bytes: bytesMax };
-    const answer = await retry(this.#connection, `reading ${stream}`, () => this.#request(stream, query, 'series'));
+    const answer = await this.#retry(stream, () => this.#request(stream, query, 'series'));
     return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
   }
 

@@ -16,6 +16,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
+import { restoreLost } from './lost-streams.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -34,7 +35,7 @@ import { RequeueCounts } from './requeues.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
 import { openTaskParts } from './task-parts.ts';
-import { STREAM_CREATOR } from './users.ts';
+import { STREAM_CREATOR, streamsNeededBy } from './users.ts';
 import { NatsWakeUps } from './wake-ups.ts';
 import { JetStreamWork } from './work.ts';
 
@@ -81,6 +82,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     if (addsLayouts) requireWanted(connection.layouts, addsLayouts.wanted);
     options.onNames?.(connection.names);
     watchLayouts(connection, { times: layoutTimes, onAdded: () => options.onNames?.(connection.names), ...addsLayouts });
+    if (options.restoresLost) restoreLost(connection, streams, options.restoresLost, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, options.onFirstEntry);
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
     if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
@@ -142,7 +144,7 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: async () => {
-      await checkStreams(connection, CHECK_TIMEOUT_MS);
+      await checkStreams(connection, streamsNeededBy(options.user, connection.names), CHECK_TIMEOUT_MS);
       await tasks.check();
     },
     checkAppends: async () => publisher.health.check(),

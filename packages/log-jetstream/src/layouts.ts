@@ -1,7 +1,8 @@
 import { type Layout, Layouts, LOG_PREFIX, logShardFilter, RAW_PREFIX, rawShardFilter } from '@hopline/events';
-import { LogMismatch } from '@hopline/log';
+import { LogMismatch, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import { GROUP_BYTES_MIN, type LayoutSize, type LayoutTimes } from './options.ts';
 import { retry } from './retry.ts';
@@ -126,10 +127,16 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
   );
 }
 
-/** The layouts of the log. Rejects with LogMismatch for a stream that is not Hopline's. */
+/** The layouts of the log. Rejects with LogMismatch for a stream that is not Hopline's, with LogUnavailable at once if there is none. */
 export async function readLayouts(connection: Connection): Promise<Layouts> {
   const name = connection.names.inputsStreams[0]!;
-  const { config } = await retry(connection, name, () => connection.jsm.streams.info(name));
+  const info = () =>
+    connection.jsm.streams.info(name).catch(error => {
+      throw isStreamNotFound(error)
+        ? new LogUnavailable(`${name}: ${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`)
+        : error;
+    });
+  const { config } = await retry(connection, name, info);
   const layouts = parseDescription(config.description ?? '');
   if (layouts === undefined) throw new LogMismatch(`stream ${name} was not created by this version of Hopline`);
   return layouts;

@@ -62,6 +62,16 @@ export class LogNames {
     return this.factsStreams[this.layouts.groupOf(shard)]!;
   }
 
+  /** The stream of a subject to which Hopline publishes records, work or entries of a bucket. */
+  streamOf(subject: string): string {
+    const tokens = subject.split('.', 4);
+    if (tokens[0] === '$KV') return `KV_${tokens[1]}`;
+    const [kind, shard = ''] = tokens.slice(this.#prefix === '' ? 1 : 2);
+    if (kind !== 'raw' && kind !== 'log') return this.workStream;
+    const streams = kind === 'raw' ? this.inputsStreams : this.factsStreams;
+    return streams[this.layouts.groups === 1 ? 0 : this.layouts.groupOf(Number.parseInt(shard, 16))]!;
+  }
+
   /** HOPLINE_PREFIX; empty if it is not set. */
   get prefix(): string {
     return this.#prefix;

@@ -86,6 +86,8 @@ export type JetStreamLogOptions = {
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.
    */
   removesUnknown?: { keptConsumers: readonly string[]; checkMs?: number };
+  /** Creates streams and buckets again that are lost while the log is open. Absent: they are created when a log is opened. */
+  restoresLost?: LostOptions;
   /** Tasks that this relay follows for one agent, of all its processes. Default AGENT_TASKS_MAX. */
   agentTasksMax?: number;
   /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
@@ -119,6 +121,9 @@ export type LayoutSize = Pick<Layout, 'shards' | 'groups'>;
 /** Time between two reads of the layouts, and between storing a layout and its beginning. Tests use shorter ones. */
 export type LayoutTimes = { pollMs: number; aheadMs: number };
 
+/** Time between two looks, and looks in a row at which a stream must be missing. Defaults LOOK_MS and LOOKS_MIN. */
+export type LostOptions = { lookMs?: number; looksMin?: number };
+
 export type MaxAges = {
   inputsMs: number;
   /** Also used for work, message ids and the task index. */
@@ -150,6 +155,10 @@ export type LogEvent =
   | { type: 'layout-added'; shards: number; groups: number; begins: number }
   /** HOPLINE_LAYOUTS names a layout that cannot be added yet. */
   | { type: 'layout-refused'; message: string }
+  /** Streams and buckets were missing while this relay ran, and it has created them again: their content is lost. */
+  | { type: 'streams-lost'; streams: string[] }
+  /** Missing streams cannot be created again. */
+  | { type: 'creation-refused'; message: string }
   /** An existing stream lacks a limit, and the server or its permissions do not allow adding it. */
   | { type: 'bounds-refused'; stream: string }
   /** Consumers that are not Hopline's were removed from a stream. `name`: one of them. */

@@ -1,10 +1,11 @@
 import { backoffMs, LogConflict, LogFull, LogUnavailable, RecordTooLarge } from '@hopline/log';
 import { type Msg, type MsgHdrs, nuid } from '@nats-io/nats-core';
-import { type Ack, parseAck } from './ack.ts';
+import { type Ack, NO_LEADER, parseAck } from './ack.ts';
 import { AppendHealth } from './append-health.ts';
 import { encodeHeaders, type RecordHeaders } from './codec.ts';
 import type { Connection, Denial } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
+import { STREAM_MISSING } from './missing-stream.ts';
 
 /**
  * Publishes to streams and waits for acks, with one subscription for all answers and a map of open publishes: up to 3 times the
@@ -201,8 +202,7 @@ export class Publisher {
     this.#waiting = this.#waiting.filter(open => !isLate(open));
     for (const open of [...this.#open.values()]) {
       if (isLate(open)) {
-        const reason = this.#connection.connected ? open.why : 'disconnected';
-        this.#settle(open, new LogUnavailable(`not acknowledged in time: ${reason}`));
+        void this.#expired(open);
       } else if (open.retryAt <= now && this.#connection.connected) {
         if (open.sent) {
           open.why = NO_ANSWER;
@@ -211,6 +211,19 @@ export class Publisher {
         this.#send(open);
       }
     }
+  }
+
+  async #expired(open: OpenPublish): Promise<void> {
+    const { connected, names } = this.#connection;
+    let reason = connected ? open.why : 'disconnected';
+    if (reason === NO_LEADER) {
+      // Not expired again while the question is open. An ack that arrives meanwhile counts.
+      open.deadline = Number.POSITIVE_INFINITY;
+      const stream = names.streamOf(open.subject);
+      if (await this.#connection.isMissing(stream)) reason = `${stream}: ${STREAM_MISSING}`;
+      if (!this.#open.has(open.token)) return;
+    }
+    this.#settle(open, new LogUnavailable(`not acknowledged in time: ${reason}`));
   }
 
   /** Sends open publishes again in their original order. The server recognizes by id those that it stored before the disconnect. */

@@ -1,6 +1,7 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
 /** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
 const REQUEST_TIMEOUT_MS = 20_000;
@@ -31,7 +32,7 @@ export async function retry<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        reason = (error as Error).message;
+        reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
     }
     const left = deadline - performance.now();
@@ -84,7 +85,9 @@ function isClosed(error: unknown): boolean {
 /** "no suitable peers for placement": reported while the servers of a cluster are starting. */
 const NO_SUITABLE_PEERS = 10005;
 
+/** A missing stream counts as transient, because a relay creates it again. */
 export function isTransient(error: unknown): boolean {
+  if (isStreamNotFound(error)) return true;
   if (error instanceof JetStreamApiError) return error.status >= 500 || error.status === 429 || error.code === NO_SUITABLE_PEERS;
   return error instanceof Error && TRANSIENT_NAMES.has(error.name);
 }

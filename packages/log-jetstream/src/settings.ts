@@ -9,7 +9,7 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
-import { type HopMetrics, type Logger, snakeWord } from '@hopline/telemetry';
+import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
 import { type BackedUpStream, backUp, restore } from './backup.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
@@ -194,6 +194,8 @@ export type OpenOptions = {
   /** Absent: the leaders of the streams stay where they are. */
   placesLeaders?: JetStreamLogOptions['placesLeaders'];
   addsLayouts?: JetStreamLogOptions['addsLayouts'];
+  restoresLost?: JetStreamLogOptions['restoresLost'];
+  openTimeoutMs?: JetStreamLogOptions['openTimeoutMs'];
 };
 
 /**
@@ -212,6 +214,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     removesUnknown,
     placesLeaders,
     addsLayouts,
+    restoresLost,
+    openTimeoutMs,
   } = openOptions;
   const startAtZero = (names: LogNames) => {
     if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
@@ -253,6 +257,8 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     },
     ...(removesUnknown && { removesUnknown }),
     ...(placesLeaders && { placesLeaders }),
+    ...(restoresLost && { restoresLost }),
+    ...(openTimeoutMs !== undefined && { openTimeoutMs }),
     ...(addsLayouts && { addsLayouts }),
     onNames: (names: LogNames) => {
       factsStreams = names.factsStreams;
@@ -407,6 +413,14 @@ const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
 function report(logger: Logger, event: LogEvent): void {
   if (event.type === 'denied' || event.type === 'rejected') {
     logger.error(`log: ${event.message}`);
+    return;
+  }
+  if (event.type === 'streams-lost') {
+    logger.error({ stream: event.streams.join(', ') }, LINE.streamsLost);
+    return;
+  }
+  if (event.type === 'creation-refused') {
+    logger.error({ reason: event.message }, 'missing streams of the log cannot be created again');
     return;
   }
   const reason =

@@ -1,5 +1,5 @@
 import { GROUPS_DEFAULT, Layouts, LIVE_PREFIX, LOG_PREFIX, SHARDS_DEFAULT, WORK_PREFIX } from '@hopline/events';
-import { LogDenied, LogMismatch } from '@hopline/log';
+import { LogDenied, LogMismatch, LogUnavailable } from '@hopline/log';
 import {
   DiscardPolicy,
   JetStreamApiError,
@@ -22,6 +22,7 @@ import {
   parseDescription,
   shareOf,
 } from './layouts.ts';
+import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
 import {
   BUCKET_CONSUMERS_MAX,
@@ -84,7 +85,7 @@ export async function ensureStreams(connection: Connection, options: StreamsOpti
   } else {
     for (const [group, stream] of names.inputsStreams.entries()) {
       if (!(await isRebuilt(connection, group, timeoutMs))) continue;
-      specs.find(({ name }) => name === stream)!.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
+      beginAtNow(specs, stream);
       connection.onEvent({ type: 'inputs-rebuilt', stream });
     }
     for (const spec of specs) await ensureStream(connection, spec, timeoutMs);
@@ -162,15 +163,65 @@ async function isRebuilt(connection: Connection, group: number, timeoutMs: numbe
   return inputs === undefined && facts !== undefined && facts.state.last_seq > 0;
 }
 
-/** Resolves when the streams answer and have a leader. */
-export async function checkStreams(connection: Connection, timeoutMs: number): Promise<void> {
+function beginAtNow(specs: readonly Spec[], stream: string): void {
+  specs.find(({ name }) => name === stream)!.first_seq = Date.now() * REBUILT_SEQS_PER_MS;
+}
+
+/**
+ * Creates streams that have been lost while this process ran, with its layouts and settings, and changes no other stream. Resolves with those that it
+ * has created: another relay may do the same. Rejects with LogMismatch, before anything is created, if an existing stream has other layouts or
+ * settings: then the log is another one.
+ */
+export async function createLost(
+  connection: Connection,
+  options: StreamsOptions,
+  lost: readonly string[],
+  timeoutMs: number,
+): Promise<string[]> {
+  const existing = new Map<string, StreamConfig>();
+  for (const name of connection.names.allStreams()) {
+    const found = lost.includes(name) ? undefined : await findStream(connection, name, timeoutMs);
+    if (found !== undefined) existing.set(name, found.config);
+  }
+  const names = connection.names.with(newestLayouts(connection, existing));
+  const specs = streamSpecs(names, { ...options, hasMetadata: hasStreamMetadata(connection.nc.info?.version ?? '') });
+  for (const spec of specs) {
+    const found = existing.get(spec.name);
+    if (found !== undefined) requireMatch(spec, found);
+  }
+  const created: string[] = [];
+  for (const spec of specs.filter(({ name }) => lost.includes(name))) {
+    // Relays and other processes still have sequences of the lost stream in memory, even if all streams were lost.
+    if (names.inputsStreams.includes(spec.name) && hasFirstSeq(connection.nc.info?.version ?? '')) beginAtNow(specs, spec.name);
+    if (await createStream(connection, spec, timeoutMs)) created.push(spec.name);
+  }
+  return created;
+}
+
+/** The layouts of this process, or those of an existing stream to which another relay has added some since. */
+function newestLayouts({ names, layouts }: Connection, existing: ReadonlyMap<string, StreamConfig>): Layouts {
+  let newest = layouts;
+  for (const name of [names.inputsStreams[0]!, names.factsStreams[0]!, names.workStream]) {
+    const stored = parseDescription(existing.get(name)?.description ?? '');
+    if (stored === undefined) continue;
+    const [shorter, longer] = stored.list.length > newest.list.length ? [newest, stored] : [stored, newest];
+    if (!descriptionOf(longer).startsWith(descriptionOf(shorter)))
+      throw new LogMismatch(`stream ${name} has layouts that this process does not know`);
+    newest = longer;
+  }
+  return newest;
+}
+
+/** Resolves when these streams answer and have a leader. Rejects at once, and names them, if some do not exist. */
+export async function checkStreams(connection: Connection, names: readonly string[], timeoutMs: number): Promise<void> {
   const check = async (name: string) => {
-    const info = await connection.jsm.streams.info(name);
-    if (info.cluster && !info.cluster.leader) throw Object.assign(new Error(`${name} has no leader`), { name: 'TimeoutError' });
+    const info = await findStream(connection, name, timeoutMs);
+    if (info?.cluster && !info.cluster.leader) throw Object.assign(new Error(`${name} has no leader`), { name: 'TimeoutError' });
+    return info !== undefined;
   };
-  const { inputsStreams, factsStreams, workStream } = connection.names;
-  const ofTasks = [...inputsStreams, ...factsStreams, workStream];
-  await Promise.all(ofTasks.map(name => retry(connection, name, () => check(name), { timeoutMs })));
+  const exist = await Promise.all(names.map(name => retry(connection, name, () => check(name), { timeoutMs })));
+  const missing = names.filter((_, index) => !exist[index]);
+  if (missing.length > 0) throw new LogUnavailable(`${missing.join(', ')}: ${STREAM_MISSING}`);
 }
 
 type SpecOptions = StreamsOptions & { hasMetadata: boolean };
@@ -261,7 +312,6 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
   ];
 }
 
-const STREAM_NOT_FOUND = 10059;
 const FIND_MS_MAX = 5_000;
 /** A retry may find the stream that the first try created. */
 const MISSING = { name: 'TimeoutError' };
@@ -273,7 +323,7 @@ function findStream(connection: Connection, name: string, timeoutMs: number): Pr
     try {
       return await connection.jsm.streams.info(name);
     } catch (error) {
-      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined;
+      if (isStreamNotFound(error)) return undefined;
       throw error;
     }
   };
@@ -284,29 +334,35 @@ function awaitStream(connection: Connection, name: string, timeoutMs: number): P
   const find = async () => {
     const found = await findStream(connection, name, timeoutMs);
     if (found === undefined)
-      throw Object.assign(new Error('the stream does not exist: start a relay, which creates it'), MISSING);
+      throw Object.assign(new Error(`${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`), MISSING);
     return found;
   };
   return retry(connection, name, find, { timeoutMs });
 }
 
 async function ensureStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<void> {
-  const { streams } = connection.jsm;
   const found = await findStream(connection, spec.name, timeoutMs);
   if (found) {
     requireMatch(spec, found.config);
     if (!(await boundStream(connection, spec, found.config, timeoutMs))) void boundStreamLater(connection, spec, timeoutMs);
     return;
   }
+  await createStream(connection, spec, timeoutMs);
+}
+
+/** Resolves with false if another process has created the stream meanwhile, with settings that match. */
+async function createStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<boolean> {
   // nats.js changes its argument.
-  const create = async () => (await streams.add({ ...spec }).catch(asMismatch(spec))).config;
+  const create = async () => (await connection.jsm.streams.add({ ...spec }).catch(asMismatch(spec))).config;
   try {
     requireEcho(spec, await retry(connection, spec.name, create, { timeoutMs }));
+    return true;
   } catch (error) {
     const isTaken = error instanceof JetStreamApiError && error.code === STREAM_NAME_IN_USE;
     const other = isTaken ? await findStream(connection, spec.name, timeoutMs) : undefined;
     if (!other) throw error;
     requireMatch(spec, other.config);
+    return false;
   }
 }
 

@@ -135,6 +135,24 @@ function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[num
 
 type Bucket = keyof typeof BUCKETS;
 
+/** Buckets without which an operation of a service fails. All services need the streams of tasks. */
+const NEEDED_BUCKETS: Record<(typeof SERVICE_USERS)[number] | 'agent', readonly Bucket[]> = {
+  relay: ['leases', 'tasks', 'taskLists'],
+  ingress: ['leases', 'tasks', 'taskLists', 'agents', 'messageIds', 'contexts', 'pushConfigs'],
+  supervisor: ['agents', 'requeues'],
+  notifier: ['leases', 'pushConfigs', 'pushProgress'],
+  operator: [],
+  agent: ['agents', 'messageIds', 'contexts', 'requeues'],
+};
+
+/** The streams, also those of buckets, without which a service is not ready: all of them for tools and tests. */
+export function streamsNeededBy(user: LogUser | undefined, names: LogNames): string[] {
+  if (user === undefined) return names.allStreams();
+  const buckets = NEEDED_BUCKETS[user.startsWith('agent.') ? 'agent' : (user as (typeof SERVICE_USERS)[number])];
+  const ofBuckets = buckets.map(name => `KV_${names.bucket(BUCKETS[name])}`);
+  return [...names.inputsStreams, ...names.factsStreams, names.workStream, ...ofBuckets];
+}
+
 /** Collects the subjects that a user needs, in the terms of NATS and its JetStream API. */
 class Rights {
   readonly permissions: Permissions = { publish: [], publishDenied: [], subscribe: [] };

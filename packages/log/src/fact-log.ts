@@ -77,7 +77,15 @@ export type ReadStart = { seq: number } | { sinceMs: number };
  * `bytesMax` is absent. `leadership`: names the server that leads the stream and the time for which it has led it. While it stays the same, no acknowledged
  * record can have been lost. Absent if the server does not report it.
  */
-export type StreamExtent = { firstSeq: number; lastSeq: number; fill: number; bytesMax?: number; leadership?: string };
+export type StreamExtent = {
+  firstSeq: number;
+  lastSeq: number;
+  fill: number;
+  bytesMax?: number;
+  leadership?: string;
+  /** When the stream was created, epoch milliseconds. One that was lost and created again has another time. Absent for a LogExtent. */
+  created?: number;
+};
 
 /**
  * Extent of the inputs or facts of all tasks. A log may have several stream groups, each with its own sequences: a sequence of a task

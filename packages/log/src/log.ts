@@ -83,6 +83,8 @@ export type ShardProgress = {
   leapTo?: number;
   /** Every task of the shard is in the task lists. A relay of an earlier version does not set it. */
   listed?: true;
+  /** When the bucket of these lists was created, epoch milliseconds. In one that was lost and created again, the tasks are not listed. */
+  listedIn?: number;
   /**
    * Other records that the log may have lost. Present for a shard that starts again in the same process, and in the lease of one that its owner
    * has released, at most UNPROVEN_MAX.

@@ -630,7 +630,7 @@ export const METRICS = {
     name: 'hopline.log_events',
     type: 'counter',
     unit: '{event}',
-    meaning: 'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again',
+    meaning: 'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again; `streams_lost`: a relay has created missing streams again',
     services: ALL,
     labels: {
       kind: [
@@ -651,6 +651,8 @@ export const METRICS = {
         'bounds_refused',
         'leader_moved',
         'facts_lost',
+        'streams_lost',
+        'creation_refused',
       ],
     },
   },

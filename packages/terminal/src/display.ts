@@ -27,11 +27,19 @@ export function withoutControls(text: string): string {
   return text.replace(CONTROLS, '');
 }
 
+/**
+ * Failed tries in a row from which on they are printed even into a pipe. Fewer end within a few seconds, also in an error if the server was never
+ * reached.
+ */
+const TRIES_WARNED_MIN = 5;
+
 /** Prints what the client does on its own during a call. */
-export function noticePrinter(display: Pick<Display, 'note'>): (notice: Notice) => void {
+export function noticePrinter(display: Pick<Display, 'note' | 'warn'>): (notice: Notice) => void {
   return notice => {
-    if (notice.kind === 'skipped') display.note('(skipped an event of an unknown kind)');
-    else display.note(`(${notice.error.message}; retrying in ${(notice.waitMs / 1000).toFixed(1)} s)`);
+    if (notice.kind === 'skipped') return display.note('(skipped an event of an unknown kind)');
+    const line = `(${notice.error.message}; retrying in ${(notice.waitMs / 1000).toFixed(1)} s)`;
+    if (notice.tries >= TRIES_WARNED_MIN) display.warn(line);
+    else display.note(line);
   };
 }
 

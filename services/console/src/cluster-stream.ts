@@ -37,6 +37,8 @@ export async function clusterFrames(
   const client = createClient({ url: ingressUrl, headers, retry: { triesMax: 1, unreachedTriesMax: 1 } });
   const read = () => readCluster(client, processesOf(home), signal);
   const first = await read();
+  // Also while ingress is away: only it knows whether the caller may see the figures.
+  if (first.fault !== undefined) throw first.fault;
   return frames(ingressUrl, first, read, signal);
 }
 
@@ -50,6 +52,7 @@ async function* frames(
   for (let waitMs = FIRST_MS; ; waitMs = INTERVAL_MS) {
     await sleep(waitMs, undefined, { signal });
     const now = await read();
+    if (now.fault?.retryable === false) throw now.fault;
     const figures: ClusterFigures = { ...snapshotOf(url, before, now), shards: shardsOf(now) };
     yield sseFrame({ data: JSON.stringify(figures) });
     before = now;

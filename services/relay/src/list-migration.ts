@@ -9,6 +9,7 @@ import {
   LogConflict,
   listKeyOf,
   listPrefixOf,
+  type ShardProgress,
   sleepUnlessAborted,
   type TaskIndexEntry,
 } from '@hopline/log';
@@ -27,12 +28,17 @@ export type ListMigrationOptions = {
   tasks: ShardTasks;
   ended: EndedLists;
   logger: Logger;
+  checkMs?: number | undefined;
 };
 
+/** Time between two checks whether the bucket of the lists is still the same. */
+const CHECK_MS = 10_000;
+
 /**
- * Enters the tasks of shards whose last owner was a relay of an earlier version into the task lists. That relay wrote the entries only by task id.
- * The whole bucket of those entries is read once, for all such shards of this relay together. Afterwards the lease has `listed`: servers wait for it,
- * and the next relay of this version does not enter the tasks again.
+ * Enters tasks into the task lists from their entries by task id: those of shards whose last owner was a relay of an earlier version, which wrote only
+ * these entries, and all tasks after the bucket of the lists was lost and created again. The whole bucket of those entries is read once, for all such
+ * shards of this relay together. Afterwards the lease has `listed`, and `listedIn`, when the bucket of the lists was created: servers wait for `listed`,
+ * and the next relay does not enter the tasks again.
  */
 export class ListMigration {
   readonly #options: ListMigrationOptions;
@@ -41,17 +47,28 @@ export class ListMigration {
   /** Shards that wait to be entered. */
   readonly #unlisted = new Set<number>();
   #isRunning = false;
+  /** When the bucket was created, as `extent` names it. */
+  #created = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ListMigrationOptions) {
     this.#options = options;
   }
 
-  isListed(shard: number): boolean {
-    return this.#listed.has(shard);
+  /** Needed before the first shard begins. */
+  async start(): Promise<void> {
+    this.#created = await this.#readCreated();
+    this.#timer = setInterval(() => void this.#check().catch(() => {}), this.#options.checkMs ?? CHECK_MS);
   }
 
-  begin(shard: number, isListed: boolean): void {
-    if (isListed) this.#listed.add(shard);
+  /** The members of the lease of a shard that concern its lists. */
+  listedIn(shard: number): Pick<ShardProgress, 'listed' | 'listedIn'> {
+    return this.#listed.has(shard) ? { listed: true, listedIn: this.#created } : {};
+  }
+
+  /** `listedIn`: absent in leases of earlier versions. */
+  begin(shard: number, isListed: boolean, listedIn = this.#created): void {
+    if (isListed && listedIn === this.#created) this.#listed.add(shard);
     else if (!this.#listed.has(shard)) {
       this.#unlisted.add(shard);
       void this.#run();
@@ -64,7 +81,28 @@ export class ListMigration {
   }
 
   stop(): void {
+    clearInterval(this.#timer);
     this.#stop.abort();
+  }
+
+  async #readCreated(): Promise<number> {
+    return (await this.#options.log.taskLists.extent()).created ?? 0;
+  }
+
+  /** While the log is away, the next check does the work of this one. */
+  async #check(): Promise<void> {
+    const created = await this.#readCreated();
+    if (created === this.#created || this.#stop.signal.aborted) return;
+    this.#created = created;
+    const shards = [...this.#listed, ...this.#unlisted];
+    this.#listed.clear();
+    for (const shard of shards) {
+      // The revisions that the relay knows are those of the lost bucket.
+      this.#options.tasks.begin(shard);
+      this.#unlisted.add(shard);
+    }
+    this.#options.logger.warn({ count: shards.length }, 'the bucket of the task lists was created again: tasks are listed again');
+    void this.#run();
   }
 
   async #run(): Promise<void> {
@@ -75,14 +113,16 @@ export class ListMigration {
     await sleepUnlessAborted(0, signal);
     for (let failures = 0; this.#unlisted.size > 0 && !signal.aborted; ) {
       const shards = new Set(this.#unlisted);
+      const created = this.#created;
       try {
         const entered = await this.#enter(shards);
+        if (created !== this.#created) continue;
         for (const shard of shards) if (this.#unlisted.delete(shard)) this.#listed.add(shard);
         failures = 0;
-        if (entered > 0) this.#options.logger.info({ count: entered }, 'tasks of an earlier version were listed');
+        if (entered > 0) this.#options.logger.info({ count: entered }, 'tasks were listed from their entries by id');
       } catch (error) {
         failures += 1;
-        if (!signal.aborted) this.#options.logger.warn({ err: error }, 'tasks of an earlier version could not be listed');
+        if (!signal.aborted) this.#options.logger.warn({ err: error }, 'tasks could not be listed from their entries by id');
         await sleepUnlessAborted(backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX), signal);
       }
     }

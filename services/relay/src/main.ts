@@ -24,6 +24,7 @@ await runService({
         isAdder: () => relay?.shards.has(0) === true,
       },
       placesLeaders: { isPlacer: () => relay?.shards.has(0) === true },
+      restoresLost: {},
       removesUnknown: { keptConsumers: keptConsumers(settings) },
     });
     const started = await createRelay({

@@ -42,6 +42,8 @@ export type RelayDeps = {
   sweepMs?: number;
   /** Time between two moves of ended tasks into the lists of their owners, in milliseconds; default MOVE_MS. */
   moveMs?: number;
+  /** Time between two checks whether the bucket of the task lists was created again, in milliseconds; default CHECK_MS. */
+  listsCheckMs?: number;
   /** Least milliseconds between two turns whose critical path is measured; default PATH_PAUSE_MS. */
   pathPauseMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
@@ -66,7 +68,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
     logger,
     onChange: (taskId, task) => deadlines.update(taskId, task),
   });
-  const migration = new ListMigration({ log, tasks, ended, logger });
+  const migration = new ListMigration({ log, tasks, ended, logger, checkMs: deps.listsCheckMs });
   const index = new IndexWrites(log.tasks, tasks);
   const shown = new ShownTasks(log);
   const owns = (shard: number) => owned.get(shard) !== undefined;
@@ -89,6 +91,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   metrics.shardLag.observe(() => owned.lags());
   metrics.shardRecords.observe(() => owned.recordsRead());
   metrics.shardOldestInput.observe(() => owned.oldestInputs(Date.now()));
+  await migration.start();
   await leases.start();
   owned.flushLines();
   metrics.openTasks.observe(() => [...countOpen(tasks.open)].map(([state, count]) => [count, { state }]));
@@ -113,6 +116,9 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   };
 }
 
+/** Failed lease rounds are logged once in this time. */
+const REPEATED_LINE_MS = 10_000;
+
 type ShardState = { owned: OwnedShards; tasks: ShardTasks; migration: ListMigration; shown: ShownTasks };
 
 function shardLeases(
@@ -120,8 +126,9 @@ function shardLeases(
   identity: string,
   { owned, tasks, migration, shown }: ShardState,
 ): ShardLeases {
+  let failedLineAtMs = Number.NEGATIVE_INFINITY;
   const withListed = (shard: number, progress: ShardProgress | undefined) =>
-    progress && { ...progress, ...(migration.isListed(shard) && { listed: true as const }) };
+    progress && { ...progress, ...migration.listedIn(shard) };
   return new ShardLeases({
     store: log.leases,
     presence: log.presence,
@@ -135,7 +142,7 @@ function shardLeases(
       owned.start(shard, progress, cause);
       tasks.begin(shard);
       // Tasks of later layouts were never written by a relay from before the lists.
-      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts));
+      migration.begin(shard, progress.listed === true || !isInFirstLayout(shard, log.layouts), progress.listedIn);
     },
     stopShard: async shard => {
       const progress = withListed(shard, await owned.stop(shard));
@@ -145,7 +152,12 @@ function shardLeases(
       return progress;
     },
     progressOf: shard => withListed(shard, owned.get(shard)?.progress),
-    onError: error => logger.warn({ err: error }, 'lease round failed'),
+    onError: error => {
+      // While the log is away every shard fails again and again.
+      if (performance.now() - failedLineAtMs < REPEATED_LINE_MS) return;
+      failedLineAtMs = performance.now();
+      logger.warn({ err: error }, 'lease round failed');
+    },
   });
 }
 

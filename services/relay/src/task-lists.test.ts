@@ -143,6 +143,37 @@ test('a shard that a relay of the previous version has owned meanwhile is read a
   await second.stop();
 });
 
+for (const when of ['while its relay runs', 'while no relay runs'] as const) {
+  test(`tasks are listed again when the bucket of the lists is lost ${when}`, async () => {
+    const log = createMemoryLog({ shards: 2 });
+    const first = await relayOn(log.another(), { moveMs: 20, listsCheckMs: 20 });
+    await Promise.all([run(log, 'done', COMPLETED), run(log, 'waits', WAITS)]);
+    const isListed = async () => {
+      const { entries, ended } = await listed(log);
+      return entries.join() === 'waits' && ended.join() === 'done';
+    };
+    await until(isListed);
+    const leases = async () => (await log.leases.match(['shard.*'])).map(({ value }) => value.listedIn);
+    const { created } = await log.taskLists.extent();
+    await until(async () => (await leases()).every(listedIn => listedIn === created));
+    if (when === 'while no relay runs') await first.stop();
+    log.loseTaskLists();
+    const relay = when === 'while its relay runs' ? first : await relayOn(log.another(), { moveMs: 20, inputTimeoutMs: 1 });
+    if (relay === first) {
+      await until(isListed);
+      await until(async () => (await leases()).every(listedIn => listedIn !== undefined && listedIn !== created));
+      await sendMessage(log, 'waits', { messageId: 'answer' });
+      await write(writerOf(log, { taskId: 'waits', turn: 2 }), COMPLETED);
+    } else {
+      // Only a task that the relay knows reaches its deadline.
+      await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'waits');
+    }
+    await until(async () => (await listed(log)).ended.join() === 'done,waits');
+    assert.deepEqual((await listed(log)).entries, []);
+    await relay.stop();
+  });
+}
+
 test('the oldest tasks of a list become a page, and the list names it', async () => {
   const log = createMemoryLog();
   const ended = new EndedLists({ log, logger });

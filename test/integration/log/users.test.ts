@@ -368,7 +368,7 @@ test('services wait for a relay to create the streams, and end with a clear erro
   const options = { servers: server.url, name: 'test' };
   await assert.rejects(openJetStreamLog({ ...options, user: 'supervisor', openTimeoutMs: 300 }), {
     name: 'LogUnavailable',
-    message: 'A2A_RAW: the stream does not exist: start a relay, which creates it',
+    message: 'A2A_RAW: the stream does not exist: a relay creates it when it starts, or within 15 s if it runs',
   });
   const opening = openJetStreamLog({ ...options, user: 'supervisor' });
   const relay = await openJetStreamLog({ ...options, user: 'relay' });

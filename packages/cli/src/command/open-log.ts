@@ -10,6 +10,9 @@ export const NATS = flag(
   { excludes: { options: ['url'], because: 'NATS_URL names the NATS server' } },
 );
 
+/** A person waits, and can repeat the command. */
+const OPEN_MS_MAX = 5_000;
+
 type Environment = CommandContext['environment'];
 type OpenLog = Awaited<ReturnType<typeof openLog>>;
 
@@ -38,10 +41,11 @@ export async function openLog(environment: Environment, name: string, login: 'op
   const logger = createLogger({ service: 'hopline', instance: name, level: 'silent' });
   try {
     const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
-    return await openFromSettings(settings, { user: 'operator', name, logger });
+    return await openFromSettings(settings, { user: 'operator', name, logger, openTimeoutMs: OPEN_MS_MAX });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
-    throw new A2AError('UNAVAILABLE', { detail: 'the log cannot be opened', cause: thrown });
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new A2AError('UNAVAILABLE', { detail: `the log cannot be opened: ${reason}`, cause: thrown });
   }
 }
 

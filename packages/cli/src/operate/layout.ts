@@ -45,10 +45,11 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new A2AError('UNAVAILABLE', {
-      detail: `the layout was perhaps not added: run the command without an argument to see, then repeat it: ${reason}`,
-      cause: thrown,
-    });
+    const fault =
+      added === undefined
+        ? 'the layouts cannot be read'
+        : 'the layout was perhaps not added: run the command without an argument to see, then repeat it';
+    throw new A2AError('UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });
   }
   return EXIT.ok;
 }

@@ -25,6 +25,8 @@ export function topLines({ at, url, tasks, live, agents, cluster, processes, mis
 }
 
 function countsOf(counts: Readonly<Record<string, number>>): string {
+  // A list that could not be read has no states.
+  if (Object.keys(counts).length === 0) return 'unknown';
   const words = Object.entries(counts).flatMap(([state, count]) => (count > 0 ? [`${count} ${state}`] : []));
   return words.length === 0 ? 'none open' : words.join(', ');
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { MetricsText, type ReadProcess, snapshotOf, type TopReading, type TopSnapshot } from '@hopline/local-cluster';
+import { REFUSED_ORIGIN } from '../../../../test/kit/refused.ts';
 import { type Reply, startServer } from '../one-task-server.test-kit.ts';
 import { run } from '../run.ts';
 import { topLines } from './top-lines.ts';
@@ -78,8 +79,8 @@ const REPLIES: Record<string, Reply> = {
   'GET /readyz': { page: '{"ready":true,"degraded":[]}' },
 };
 
-/** With `isLocal`, the server is the ingress of the local cluster. */
-async function openTop(t: TestContext, { isLocal = true, replies = REPLIES } = {}) {
+/** With `isLocal`, the server is the ingress of the local cluster; with `isAway` it cannot be reached, and the process answers its probes only. */
+async function openTop(t: TestContext, { isLocal = true, isAway = false, replies = REPLIES } = {}) {
   const server = await startServer(replies);
   const home = mkdtempSync(join(tmpdir(), 'hopline-home-'));
   t.after(async () => {
@@ -87,13 +88,14 @@ async function openTop(t: TestContext, { isLocal = true, replies = REPLIES } = {
     rmSync(home, { recursive: true });
   });
   const process_ = { service: 'ingress', instance: 'ingress-1', pid: process.pid, url: server.url, restarts: 0 };
-  const url = isLocal ? server.url : 'http://elsewhere/';
+  const asked = isAway ? `${REFUSED_ORIGIN}/` : server.url;
+  const url = isLocal ? asked : 'http://elsewhere/';
   writeFileSync(join(home, 'run.json'), JSON.stringify({ url, nats: 'nats://n', logs: '', processes: [process_] }));
   const written = { out: '', err: '', raw: [] as boolean[] };
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (isRaw: boolean) => written.raw.push(isRaw) });
   const start = (argv: string[], isTTY: boolean, onOut = () => {}) =>
     run(['top', ...argv], {
-      environment: { HOPLINE_URL: server.url, HOPLINE_HOME: home, NO_COLOR: '1' },
+      environment: { HOPLINE_URL: asked, HOPLINE_HOME: home, NO_COLOR: '1' },
       folder: home,
       stdin,
       stdout: {
@@ -146,4 +148,19 @@ test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it w
     assert.ok(written.out.startsWith('\x1b[H\x1b[2JHopline http'));
     assert.equal(stdin.isPaused(), true);
   }
+});
+
+test('while the server of a running cluster is away, top shows the processes and what is missing, and goes on', {
+  timeout: 60_000,
+}, async t => {
+  const { start, written, stdin } = await openTop(t, { isAway: true });
+  assert.equal(await start(['--json'], false), 0);
+  const { cluster, processes, missing, tasks } = JSON.parse(written.out);
+  assert.deepEqual([cluster.lag, processes[0].instance, tasks], [9, 'ingress-1', {}]);
+  assert.deepEqual(missing.map((line: string) => line.split(':')[0]).toSorted(), ['agents', 'tasks']);
+  written.out = '';
+  const screens = () => written.out.split('q quits').length - 1;
+  const ended = start([], true, () => screens() === 2 && stdin.write('q'));
+  assert.equal(await ended, 0);
+  assert.match(written.out, /your tasks: unknown[\s\S]*ingress-1 +ready[\s\S]*missing: /);
 });

@@ -21,12 +21,15 @@ export const top = command({
   summary: 'shows live tasks, rates, lag and agents every two seconds; q quits',
   details:
     'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
-    'from their metrics; in a pipe, or with --json, one snapshot',
+    'from their metrics, also while the server or NATS is away; in a pipe, or with --json, one snapshot',
   options: {},
   async run(_given, context) {
     const { client, output, json, url, signal, environment } = context;
     const processes = () => processesOf(url, environment);
     let before = await readCluster(client, processes(), signal);
+    // Later the screen goes on while the server is away. A server that refuses the caller will not change its mind.
+    const { fault } = before;
+    if (fault !== undefined && (before.processes === undefined || !fault.retryable)) throw fault;
     if (json || output.columns === undefined) {
       await sleep(SNAPSHOT_MS, undefined, { signal });
       const snapshot = snapshotOf(url, before, await readCluster(client, processes(), signal));

@@ -12,6 +12,7 @@ export class MemoryBucket {
   readonly #listeners = new Set<(key: string, cell: Cell) => void>();
   readonly #bytesMax: number;
   #revision = 0;
+  #created = 1;
 
   /** When all entries together exceed `bytesMax` bytes, the oldest are removed without a change event. */
   constructor(bytesMax = Number.POSITIVE_INFINITY) {
@@ -35,7 +36,14 @@ export class MemoryBucket {
     const stored = [...this.cells.values()];
     const firstSeq = Math.min(this.#revision + 1, ...stored.map(({ revision }) => revision));
     const bytes = stored.reduce((sum, { json }) => sum + (json?.length ?? 0), 0);
-    return { firstSeq, lastSeq: this.#revision, fill: bytes / this.#bytesMax };
+    return { firstSeq, lastSeq: this.#revision, fill: bytes / this.#bytesMax, created: this.#created };
+  }
+
+  /** Watches that are open do not show it. */
+  lose(): void {
+    this.cells.clear();
+    this.#revision = 0;
+    this.#created += 1;
   }
 
   #removeOldest(): void {

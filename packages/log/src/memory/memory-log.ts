@@ -43,6 +43,8 @@ export type MemoryLog = Log & {
   rebuildInputs(firstSeq: number): void;
   /** Simulates a loss of power: the facts of a stream group after a log sequence are gone, and new facts reuse their sequences. */
   loseFacts(lastSeq: number, group?: number): void;
+  /** Simulates that the bucket of the task lists was lost and a relay created it again. */
+  loseTaskLists(): void;
   /** Simulates the end of the duplicate window of the work queue: an item with a known id is stored again. */
   forgetWorkIds(): void;
   /** Stores a payload that no writer checked, and returns its sequence. By default it is not JSON. */
@@ -138,6 +140,7 @@ function openMemoryLog(store: Store): MemoryLog {
     expireAll: (what, below) => store[what].expireAll(below),
     rebuildInputs: firstSeq => store.inputs.rebuild(firstSeq),
     loseFacts: (lastSeq, group = 0) => store.facts.ofGroup(group).loseTail(lastSeq),
+    loseTaskLists: () => store.buckets.taskLists.lose(),
     forgetWorkIds: () => store.items.forgetIds(),
     garbage: (what, taskId, json = 'not json') => store[what].of(taskId).storeGarbage(taskId, json),
   };

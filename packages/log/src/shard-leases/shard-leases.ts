@@ -368,7 +368,7 @@ function newestMarks(marks: readonly RecordMark[] = []): Pick<ShardProgress, 'un
 
 /** The part of the progress that every lease names. */
 function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
-  const { checkpoint = 0, newest, refoldTo, leadership, isInDoubt, leapTo, listed } = lease ?? {};
+  const { checkpoint = 0, newest, refoldTo, leadership, isInDoubt, leapTo, listed, listedIn } = lease ?? {};
   return {
     checkpoint,
     ...(newest && { newest }),
@@ -377,13 +377,15 @@ function progressIn(lease: Partial<ShardProgress> | undefined): ShardProgress {
     ...(isInDoubt === true && { isInDoubt }),
     ...(leapTo !== undefined && { leapTo }),
     ...(listed === true && { listed }),
+    ...(listedIn !== undefined && { listedIn }),
   };
 }
 
 function isSame(a: ShardProgress, b: ShardProgress): boolean {
   const isSameRecord = a.checkpoint === b.checkpoint && a.newest?.id === b.newest?.id;
   const isSameDoubt = a.leadership === b.leadership && a.isInDoubt === b.isInDoubt && a.leapTo === b.leapTo;
-  return isSameRecord && isSameDoubt && a.refoldTo === b.refoldTo && a.listed === b.listed;
+  const isSameList = a.listed === b.listed && a.listedIn === b.listedIn;
+  return isSameRecord && isSameDoubt && a.refoldTo === b.refoldTo && isSameList;
 }
 
 async function unlessConflict(write: Promise<number>): Promise<number | undefined> {
