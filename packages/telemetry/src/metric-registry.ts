@@ -74,6 +74,7 @@ const INPUT_KINDS = [
   'step',
   'remote-run',
   'agent-step',
+  'malformed',
   'unknown',
 ] as const;
 
@@ -379,7 +380,7 @@ export const METRICS = {
     unit: '{record}',
     meaning: 'Stored input records that a relay could not read or apply',
     services: ['relay'],
-    labels: { reason: ['not_a_record', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
+    labels: { reason: ['not_a_record', 'malformed_input', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
   },
   appendDuration: {
     name: 'hopline.append.duration',

@@ -4,7 +4,6 @@ import {
   HistoryLost,
   type InputLog,
   LaterVersion,
-  type RejectedInput,
   type ShardProgress,
   type StoredFacts,
   type StoredInput,
@@ -12,6 +11,7 @@ import {
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
 import { ReadTimes } from './read-times.ts';
+import type { RejectedRecord } from './rejected-records.ts';
 import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -183,11 +183,13 @@ export class Shard {
   async #readInputs(): Promise<void> {
     let [records, bytes] = [0, 0];
     const { inputs } = this.#context;
-    const onRejected = (rejected: RejectedInput) => this.#context.onRejectedRecord(rejected);
+    const onRejected = (rejected: RejectedRecord) => this.#context.onRejectedRecord(rejected);
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
       this.#readTimes.add(input.seq, input.storedAt);
+      const { seq, taskId, trace } = input;
+      if (hasMalformed(input)) onRejected({ seq, taskId, fault: 'malformed input', ...(trace && { trace }) });
       this.#dispatch(input);
-      this.#lastReadSeq = input.seq;
+      this.#lastReadSeq = seq;
       this.#recordsRead += 1;
       records += 1;
       bytes += input.bytes;
@@ -299,6 +301,10 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
+}
+
+function hasMalformed({ record }: StoredInput): boolean {
+  return 'inputs' in record && record.inputs.some(({ kind }) => kind === 'malformed');
 }
 
 function noteRead(task: LoadedTask, seq: number): void {
