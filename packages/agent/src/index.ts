@@ -7,6 +7,7 @@ export { eventsOf, TASK_ENDED } from './agent.ts';
 export { AgentLost } from './attempt-failed.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
 export { checkEvent, defineAgent } from './define-agent.ts';
+export type { Delegated } from './delegated.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
 export {

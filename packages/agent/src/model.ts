@@ -3,6 +3,7 @@ import type { ChatMessage, ChatModelOptions, ChatTool, ModelLimits, ToolCall } f
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { promptMessages, promptText } from '@hopline/chat-model/prompt-messages';
 import type { AgentEvent, Turn } from './agent.ts';
+import { type Delegated, delegated } from './delegated.ts';
 import { isJson, nonEmpty } from './event-constructors.ts';
 import { MODEL_STEPS_MAX, MODEL_TOOL_RESULT_UNITS_MAX, MODEL_TOOLS_MAX } from './limits.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
@@ -84,7 +85,11 @@ const MODELS = new WeakMap<Turn, TurnModels>();
  * Throws ModelError when the model fails. A turn that does not catch it fails with its message.
  * @public
  */
-export async function* model(options: ModelOptions): AsyncGenerator<AgentEvent | TurnRequest, ModelAnswer, unknown> {
+export function model(options: ModelOptions): Delegated<ModelAnswer> {
+  return delegated('model(…)', callModel(options));
+}
+
+async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | TurnRequest, ModelAnswer, unknown> {
   check(options);
   const turn = yield* thisTurn();
   const {

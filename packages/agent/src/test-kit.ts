@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
 import { type AgentInput, isVisible, type Producer, type StepOutcome, type TaskAggregate, type Work } from '@hopline/events';
+import { InputUnreadable, readableBytes } from '@hopline/log';
 import { artifactIdOf, type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { type ClientView, ViewFold } from '@hopline/task-view';
 import type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
@@ -8,7 +9,7 @@ import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { type ModelPrompt, type ModelReply, PlayedModels } from './played-models.ts';
 import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
-import { AbortableEvents, isEnd } from './pump-events.ts';
+import { AbortableEvents, isEnd, UNREADABLE_EVENT } from './pump-events.ts';
 import { StepSequence, type StoredStep } from './step-sequence.ts';
 import { DONE, endOf, failed, failureOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
@@ -128,6 +129,7 @@ async function pumpEvents(
     }
     return { end: DONE };
   } catch (cause) {
+    if (cause instanceof InputUnreadable) return { end: failed(UNREADABLE_EVENT, false), cause };
     return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : failureOf(cause), cause };
   }
 }
@@ -167,11 +169,12 @@ class Collected implements InputSink {
   readonly inputs: AgentInput[] = [];
 
   add(input: AgentInput): void {
+    if (input.kind !== 'text') readableBytes(input);
     this.inputs.push(input);
   }
 
   addHeld(input: AgentInput): void {
-    this.inputs.push(input);
+    this.add(input);
   }
 
   token(lane: string, text: string): void {

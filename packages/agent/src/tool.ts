@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent, Turn } from './agent.ts';
+import { type Delegated, delegated } from './delegated.ts';
 import { isJson, nonEmpty } from './event-constructors.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { type RetryOptions, retried } from './retried.ts';
@@ -38,11 +39,20 @@ export type ToolOptions = RetryOptions & {
  * cut above a bound. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
  * @public
  */
-export async function* tool<T>(
+export function tool<T>(
   name: string,
   args: Readonly<Record<string, unknown>>,
   run: (context: ToolContext) => T | Promise<T>,
   options: ToolOptions = {},
+): Delegated<T> {
+  return delegated('tool(…)', runTool(name, args, run, options));
+}
+
+async function* runTool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options: ToolOptions,
 ): AsyncGenerator<AgentEvent | TurnRequest, T, unknown> {
   nonEmpty('tool: name', name);
   if (typeof run !== 'function') throw new AgentMisuse(`tool ${name}: its third argument is ${kindOf(run)}, not a function`);
