@@ -126,7 +126,7 @@ test('a tool, a step or a model without yield* fails the turn and has not run; d
     [
       /^write yield\* before tool\(…\)/,
       async function* () {
-        yield tool('charge', {}, count);
+        yield tool('charge', {}, count) as unknown;
       },
     ],
     [
