@@ -171,7 +171,7 @@ test('an abort reaches the code with its reason, and ends the turn when the code
   assert.deepEqual(seen, ['ended']);
 });
 
-test('an error whose members throw when they are read fails only its turn [F3]', async t => {
+test('an error whose members throw when they are read fails only its turn', async t => {
   class ApiError extends Error {
     get code(): string {
       return (undefined as unknown as { status: string }).status;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { TURN_LANES_BYTES_MAX, TURN_LANES_MAX } from '@hopline/task';
 import {
   type Agent,
   type AgentDefinition,
@@ -192,7 +193,7 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   }, /^data: a function cannot be written as JSON$/);
 });
 
-test('an event that run returns fails the turn, because it has no effect; a yielded one ends it [F1]', async () => {
+test('an event that run returns fails the turn, because it has no effect; a yielded one ends it', async () => {
   const endOf = async (run: () => AsyncIterable<unknown, unknown, undefined>) =>
     (await playTurn(define(run as AgentDefinition['run']), 'x')).end;
   const returned = (value: unknown) =>
@@ -234,7 +235,7 @@ test('an editor marks a run that returns an event or a string', () => {
   });
 });
 
-test('a part that no client could read fails the turn with its place, and bytes are a file [F4]', async () => {
+test('a part that no client could read fails the turn with its place, and bytes are a file', async () => {
   const reasonOf = async (parts: unknown) => {
     const { end } = await playTurn(
       define(async function* () {
@@ -293,7 +294,7 @@ test('an agent that is not made by defineAgent fails with an event that the log 
   assert.match(String(cause), /an input of kind "artifact" has a member of a wrong type/);
 });
 
-test('an artifact that has ended stays: the next one of its name or id is another one [F7]', async () => {
+test('an artifact that has ended stays: the next one of its name or id is another one', async () => {
   const { artifacts, end } = await playTurn(
     define(async function* () {
       yield artifact({ name: 'a.md', text: 'one' });
@@ -319,6 +320,38 @@ test('an artifact that has ended stays: the next one of its name or id is anothe
       ['data', 2],
     ],
   );
+});
+
+test('more text artifacts than a task may have fail the turn with that reason, here as in a cluster; other files do not count', async () => {
+  const play = async (count: number, content: object) =>
+    await playTurn(
+      define(async function* () {
+        yield 'ok';
+        for (let n = 0; n < count; n += 1) yield artifact({ name: `a${n}`, ...content } as never);
+      }),
+      'x',
+    );
+  const texts = await play(TURN_LANES_MAX, { text: 'x' });
+  assert.match(texts.end.reason ?? '', /^the agent made more than 128 texts and artifacts of text in one turn$/);
+  assert.deepEqual([texts.text, texts.artifacts.length], ['ok', TURN_LANES_MAX - 1]);
+  assert.equal((await play(TURN_LANES_MAX - 1, { text: 'x' })).end.state, 'TASK_STATE_COMPLETED');
+  const files = await play(2 * TURN_LANES_MAX, { bytes: new Uint8Array(1) });
+  assert.deepEqual([files.end.state, files.artifacts.length], ['TASK_STATE_COMPLETED', 2 * TURN_LANES_MAX]);
+  const huge = await playTurn(
+    define(async function* () {
+      const metadata = { text: 'x'.repeat(TURN_LANES_BYTES_MAX) };
+      yield artifact({ name: 'a', text: 'x', metadata });
+    }),
+    'x',
+  );
+  assert.match(huge.end.reason ?? '', /^names and metadata of the streamed artifacts have more than/);
+});
+
+test('options that are undefined count as absent', async () => {
+  const maybe: string | undefined = undefined as string | undefined;
+  assert.deepEqual(artifact({ name: 'a', text: 'b', id: maybe, description: maybe }), artifact({ name: 'a', text: 'b' }));
+  assert.deepEqual(data(1, { name: maybe, description: maybe }), data(1));
+  assert.deepEqual(failed('a', { retryable: undefined }), failed('a'));
 });
 
 test('a defined agent may wait for credentials and then continue', async () => {

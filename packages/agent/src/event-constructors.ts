@@ -10,21 +10,21 @@ import { faultOfParts } from './parts.ts';
 export type ArtifactSpec = {
   /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
   name: string;
-  id?: string;
-  description?: string;
+  id?: string | undefined;
+  description?: string | undefined;
   /** Exactly one of text, bytes and parts. */
-  text?: string;
+  text?: string | undefined;
   /** The bytes of a file that has the artifact's name. */
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
   /** The media type of `bytes`, e.g. `image/png`. */
-  mediaType?: string;
+  mediaType?: string | undefined;
   /** Parts of A2A 1.0. A file is `{ raw, filename, mediaType }`, with `raw` in base64. */
-  parts?: Part[];
-  metadata?: Metadata;
+  parts?: Part[] | undefined;
+  metadata?: Metadata | undefined;
   /** True appends to the artifact of this name; false, the default, replaces what it has. An artifact that has ended stays: this begins another one. */
-  append?: boolean;
+  append?: boolean | undefined;
   /** The artifact ends with this chunk. Default true. */
-  last?: boolean;
+  last?: boolean | undefined;
 };
 
 /** A line about progress: seen by the client, never part of the answer. */
@@ -67,7 +67,10 @@ function faultOfData(parts: readonly Part[]): string | undefined {
 }
 
 /** One JSON value as an artifact. */
-export function data(value: unknown, { name = 'data', description }: { name?: string; description?: string } = {}): AgentEvent {
+export function data(
+  value: unknown,
+  { name = 'data', description }: { name?: string | undefined; description?: string | undefined } = {},
+): AgentEvent {
   if (!isJson(value)) throw new AgentMisuse(`data: ${kindOf(value)} cannot be written as JSON`);
   return artifact({ name, parts: [{ data: value }], ...(description !== undefined && { description }) });
 }
@@ -85,7 +88,7 @@ export function done(): AgentEvent {
 }
 
 /** Fails the turn. Clients see `reason`, which must not contain secrets or the user's text. */
-export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
+export function failed(reason: string, { retryable = false }: { retryable?: boolean | undefined } = {}): AgentEvent {
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }
 

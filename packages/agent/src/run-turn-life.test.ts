@@ -96,7 +96,7 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   }
 });
 
-test('artifacts of one name are paired with those of the dead attempt by their order; a server may repeat one that has ended [F7]', async () => {
+test('artifacts of one name are paired with those of the dead attempt by their order; a server may repeat one that has ended', async () => {
   const chunk = (content: string, more: object = {}): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId: 'a.md', name: 'a.md', parts: [{ text: content }] },

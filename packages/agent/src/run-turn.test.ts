@@ -241,7 +241,7 @@ test('a message that is the whole answer becomes the supervisor’s answer, and 
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('an event that a relay could not read fails its turn with what came before it, and nothing of it is stored [F4]', async () => {
+test('an event that a relay could not read fails its turn with what came before it, and nothing of it is stored', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const parts = [{ raw: Buffer.from('x') as never }];

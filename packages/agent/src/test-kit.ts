@@ -106,7 +106,8 @@ export async function playTurn(
   });
   inputs.end(end);
   models?.check();
-  const shown = shownOf(foldInputs(work, attempt, sink.inputs));
+  const folds = foldInputs(work, attempt, sink.inputs);
+  const shown = shownOf(folds);
   const played = {
     ...shown,
     notices: noticesOf(events),
@@ -114,7 +115,7 @@ export async function playTurn(
     steps: steps.keptBy(end),
     prompts: models?.prompts ?? [],
   };
-  return { ...played, end, events, log, ...(cause !== undefined && { cause }) };
+  return { ...played, end: endOfTask(end, folds), events, log, ...(cause !== undefined && { cause }) };
 }
 
 async function pumpEvents(
@@ -208,6 +209,13 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
     }
   }
   return { fold, view: viewFold.view };
+}
+
+/** The end of the turn, unless the rules of the task have failed it before. */
+function endOfTask(end: TurnEnd, { fold: { task } }: Folds): TurnEnd {
+  const { state } = task?.status ?? {};
+  const { reason } = task?.metadata ?? {};
+  return state === 'TASK_STATE_FAILED' && end.state !== state ? failed(String(reason), false) : end;
 }
 
 /** The view decides what is the answer; the reference fold has each artifact as it was sent, with its metadata. */

@@ -110,7 +110,7 @@ test('arguments that are not an object of JSON are misuse', async () => {
   }
 });
 
-test('a tool, a step or a model without yield* fails the turn and has not run; delegation works through helpers [F2]', async () => {
+test('a tool, a step or a model without yield* fails the turn and has not run; delegation works through helpers', async () => {
   let runs = 0;
   const count = () => {
     runs += 1;

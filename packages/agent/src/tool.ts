@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent, Turn } from './agent.ts';
+import type { AsJson } from './as-json.ts';
 import { type Delegated, delegated } from './delegated.ts';
 import { isJson, nonEmpty } from './event-constructors.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
@@ -31,7 +32,7 @@ export type ToolContext = {
 /** Options of a tool: its retries, and whether its result is stored as a step. */
 export type ToolOptions = RetryOptions & {
   /** Stores the result as a step of the same name: the next attempt gets it instead of running the tool again. Default false. */
-  stored?: boolean;
+  stored?: boolean | undefined;
 };
 
 /**
@@ -39,6 +40,18 @@ export type ToolOptions = RetryOptions & {
  * cut above a bound. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
  * @public
  */
+export function tool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options: ToolOptions & { stored: true },
+): Delegated<AsJson<T>>;
+export function tool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options?: ToolOptions,
+): Delegated<T>;
 export function tool<T>(
   name: string,
   args: Readonly<Record<string, unknown>>,

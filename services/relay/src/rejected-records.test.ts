@@ -124,7 +124,7 @@ const malformed: [string, unknown][] = [
   ['an input that is not an object', 5],
 ];
 
-test('a malformed input ends its task at once with a reason, even in the last record of its producer [F4]', async () => {
+test('a malformed input ends its task at once with a reason, even in the last record of its producer', async () => {
   for (const [what, input] of malformed) {
     await using shard = new FoldingShard();
     await shard.start('t');
