@@ -4,7 +4,7 @@
  */
 export type AsJson<T> = unknown extends T
   ? T
-  : T extends { toJSON(): infer J }
+  : T extends Record<'toJSON', (...args: never) => infer J>
     ? J
     : T extends bigint | symbol | ((...args: never) => unknown)
       ? never
