@@ -130,6 +130,15 @@ export function unlinked(text: string, file: string, shared: ReadonlyMap<string,
   });
 }
 
+/** Lets declarations compile where the optional packages are not installed: what they import from those is then `any`. */
+export function withoutOptional(declarations: string, optional: readonly string[]): string {
+  const lines = declarations.split('\n').flatMap(line => {
+    const specifiers = [...line.matchAll(SPECIFIER)].map(match => match[3]!);
+    return specifiers.some(specifier => optional.includes(specifier)) ? ['// @ts-ignore', line] : [line];
+  });
+  return lines.join('\n');
+}
+
 /** `packages/client/./src/index.ts` -> `packages/client/src/index.js` */
 export function compiledPath(source: string): string {
   return source.replace('/./', '/').replace(/\.ts$/, '.js');

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { compile, compiledPath, entriesOf, reachable, readWorkspaces, unlinked } from './compile.ts';
+import { compile, compiledPath, entriesOf, reachable, readWorkspaces, unlinked, withoutOptional } from './compile.ts';
 import { npmPack, type Tarball } from './npm-pack.ts';
 import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages.ts';
 
@@ -30,10 +30,13 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
     entries.map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`).replace(/\.js$/, '.d.ts'))),
     shared,
   );
+  const optional: readonly string[] = 'optional' in target ? target.optional : [];
   for (const file of new Set([...code.files, ...types.files])) {
     const copy = join(staging, 'dist', relative(compiled, file));
     mkdirSync(dirname(copy), { recursive: true });
-    if (shared.size === 0) cpSync(file, copy);
+    if (file.endsWith('.d.ts'))
+      writeFileSync(copy, withoutOptional(unlinked(readFileSync(file, 'utf8'), file, shared), optional));
+    else if (shared.size === 0) cpSync(file, copy);
     else writeFileSync(copy, unlinked(readFileSync(file, 'utf8'), file, shared));
   }
   for (const file of 'files' in target ? target.files : []) {
@@ -45,7 +48,6 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   const peers: Record<string, string> = { ...source.peerDependencies };
   for (const specifier of shared.values()) peers[specifier.split('/', 2).join('/')] = `^${version}`;
   const imported = [...new Set([...code.packages, ...types.packages])].filter(name => !(name in peers)).sort();
-  const optional: readonly string[] = 'optional' in target ? target.optional : [];
   const unused = optional.find(name => !imported.includes(name));
   if (unused !== undefined) throw new Error(`${target.folder} does not import its optional package ${unused}`);
   const distPath = (path: string) => `./dist/${compiledPath(`${target.folder}/${path}`)}`;

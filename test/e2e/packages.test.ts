@@ -314,6 +314,28 @@ test('the lines of the READMEs compile under strict TypeScript, declarations of 
   await run(join(project, 'node_modules/.bin/tsc'), ['-p', src, '--pretty', 'false']).catch(error => assert.fail(error.stdout));
 });
 
+test('the packages compile without skipLibCheck where no optional package is installed', { timeout: 120_000 }, async t => {
+  if (!isInstalled(t)) return;
+  writeFileSync(join(library, 'agent.ts'), readmeCode('@hopline/agent/README.md', 'defineAgent('));
+  writeFileSync(
+    join(library, 'test.ts'),
+    "export { playTurn } from '@hopline/agent/test-kit';\nexport * from '@hopline/client';\n",
+  );
+  const compilerOptions = {
+    strict: true,
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2023', 'dom', 'esnext.disposable'],
+    noEmit: true,
+    skipLibCheck: false,
+    typeRoots: [join(ROOT, 'node_modules/@types')],
+    types: ['node'],
+  };
+  writeFileSync(join(library, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['agent.ts', 'test.ts'] }));
+  const tsc = join(ROOT, 'node_modules/.bin/tsc');
+  await run(tsc, ['-p', library, '--pretty', 'false']).catch(error => assert.fail(error.stdout));
+});
+
 test('the README of the client, run as it stands, prints the answer', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const path = join(project, 'src/my-agent.ts');

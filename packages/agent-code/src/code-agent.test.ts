@@ -171,6 +171,43 @@ test('an abort reaches the code with its reason, and ends the turn when the code
   assert.deepEqual(seen, ['ended']);
 });
 
+test('an error whose members throw when they are read fails only its turn', async t => {
+  class ApiError extends Error {
+    get code(): string {
+      return (undefined as unknown as { status: string }).status;
+    }
+  }
+  const fails = () => {
+    throw new Error('inner');
+  };
+  const noText = Object.defineProperty(new Error('a'), 'message', { value: Object.create(null) });
+  const errors: [unknown, Partial<Error>][] = [
+    [new ApiError('declined'), { name: 'Error', message: 'declined' }],
+    [noText, { name: 'Error', message: '' }],
+    [Object.assign(new Error('b'), { [inspect.custom]: fails }), { message: 'b' }],
+    [Object.defineProperty(new Error('c'), 'stack', { get: fails }), { message: 'c' }],
+    [new Proxy({}, { get: fails, getPrototypeOf: fails, ownKeys: fails }), {}],
+    [null, { name: 'object' }],
+  ];
+  const host = honest(
+    defined(async function* (turn) {
+      const thrown = errors[Number(turn.text)];
+      if (thrown === undefined) yield 'served';
+      else throw thrown[0];
+    }),
+  );
+  const agent = await agentOf(t, [host]);
+  const play = (text: string) => eventsOf(agent, turnOf({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text }] } }));
+  for (const [index, [, expected]] of errors.entries()) {
+    const thrown = await play(`${index}`).catch((error: unknown) => error);
+    assert.ok(thrown instanceof Error && !(thrown instanceof AgentLost), `${index}`);
+    for (const [name, value] of Object.entries(expected)) assert.equal(thrown[name as 'name'], value, `${index}`);
+    assert.equal(typeof inspect(thrown), 'string');
+  }
+  assert.deepEqual(await play('next'), [{ type: 'text', text: 'served' }]);
+  assert.ok(!host.isKilled());
+});
+
 test('what the code throws keeps its class; its text is for the author; a broken rule of the kit names the rule', async t => {
   const agent = await agentOf(t, [
     honest(

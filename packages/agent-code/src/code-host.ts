@@ -1,13 +1,11 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
-import { inspect } from 'node:util';
 import { AbortableEvents, type Agent, type AgentEvent, EVENTS_AT_ONCE_MAX, isEnd, type Turn, turnLog } from '@hopline/agent';
 import { inTrace, inWork, type Logger } from '@hopline/telemetry';
 import { CodeSpans, collectSpans, inTurn } from './code-spans.ts';
 import { FrameReader, frameOf } from './frames.ts';
 import { HostSteps } from './host-steps.ts';
 import {
-  AUTHOR_TEXT_CHARS_MAX,
   type Code,
   type FromHost,
   HOST_DESCRIPTION_CHARS_MAX,
@@ -15,7 +13,7 @@ import {
   LOG_LINE_CHARS_MAX,
   type ToHost,
 } from './protocol.ts';
-import { toThrown } from './thrown.ts';
+import { authorTextOf, causeOf, toThrown } from './thrown.ts';
 import { TurnOutput } from './turn-output.ts';
 
 export type CodeHostOptions = {
@@ -49,7 +47,7 @@ export class CodeHost {
 
   /** Shows the author an error that the code did not catch, and ends the process. */
   crash(error: unknown): void {
-    this.#send({ k: 'crashed', text: inspect(error).slice(0, AUTHOR_TEXT_CHARS_MAX) });
+    this.#send({ k: 'crashed', text: authorTextOf(error) });
     this.#options.exit(1);
   }
 
@@ -98,7 +96,7 @@ export class CodeHost {
       const traits = { reportsWork, repeatsText, cancels: agent.cancelRemoteRun !== undefined };
       this.#send({ k: 'loaded', ...(name !== undefined && { name }), description, ...traits });
     } catch (error) {
-      const { cause } = error as { cause?: unknown };
+      const cause = causeOf(error);
       this.#send({ k: 'refused', error: toThrown(error), ...(cause !== undefined && { cause: toThrown(cause) }) });
     }
   }
@@ -115,7 +113,7 @@ export class CodeHost {
       ...data,
       signal: abort.signal,
       log: turnLog(this.#logger(id), data.taskId),
-      showError: error => this.#send({ k: 'shown', id, text: inspect(error).slice(0, AUTHOR_TEXT_CHARS_MAX) }),
+      showError: error => this.#send({ k: 'shown', id, text: authorTextOf(error) }),
       remoteRunBegan: run => {
         output.flush();
         this.#send({ k: 'run', id, run });

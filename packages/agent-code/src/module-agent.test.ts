@@ -27,6 +27,24 @@ test('a module outside any project imports the kit, or exports a plain definitio
   assert.equal((await playTurn(plain, 'x')).text, 'plain x');
 });
 
+test('a module that a compiler has written as CommonJS exports what its author wrote', async t => {
+  const made = (name: string) => `{ name: '${name}', description: 'd', async *run() { yield '${name}'; } }`;
+  const folder = await folderWith(t, {
+    'compiled.cjs': `'use strict';
+      Object.defineProperty(exports, '__esModule', { value: true });
+      exports.other = ${made('other')};
+      exports.default = ${made('first')};`,
+    'written.cjs': `module.exports = ${made('written')};`,
+  });
+  const nameOf = async (path: string, name?: string) =>
+    (await loadModuleAgent({ path, folder, ...(name && { export: name }) })).name;
+  assert.deepEqual(
+    [await nameOf('compiled.cjs'), await nameOf('compiled.cjs', 'other'), await nameOf('written.cjs')],
+    ['first', 'other', 'written'],
+  );
+  await assert.rejects(nameOf('compiled.cjs', 'third'), /does not export third; it has other, default; /);
+});
+
 test('a module that fails to load, or exports no agent, rejects with one sentence', async t => {
   const folder = await folderWith(t, {
     'broken.ts': 'export default {',

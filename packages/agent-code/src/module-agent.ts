@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isObject } from '@hopline/a2a';
 import { type Agent, type AgentDefinition, AgentMisuse, defineAgent } from '@hopline/agent';
 
 export type ModuleAgentOptions = {
-  /** Path of an ES module: .ts (with types that can be stripped), .mts, .js or .mjs. */
+  /** Path of a module: .ts (with types that can be stripped), .mts, .js, .mjs, or CommonJS. */
   path: string;
   /** Default: `default`. */
   export?: string;
@@ -35,8 +36,15 @@ export async function loadExport({ path, name, folder }: { path: string; name: s
   const loaded = await import(pathToFileURL(resolve(folder, path)).href).catch(error => {
     throw new Error(`${path} cannot be loaded`, { cause: error });
   });
-  if (!(name in loaded)) throw new Error(missingExport(path, name, Object.keys(loaded)));
-  return await loaded[name];
+  const exports = exportsOf(loaded);
+  if (!(name in exports)) throw new Error(missingExport(path, name, Object.keys(exports)));
+  return await exports[name];
+}
+
+/** The exports as the author wrote them. Compilers that write CommonJS put `export default` into a member of `module.exports`. */
+function exportsOf(loaded: Record<string, unknown>): Record<string, unknown> {
+  const { default: exported } = loaded;
+  return isObject(exported) && exported.__esModule === true ? exported : loaded;
 }
 
 function missingExport(path: string, name: string, exports: readonly string[]): string {

@@ -1,4 +1,3 @@
-import { isObject } from '@hopline/a2a';
 import { type AgentEvent, AgentMisuse, checkEvent } from '@hopline/agent';
 
 /**
@@ -16,13 +15,9 @@ export function readEvent(value: unknown): AgentEvent {
   } else if (event.type === 'failed') {
     if (typeof event.reason !== 'string' || !isTextOrAbsent(event.cause)) throw misfit(event);
   }
-  if ('message' in event && event.message !== undefined && !isMessage(event.message)) throw misfit(event);
+  if ('message' in event && event.message !== undefined && typeof event.message.messageId !== 'string') throw misfit(event);
   if (event.type === 'artifact' && typeof event.artifact.artifactId !== 'string') throw misfit(event);
   return event;
-}
-
-function isMessage(value: unknown): boolean {
-  return isObject(value) && typeof value.messageId === 'string' && Array.isArray(value.parts) && value.parts.every(isObject);
 }
 
 const isTextOrAbsent = (value: unknown) => value === undefined || typeof value === 'string';

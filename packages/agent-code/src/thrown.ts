@@ -1,19 +1,39 @@
 import { inspect } from 'node:util';
 import { AgentMisuse } from '@hopline/agent';
-import { boundedThrown, type Thrown } from './protocol.ts';
+import { AUTHOR_TEXT_CHARS_MAX, boundedThrown, type Thrown } from './protocol.ts';
 
-/** An error of the code as a value of the protocol. */
+/** An error of the code as a value of the protocol. Never throws, whatever the members of the error do when they are read. */
 export function toThrown(error: unknown): Thrown {
-  const { name, message, stack = '' } = error instanceof Error ? error : new Error(typeof error);
-  const { code } = (error ?? {}) as { code?: unknown };
+  const isError = attempt(() => error instanceof Error, false);
+  const shown = (isError ? error : new Error(typeof error)) as Error;
+  const code = attempt(() => (error as { code?: unknown } | null | undefined)?.code, undefined);
   return boundedThrown({
-    name: error instanceof Error ? String(name) : typeof error,
-    message: String(message),
-    stack: String(stack),
-    text: inspect(error),
-    ...(error instanceof AgentMisuse && { misuse: true }),
+    name: isError ? attempt(() => String(shown.name), 'Error') : typeof error,
+    message: attempt(() => String(shown.message), ''),
+    stack: attempt(() => String(shown.stack ?? ''), ''),
+    text: authorTextOf(error),
+    ...(attempt(() => error instanceof AgentMisuse, false) && { misuse: true }),
     ...(typeof code === 'string' && code.length <= 64 && { code }),
   });
+}
+
+/** An error with stack and causes, for its author. Never throws. */
+export function authorTextOf(error: unknown): string {
+  const text = attempt(() => inspect(error), undefined) ?? attempt(() => inspect(error, { customInspect: false }), undefined);
+  return (text ?? 'an error that cannot be shown: reading its members throws').slice(0, AUTHOR_TEXT_CHARS_MAX);
+}
+
+/** The `cause` of an error, if it has one that can be read. */
+export function causeOf(error: unknown): unknown {
+  return attempt(() => (error as { cause?: unknown } | null | undefined)?.cause, undefined);
+}
+
+function attempt<T>(read: () => T, fallback: T): T {
+  try {
+    return read();
+  } catch {
+    return fallback;
+  }
 }
 
 /** The error again, with the class, the text and the place that it had in the host. */

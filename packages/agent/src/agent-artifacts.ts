@@ -1,10 +1,12 @@
 import type { Artifact, Metadata, Part } from '@hopline/a2a';
-import type { ArtifactInput, InputSource, LaneArtifact } from '@hopline/events';
+import type { ArtifactInput, LaneArtifact } from '@hopline/events';
+import type { ArtifactChunk } from './agent-text.ts';
 import type { LaneWriter } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { LaneText } from './streamed-text.ts';
 
-type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; closed: boolean };
+/** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has. */
+type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; isWritten: boolean; hasEnded: boolean };
 
 export type AgentArtifactsOptions = {
   lanes: LaneWriter;
@@ -27,20 +29,25 @@ export type AgentArtifactsOptions = {
 
 /**
  * The agent's own artifacts, chunk by chunk. Plain text goes to a lane and is coalesced; other parts pass unchanged. A chunk that appends to
- * an artifact that was never opened opens it, so that its text is not lost.
+ * an artifact that was never opened opens it, so that its text is not lost; for the same reason a chunk of one that has ended begins another
+ * one. A server that repeats what it has sent is the exception: such a chunk adds nothing.
  */
 export class AgentArtifacts {
   readonly #options: AgentArtifactsOptions;
   readonly #byId = new Map<string, ArtifactLane>();
+  #lanes = 0;
 
   constructor(options: AgentArtifactsOptions) {
     this.#options = options;
   }
 
-  take(artifact: Artifact, append: boolean, last: boolean, source?: InputSource): void {
+  take({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
     const { lanes } = this.#options;
-    const written = this.#byId.get(artifact.artifactId) ?? this.#create(artifact);
-    if (written.closed) return;
+    const known = this.#byId.get(artifact.artifactId);
+    if (known?.hasEnded === true && apart !== true) return;
+    const written = known === undefined || known.hasEnded ? this.#create(artifact) : known;
+    written.hasEnded = last;
+    if (written.isWritten) return;
     const { lane, header, content } = written;
     const text = plainText(artifact.parts);
     const origin = source && { source };
@@ -48,9 +55,7 @@ export class AgentArtifacts {
     else if (text !== '' || content.length > 0 || lanes.isOpen(lane))
       lanes.write(lane, header, append ? content.token(text) : content.snapshot(text), origin);
     else if (last) this.#pass(written, { parts: artifact.parts, append, last, ...origin });
-    if (!last) return;
-    lanes.close(lane);
-    written.closed = true;
+    if (last) lanes.close(lane);
   }
 
   #create({ artifactId, parts: _parts, ...shown }: Artifact): ArtifactLane {
@@ -58,8 +63,9 @@ export class AgentArtifacts {
     onNew();
     const merged = metadata && { metadata: { ...shown.metadata, ...metadata } };
     const header = { ...shown, ...merged, ...(separateClose && { separateClose }) };
-    const lane = `${prefix}/${this.#byId.size + 1}`;
-    const written = { lane, header, content: new LaneText(), closed: closedLanes.has(lane) };
+    this.#lanes += 1;
+    const lane = `${prefix}/${this.#lanes}`;
+    const written = { lane, header, content: new LaneText(), isWritten: closedLanes.has(lane), hasEnded: false };
     this.#byId.set(artifactId, written);
     return written;
   }

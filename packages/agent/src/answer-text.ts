@@ -58,7 +58,8 @@ export class AnswerText implements AgentText {
     this.#unstreamed.snapshot(text);
   }
 
-  artifact({ artifact, append, lastChunk: last, apart, source }: ArtifactChunk): void {
+  artifact(chunk: ArtifactChunk): void {
+    const { artifact, append, lastChunk: last, apart } = chunk;
     const { artifactId: id, parts } = artifact;
     const { kinds, nestedPlan } = this.#presentation;
     const kind = kindOfArtifact(artifact, kinds);
@@ -77,7 +78,7 @@ export class AnswerText implements AgentText {
       return;
     }
     const shown = kind === 'plan' ? { ...artifact, ...(nestedPlan !== undefined && { name: nestedPlan }) } : artifact;
-    this.#artifacts.take({ ...withKind(shown, kind), parts: others }, append, last, source);
+    this.#artifacts.take({ ...chunk, artifact: { ...withKind(shown, kind), parts: others } });
   }
 
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {

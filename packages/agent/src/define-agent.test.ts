@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { TURN_LANES_BYTES_MAX, TURN_LANES_MAX } from '@hopline/task';
 import {
+  type Agent,
   type AgentDefinition,
   type AgentEvent,
   artifact,
@@ -163,13 +165,20 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   await failsWith(async () => 'secret', /^run returned a promise \(is an await missing\?\); it must be a generator/);
   await failsWith(() => 'secret', /^run returned a string; it must be a generator/);
   await failsWith(yields(undefined), /^run yielded undefined; yield a string/);
-  await failsWith(yields(tool('x', {}, () => 1)), /^run yielded a generator; write yield\* before tool/);
+  await failsWith(yields(tool('x', {}, () => 1)), /^write yield\* before tool\(…\), not await, and not yield/);
+  await failsWith(
+    () => ({ [Symbol.asyncIterator]: () => ({ next: () => ({ value: tool('x', {}, () => 1) }) }) }),
+    /^run yielded a generator/,
+  );
   await failsWith(yields(7), /^run yielded a number;/);
   await failsWith(yields({ text: 'secret' }), /^run yielded an object;/);
   await failsWith(yields(['secret']), /^run yielded an array;/);
   await failsWith(yields({ type: 'text', text: 7 }), /^run yielded text that is a number$/);
-  await failsWith(yields({ type: 'artifact', artifact: {} }), /^run yielded an artifact without parts/);
-  await failsWith(yields({ type: 'artifact', artifact: { parts: ['secret'] } }), /^run yielded an artifact without parts/);
+  await failsWith(yields({ type: 'artifact', artifact: {} }), /^run yielded an artifact whose parts is undefined, not/);
+  await failsWith(
+    yields({ type: 'artifact', artifact: { parts: ['secret'] } }),
+    /^run yielded an artifact whose parts\[0\] is a string; write/,
+  );
   await failsWith(yields({ type: 'auth-required' }), /^run yielded auth-required without a message/);
   await failsWith(yields({ type: 'progress', text: 'secret' }), /^run yielded progress without a message/);
   await failsWith(yields({ type: 'tool', tool: 'x' }), /^run yielded a tool event without phase/);
@@ -178,10 +187,171 @@ test('a run that breaks a rule fails its turn with the name of the rule, and quo
   }, /^notice is empty$/);
   await failsWith(async function* () {
     yield artifact({ name: 'x' });
-  }, /^artifact: give exactly one of text and parts$/);
+  }, /^artifact: give exactly one of text, bytes and parts$/);
   await failsWith(async function* () {
     yield data(() => 'secret');
   }, /^data: a function cannot be written as JSON$/);
+});
+
+test('an event that run returns fails the turn, because it has no effect; a yielded one ends it', async () => {
+  const endOf = async (run: () => AsyncIterable<unknown, unknown, undefined>) =>
+    (await playTurn(define(run as AgentDefinition['run']), 'x')).end;
+  const returned = (value: unknown) =>
+    async function* () {
+      yield 'a';
+      return value;
+    };
+  for (const event of [failed('declined'), needsInput('Who?'), artifact({ name: 'a', text: 'b' }), done()]) {
+    const { state, reason } = await endOf(returned(event));
+    assert.equal(state, 'TASK_STATE_FAILED');
+    assert.match(reason ?? '', new RegExp(`^run returned an event of type ${event.type}, which has no effect; write yield`));
+  }
+  const silent = { next: async () => ({ done: true as const, value: 'secret' }) };
+  const { reason } = await endOf(() => ({ [Symbol.asyncIterator]: () => silent }));
+  assert.equal(reason, 'run returned a string and yielded nothing; write yield before the string');
+  const asks = await endOf(async function* () {
+    return yield needsInput('Who?');
+  });
+  assert.equal(asks.state, 'TASK_STATE_INPUT_REQUIRED');
+  for (const value of [undefined, '', 'text of a helper', 7, { id: 1 }])
+    assert.equal((await endOf(returned(value))).state, 'TASK_STATE_COMPLETED');
+});
+
+test('an editor marks a run that returns an event or a string', () => {
+  // @ts-expect-error
+  define(async function* () {
+    yield 'a';
+    return failed('declined');
+  });
+  // @ts-expect-error
+  define(async function* () {
+    yield 'a';
+    return 'text';
+  });
+  define(async function* (turn) {
+    if (turn.text === '') return yield needsInput('Who?');
+    if (turn.attempt > 1) return;
+    yield 'a';
+  });
+});
+
+test('a part that no client could read fails the turn with its place, and bytes are a file', async () => {
+  const reasonOf = async (parts: unknown) => {
+    const { end } = await playTurn(
+      define(async function* () {
+        yield artifact({ name: 'a.bin', parts: parts as never });
+      }),
+      'x',
+    );
+    return end.reason;
+  };
+  const file03 = { kind: 'file', file: { bytes: 'eA==', name: 'a.bin' } };
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+  const faults: [unknown, RegExp][] = [
+    [[{ text: 'a' }, { raw: Buffer.from('x') }], /^artifact: parts\[1\]\.raw is bytes; write bytes\.toString\('base64'\)$/],
+    [[file03], /^artifact: parts\[0\] has the form of A2A 0\.3; write \{ raw, filename, mediaType \}/],
+    [[{ url: 7 }], /^artifact: parts\[0\]\.url is a number, not a string$/],
+    [[{ text: 'a', mediaType: 7 }], /^artifact: parts\[0\]\.mediaType is a number, not a string$/],
+    [[{ text: 'a', metadata: 'm' }], /^artifact: parts\[0\]\.metadata is a string, not an object$/],
+    [[{}], /^artifact: parts\[0\] has no content: give one of text, raw, url and data$/],
+    [[{ text: 'a', url: 'b' }], /^artifact: parts\[0\] has text and url: give one of/],
+    [new Array(1), /^artifact: parts\[0\] is undefined; write \{ text \}/],
+    [[{ data: { big: 10n } }], /^artifact: parts\[0\]\.data cannot be written as JSON$/],
+    [[{ data: cyclic }], /^artifact: parts\[0\]\.data cannot be written as JSON$/],
+    [{ text: 'a' }, /^artifact: parts is an object, not an array$/],
+  ];
+  for (const [parts, reason] of faults) assert.match((await reasonOf(parts)) ?? '', reason);
+  const bytes = new Uint8Array([0, 255, 16]).subarray(1);
+  const { artifacts, end } = await playTurn(
+    define(async function* () {
+      yield artifact({ name: 'a.png', bytes, mediaType: 'image/png' });
+      yield artifact({ name: 'parts', parts: [{ data: null }, { kind: 'text', text: 'as in 0.3' } as never] });
+    }),
+    'x',
+  );
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+  const [png] = artifacts;
+  assert.deepEqual(png?.parts, [{ raw: '/xA=', filename: 'a.png', mediaType: 'image/png' }]);
+  assert.equal(artifacts.length, 2);
+  for (const spec of [{ bytes: 'x' }, { bytes, text: 'x' }, { text: 'x', mediaType: 'text/csv' }])
+    assert.throws(() => artifact({ name: 'a', ...spec } as never), { name: 'AgentMisuse' });
+});
+
+test('an agent that is not made by defineAgent fails with an event that the log could not store', async () => {
+  const agent: Agent = {
+    description: 'd',
+    skills: async () => [],
+    close: async () => {},
+    async *run() {
+      yield { type: 'text', text: 'before' };
+      const parts = [{ raw: Buffer.from('x') as never }];
+      yield { type: 'artifact', artifact: { artifactId: 'a', parts }, append: false, lastChunk: true };
+    },
+  };
+  const { end, text, cause } = await playTurn(agent, 'x');
+  assert.deepEqual([end.reason, text], ['the agent sent an event that cannot be read', 'before']);
+  assert.match(String(cause), /an input of kind "artifact" has a member of a wrong type/);
+});
+
+test('an artifact that has ended stays: the next one of its name or id is another one', async () => {
+  const { artifacts, end } = await playTurn(
+    define(async function* () {
+      yield artifact({ name: 'a.md', text: 'one' });
+      yield artifact({ name: 'a.md', text: 'two' });
+      yield artifact({ name: 'a.md', text: 'three', append: true });
+      yield artifact({ name: 'draft', text: 'first', last: false });
+      yield artifact({ name: 'draft', text: 'second', last: false });
+      yield artifact({ name: 'draft', text: '!', append: true });
+      yield data(1);
+      yield data(2);
+    }),
+    'x',
+  );
+  assert.equal(end.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(
+    artifacts.map(({ name, text, parts }) => [name, text || parts[0]?.data]),
+    [
+      ['a.md', 'one'],
+      ['a.md', 'two'],
+      ['a.md', 'three'],
+      ['draft', 'second!'],
+      ['data', 1],
+      ['data', 2],
+    ],
+  );
+});
+
+test('more text artifacts than a task may have fail the turn with that reason, here as in a cluster; other files do not count', async () => {
+  const play = async (count: number, content: object) =>
+    await playTurn(
+      define(async function* () {
+        yield 'ok';
+        for (let n = 0; n < count; n += 1) yield artifact({ name: `a${n}`, ...content } as never);
+      }),
+      'x',
+    );
+  const texts = await play(TURN_LANES_MAX, { text: 'x' });
+  assert.match(texts.end.reason ?? '', /^the agent made more than 128 texts and artifacts of text in one turn$/);
+  assert.deepEqual([texts.text, texts.artifacts.length], ['ok', TURN_LANES_MAX - 1]);
+  assert.equal((await play(TURN_LANES_MAX - 1, { text: 'x' })).end.state, 'TASK_STATE_COMPLETED');
+  const files = await play(2 * TURN_LANES_MAX, { bytes: new Uint8Array(1) });
+  assert.deepEqual([files.end.state, files.artifacts.length], ['TASK_STATE_COMPLETED', 2 * TURN_LANES_MAX]);
+  const huge = await playTurn(
+    define(async function* () {
+      const metadata = { text: 'x'.repeat(TURN_LANES_BYTES_MAX) };
+      yield artifact({ name: 'a', text: 'x', metadata });
+    }),
+    'x',
+  );
+  assert.match(huge.end.reason ?? '', /^names and metadata of the streamed artifacts have more than/);
+});
+
+test('options that are undefined count as absent', async () => {
+  const maybe: string | undefined = undefined as string | undefined;
+  assert.deepEqual(artifact({ name: 'a', text: 'b', id: maybe, description: maybe }), artifact({ name: 'a', text: 'b' }));
+  assert.deepEqual(data(1, { name: maybe, description: maybe }), data(1));
+  assert.deepEqual(failed('a', { retryable: undefined }), failed('a'));
 });
 
 test('a defined agent may wait for credentials and then continue', async () => {

@@ -5,6 +5,7 @@ import { type Tracer, trace } from '@opentelemetry/api';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { modelFailed } from './event-constructors.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
+import { faultOfParts } from './parts.ts';
 import { GrowingText } from './streamed-text.ts';
 import { THIS_TURN, type TurnRequest } from './this-turn.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
@@ -37,17 +38,17 @@ export type AgentDefinition = {
   /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;
   description: string;
-  skills?: readonly (string | SkillDefinition)[];
+  skills?: readonly (string | SkillDefinition)[] | undefined;
   /**
    * Set it for an agent that passes on the output of another server, which may repeat its text: as tokens, in an artifact, or in its last
    * message. A supervisor's answer then has the text once. Default false: text that is yielded twice is shown twice.
    */
-  repeatsText?: boolean;
+  repeatsText?: boolean | undefined;
   /**
    * Yields strings (text of the answer, byte for byte) and events of the kit's constructors; `yield*` runs a `tool`, a `step` or a `model`.
-   * Returning counts as `done`; throwing fails the turn.
+   * Returning counts as `done`; throwing fails the turn. An event has to be yielded, also where the turn ends with it: `return yield failed(…)`.
    */
-  run(turn: AgentTurn): AsyncIterable<string | AgentEvent | TurnRequest>;
+  run(turn: AgentTurn): AsyncIterable<string | AgentEvent | TurnRequest, void, undefined>;
   /** Releases what the agent holds. Called once, after the last turn. */
   close?(): Promise<void> | void;
 };
@@ -101,6 +102,7 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
     throw new AgentMisuse(`run returned ${kindOf(events)}; it must be a generator: async *run(turn) { … }`);
   const iterator = (events as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   let isOver = false;
+  let hasYielded = false;
   let answer: unknown;
   // Kept from the first token on, because a model() may begin at any time and restores the text before it. Without this a token costs as much, to
   // the accuracy of a measurement of a million tokens (0.99 µs of CPU with it and without, six rounds each on 2026-11-29).
@@ -110,8 +112,11 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
     for (;;) {
       isOver = true;
       const { done, value } = await iterator.next(answer);
-      if (done === true) return;
-      isOver = false;
+      if (done === true) {
+        checkReturned(value, hasYielded);
+        return;
+      }
+      [isOver, hasYielded] = [false, true];
       answer = value === THIS_TURN ? own : undefined;
       if (value === THIS_TURN) continue;
       const event = checkEvent(value);
@@ -152,11 +157,24 @@ function skillOf(skill: unknown, index: number): AgentSkill {
   return { id, name, description, tags, ...(examples && { examples }) };
 }
 
+/**
+ * Throws AgentMisuse for an event, which would have no effect, and for a string that is all the run has made. A helper that the run ends with
+ * (`return yield* answer(turn)`) may return any other value.
+ */
+function checkReturned(value: unknown, hasYielded: boolean): void {
+  if (typeof value === 'string' && value !== '' && !hasYielded)
+    throw new AgentMisuse('run returned a string and yielded nothing; write yield before the string');
+  if (isObject(value) && EVENT_TYPES.has(value.type))
+    throw new AgentMisuse(
+      `run returned an event of type ${value.type}, which has no effect; write yield before it: return yield failed(…)`,
+    );
+}
+
 /** A yielded value as an event; a string is text. Throws AgentMisuse for any other value that is not an event. */
 export function checkEvent(yielded: unknown): AgentEvent {
   if (typeof yielded === 'string') return { type: 'text', text: yielded };
   if (typeof yielded === 'object' && yielded !== null && Symbol.asyncIterator in yielded)
-    throw new AgentMisuse('run yielded a generator; write yield* before tool(…), step(…) and model(…), not yield');
+    throw new AgentMisuse('run yielded a generator; write yield* before it, not yield');
   if (typeof yielded !== 'object' || yielded === null || !('type' in yielded) || !EVENT_TYPES.has(yielded.type)) {
     throw new AgentMisuse(
       `run yielded ${kindOf(yielded)}; yield a string, or an event made by notice, artifact, data, needsInput or done`,
@@ -168,16 +186,18 @@ export function checkEvent(yielded: unknown): AgentEvent {
   if (event.type === 'tool') checkTool(event);
   if (event.type === 'usage' && !isUsage(event.usage))
     throw new AgentMisuse('run yielded usage that is not an object of whole numbers from 0 on');
-  if (event.type === 'artifact' && !areParts(event.artifact?.parts))
-    throw new AgentMisuse('run yielded an artifact without parts; make it with artifact()');
+  if (event.type === 'artifact') {
+    const fault = faultOfParts(event.artifact?.parts);
+    if (fault !== undefined) throw new AgentMisuse(`run yielded an artifact whose ${fault}; make it with artifact()`);
+  }
   const hasMessage = event.type === 'progress' || event.type === 'auth-required' || event.type === 'interrupted';
-  if (hasMessage && !areParts(event.message?.parts))
+  const message: unknown = 'message' in event ? event.message : undefined;
+  if (!hasMessage && message === undefined) return event;
+  if (!isObject(message))
     throw new AgentMisuse(`run yielded ${event.type} without a message; make it with notice() or needsInput()`);
+  const fault = faultOfParts(message.parts);
+  if (fault !== undefined) throw new AgentMisuse(`run yielded ${event.type} with a message whose ${fault}`);
   return event;
-}
-
-function areParts(parts: unknown): boolean {
-  return Array.isArray(parts) && parts.every(isObject);
 }
 
 function isUsage(usage: unknown): boolean {

@@ -3,22 +3,28 @@ import type { Message, Metadata, Part } from '@hopline/a2a';
 import type { ModelError } from '@hopline/chat-model';
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
+import { faultOfParts } from './parts.ts';
 
 /** Events that a defined agent may yield in addition to strings. Authors write no message ids or states. All constructors throw AgentMisuse. */
 
 export type ArtifactSpec = {
   /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
   name: string;
-  id?: string;
-  description?: string;
-  /** Exactly one of text and parts. */
-  text?: string;
-  parts?: Part[];
-  metadata?: Metadata;
-  /** True appends to the artifact of this name; false, the default, begins or replaces it. */
-  append?: boolean;
-  /** No later chunk follows. Default true. */
-  last?: boolean;
+  id?: string | undefined;
+  description?: string | undefined;
+  /** Exactly one of text, bytes and parts. */
+  text?: string | undefined;
+  /** The bytes of a file that has the artifact's name. */
+  bytes?: Uint8Array | undefined;
+  /** The media type of `bytes`, e.g. `image/png`. */
+  mediaType?: string | undefined;
+  /** Parts of A2A 1.0. A file is `{ raw, filename, mediaType }`, with `raw` in base64. */
+  parts?: Part[] | undefined;
+  metadata?: Metadata | undefined;
+  /** True appends to the artifact of this name; false, the default, replaces what it has. An artifact that has ended stays: this begins another one. */
+  append?: boolean | undefined;
+  /** The artifact ends with this chunk. Default true. */
+  last?: boolean | undefined;
 };
 
 /** A line about progress: seen by the client, never part of the answer. */
@@ -28,23 +34,43 @@ export function notice(line: string): AgentEvent {
 
 /** An artifact in addition to the answer, e.g. a file or a report, whole or in chunks (`append`, `last`). */
 export function artifact(spec: ArtifactSpec): AgentEvent {
-  const { name, id = name, description, text, parts, metadata, append = false, last = true } = spec ?? {};
+  const { name, id = name, description, text, bytes, mediaType, parts, metadata, append = false, last = true } = spec ?? {};
   nonEmpty('artifact: name', name);
-  if ((text === undefined) === (parts === undefined)) throw new AgentMisuse('artifact: give exactly one of text and parts');
+  if ([text, bytes, parts].filter(content => content !== undefined).length !== 1)
+    throw new AgentMisuse('artifact: give exactly one of text, bytes and parts');
   if (text !== undefined && typeof text !== 'string') throw new AgentMisuse(`artifact: text is ${kindOf(text)}, not a string`);
-  if (parts !== undefined && !Array.isArray(parts)) throw new AgentMisuse(`artifact: parts is ${kindOf(parts)}, not an array`);
+  if (bytes !== undefined && !(bytes instanceof Uint8Array))
+    throw new AgentMisuse(`artifact: bytes is ${kindOf(bytes)}, not a Uint8Array`);
+  if (mediaType !== undefined && bytes === undefined)
+    throw new AgentMisuse('artifact: mediaType is that of bytes; write it into the parts');
+  const content = parts ?? [bytes === undefined ? { text: text ?? '' } : fileOf({ name, bytes, mediaType })];
+  const fault = faultOfParts(content) ?? faultOfData(content);
+  if (fault !== undefined) throw new AgentMisuse(`artifact: ${fault}`);
   const shown = { artifactId: id, name, ...(description !== undefined && { description }), ...(metadata && { metadata }) };
   return {
     type: 'artifact',
-    artifact: { ...shown, parts: parts ?? [{ text: text ?? '' }] },
+    artifact: { ...shown, parts: content },
     append,
     lastChunk: last,
     apart: true,
   };
 }
 
+function fileOf({ name, bytes, mediaType }: { name: string; bytes: Uint8Array; mediaType: string | undefined }): Part {
+  const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return { raw, filename: name, ...(mediaType !== undefined && { mediaType }) };
+}
+
+function faultOfData(parts: readonly Part[]): string | undefined {
+  const index = parts.findIndex(({ data }) => data !== undefined && !isJson(data));
+  return index < 0 ? undefined : `parts[${index}].data cannot be written as JSON`;
+}
+
 /** One JSON value as an artifact. */
-export function data(value: unknown, { name = 'data', description }: { name?: string; description?: string } = {}): AgentEvent {
+export function data(
+  value: unknown,
+  { name = 'data', description }: { name?: string | undefined; description?: string | undefined } = {},
+): AgentEvent {
   if (!isJson(value)) throw new AgentMisuse(`data: ${kindOf(value)} cannot be written as JSON`);
   return artifact({ name, parts: [{ data: value }], ...(description !== undefined && { description }) });
 }
@@ -62,7 +88,7 @@ export function done(): AgentEvent {
 }
 
 /** Fails the turn. Clients see `reason`, which must not contain secrets or the user's text. */
-export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
+export function failed(reason: string, { retryable = false }: { retryable?: boolean | undefined } = {}): AgentEvent {
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }
 

@@ -4,9 +4,11 @@ export type { StepOutcome, TokenUsage } from '@hopline/events';
 export type { WorkGate } from '@hopline/log';
 export type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
+export type { AsJson } from './as-json.ts';
 export { AgentLost } from './attempt-failed.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
 export { checkEvent, defineAgent } from './define-agent.ts';
+export type { Delegated } from './delegated.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
 export {

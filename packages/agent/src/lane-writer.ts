@@ -7,6 +7,7 @@ import {
   type LaneArtifact,
   type TextInput,
 } from '@hopline/events';
+import { TURN_LANES_MAX } from '@hopline/task';
 import { BoundExceeded, TURN_TEXT_BYTES_MAX } from './limits.ts';
 
 /** JSON takes at most this many bytes for a UTF-16 unit. */
@@ -39,6 +40,8 @@ export class LaneWriter {
   readonly #attempt: number;
   readonly #inputBytesMax: number;
   readonly #open = new Set<string>();
+  /** Every lane that was opened. */
+  readonly #lanes = new Set<string>();
   #textBytes = 0;
 
   /** `inputBytesMax`: JSON bytes of one input. */
@@ -68,7 +71,9 @@ export class LaneWriter {
     if (text !== '') this.#send(lane, text, origin.id);
   }
 
+  /** Throws BoundExceeded for more lanes than a turn may have: the relay would fail the whole task. */
   open(lane: string, artifact: LaneArtifact, source?: InputSource): void {
+    this.#countLane(lane);
     this.add({ kind: 'open', lane, artifact, ...(source && { source }) });
     this.#open.add(lane);
   }
@@ -80,6 +85,7 @@ export class LaneWriter {
   artifact(input: ArtifactInput): void {
     const { lane } = input;
     if (this.#attempt > 1 && !this.#open.has(lane)) this.open(lane, input.artifact);
+    if (!input.last) this.#countLane(lane);
     this.add(input);
     if (input.last) this.#open.delete(lane);
     else this.#open.add(lane);
@@ -113,6 +119,12 @@ export class LaneWriter {
     // The writer splits text, but not ids.
     if (id !== undefined && id.length * UNIT_BYTES_MAX > this.#inputBytesMax) throw this.#tooLarge();
     this.#sink.token(lane, text, Date.now(), id);
+  }
+
+  #countLane(lane: string): void {
+    this.#lanes.add(lane);
+    if (this.#lanes.size > TURN_LANES_MAX)
+      throw new BoundExceeded(`the agent made more than ${TURN_LANES_MAX} texts and artifacts of text in one turn`);
   }
 
   #countText(text: string): void {

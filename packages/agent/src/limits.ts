@@ -4,7 +4,9 @@ export const TURN_TEXT_BYTES_MAX = 16 * 1024 * 1024;
 export const TURN_EVENTS_MAX = 2_000_000;
 /** Concurrent streams of one turn: half of the lanes a task may have (TURN_LANES_MAX of packages/task). */
 export const TURN_TEXTS_MAX = 64;
-/** Artifacts and notices of one turn: every client of the task reads each of them. */
+/**
+ * Artifacts and notices of one turn: every client of the task reads each of them. Artifacts of text are bounded by TURN_LANES_MAX of packages/task, too.
+ */
 export const TURN_ARTIFACTS_MAX = 1_000;
 /** JSON bytes of the arguments of one tool call that clients see. Longer ones are cut. */
 export const TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024;

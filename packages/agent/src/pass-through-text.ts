@@ -41,8 +41,8 @@ export class PassThroughText implements AgentText {
     this.streams.snapshot(text);
   }
 
-  artifact({ artifact, append, lastChunk, source }: ArtifactChunk): void {
-    this.#artifacts.take(artifact, append, lastChunk, source);
+  artifact(chunk: ArtifactChunk): void {
+    this.#artifacts.take(chunk);
   }
 
   ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {

@@ -66,6 +66,9 @@ function isBatch(value: AgentEvent | readonly AgentEvent[]): value is readonly A
   return Array.isArray(value);
 }
 
+/** Reason of a turn that failed because of an event that does not fit into the log. */
+export const UNREADABLE_EVENT = 'the agent sent an event that cannot be read';
+
 /** Whether an event ends its turn. */
 export function isEnd(event: AgentEvent): event is EndEvent {
   return event.type === 'done' || event.type === 'failed' || event.type === 'interrupted';
@@ -85,11 +88,7 @@ function onThrow({ logger, name, showError }: PumpDeps, error: unknown): TurnEnd
 export async function toInvalidEventFailure({ showError }: PumpDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();
   showError?.(error);
-  return failed(
-    error instanceof BoundExceeded ? error.message : 'the agent sent an event that cannot be read',
-    false,
-    'unreadable_event',
-  );
+  return failed(error instanceof BoundExceeded ? error.message : UNREADABLE_EVENT, false, 'unreadable_event');
 }
 
 /**

@@ -7,9 +7,9 @@ import { AgentMisuse, kindOf } from './misuse.ts';
 /** Whether and how often a tool or a step runs again after it has thrown. */
 export type RetryOptions = {
   /** How often a run that throws is repeated: 0, the default, to RUN_RETRIES_MAX. Repeat only what may happen twice. */
-  retries?: number;
+  retries?: number | undefined;
   /** Whether this error is worth another try. Default: every error is. */
-  retryIf?: (error: unknown) => boolean;
+  retryIf?: ((error: unknown) => boolean) | undefined;
 };
 
 /** Runs `run` until it succeeds or its retries are used up, with a notice before each one. The wait doubles and has full jitter. */

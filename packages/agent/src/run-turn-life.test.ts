@@ -96,6 +96,48 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   }
 });
 
+test('artifacts of one name are paired with those of the dead attempt by their order; a server may repeat one that has ended', async () => {
+  const chunk = (content: string, more: object = {}): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId: 'a.md', name: 'a.md', parts: [{ text: content }] },
+    append: false,
+    lastChunk: true,
+    ...more,
+  });
+  const own = { apart: true };
+  const task = await TaskLog.create('transparent');
+  const stop = new AbortController();
+  const dies = scripted(async function* () {
+    yield chunk('one', { ...own, lastChunk: false });
+    yield chunk(', whole', { ...own, append: true });
+    yield chunk('tw', { ...own, lastChunk: false });
+    stop.abort();
+    await new Promise(() => {});
+  });
+  await assert.rejects(run(task, dies, task.job(), stop.signal), Requeued);
+  await task.fold();
+  const again = [
+    chunk('one', { ...own, lastChunk: false }),
+    chunk(', whole', { ...own, append: true }),
+    chunk('two', own),
+    chunk('three', own),
+    chunk('three'),
+    chunk('three again, whole'),
+    done,
+  ];
+  await run(task, scripted(again), task.job(2));
+  const fold = await foldAll(task);
+  assert.deepEqual(fold.violations, []);
+  assert.deepEqual(
+    [...fold.artifacts.values()].map(({ name, text: content }) => [name, content]),
+    [
+      ['a.md', 'one, whole'],
+      ['a.md', 'two'],
+      ['a.md', 'three'],
+    ],
+  );
+});
+
 test('a later attempt does not count as waiting for credentials because the agent of another call waits', async () => {
   for (const [own, states] of [
     [false, ['TASK_STATE_WORKING']],

@@ -241,6 +241,19 @@ test('a message that is the whole answer becomes the supervisor’s answer, and 
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
+test('an event that a relay could not read fails its turn with what came before it, and nothing of it is stored', async () => {
+  for (const mode of ['caipe', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const parts = [{ raw: Buffer.from('x') as never }];
+    const bad: AgentEvent = { type: 'artifact', artifact: { artifactId: 'x', parts }, append: false, lastChunk: true };
+    const outcome = await run(task, scripted([text('before'), bad, text('after'), done]));
+    assert.deepEqual([outcome?.state, outcome?.reason], ['TASK_STATE_FAILED', 'the agent sent an event that cannot be read']);
+    const fold = await task.fold();
+    assert.equal(fold.textOf(mode === 'caipe' ? 'streaming_result' : 'response'), 'before');
+    assert.ok((await task.inputs()).every(({ kind }) => kind !== 'artifact' && kind !== 'malformed'));
+  }
+});
+
 test('parts other than text are separate artifacts with their source [S2-37]', async () => {
   const task = await TaskLog.create('caipe');
   const parts = [{ text: 'see ' }, { data: { n: 1 } }];

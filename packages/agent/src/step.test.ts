@@ -11,6 +11,7 @@ import { runTurn } from './run-turn.ts';
 import { step } from './step.ts';
 import { CALL, quiet, run, TaskLog } from './task-log.test-kit.ts';
 import { playTurn } from './test-kit.ts';
+import { tool } from './tool.ts';
 
 type Script = Parameters<typeof defineAgent>[0]['run'];
 
@@ -257,4 +258,18 @@ test('a step outside of the run of defineAgent states where it works', async () 
   const steps = step('lost', () => 1);
   await steps.next();
   await assert.rejects(steps.next(undefined), /work only in the run of defineAgent/);
+});
+
+test('the type of a result is that of its JSON', async () => {
+  const agent = agentOf(async function* () {
+    const made = yield* step('a', () => ({ at: new Date(0), rows: [1] }));
+    const at: string = made.at;
+    // @ts-expect-error A string has no such function.
+    assert.throws(() => made.at.getTime());
+    const stored = yield* tool('b', {}, () => new Date(0), { stored: true });
+    const own = yield* tool('c', {}, () => new Date(0));
+    yield `${at} ${stored.slice(0, 4)} ${own.getTime()} ${made.rows[0]}`;
+  });
+  const { text, end } = await playTurn(agent, 'x');
+  assert.deepEqual([text, end.state], ['1970-01-01T00:00:00.000Z 1970 0 1', 'TASK_STATE_COMPLETED']);
 });

@@ -2,6 +2,8 @@ import { ModelError, type ModelErrorData } from '@hopline/chat-model/model-error
 import type { StepOutcome } from '@hopline/events';
 import { STEP_NAME_UNITS_MAX } from '@hopline/task';
 import type { AgentEvent, Turn } from './agent.ts';
+import type { AsJson } from './as-json.ts';
+import { type Delegated, delegated } from './delegated.ts';
 import { nonEmpty } from './event-constructors.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { type RetryOptions, retried } from './retried.ts';
@@ -28,10 +30,18 @@ export type StepContext = {
  * in the same order in each attempt: decide what to do only from the message, the history, and results of steps.
  * @public
  */
-export async function* step<T>(
+export function step<T>(
   name: string,
   run: (context: StepContext) => T | Promise<T>,
   options: RetryOptions = {},
+): Delegated<AsJson<T>> {
+  return delegated('step(…)', runStep(name, run, options)) as Delegated<AsJson<T>>;
+}
+
+async function* runStep<T>(
+  name: string,
+  run: (context: StepContext) => T | Promise<T>,
+  options: RetryOptions,
 ): AsyncGenerator<AgentEvent | TurnRequest, T, unknown> {
   nonEmpty('step: name', name);
   if (typeof run !== 'function') throw new AgentMisuse(`step ${name}: its second argument is ${kindOf(run)}, not a function`);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Fold, type FoldedArtifact, type Message } from '@hopline/a2a';
 import { type AgentInput, isVisible, type Producer, type StepOutcome, type TaskAggregate, type Work } from '@hopline/events';
+import { InputUnreadable, readableBytes } from '@hopline/log';
 import { artifactIdOf, type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { type ClientView, ViewFold } from '@hopline/task-view';
 import type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
@@ -8,7 +9,7 @@ import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { type ModelPrompt, type ModelReply, PlayedModels } from './played-models.ts';
 import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
-import { AbortableEvents, isEnd } from './pump-events.ts';
+import { AbortableEvents, isEnd, UNREADABLE_EVENT } from './pump-events.ts';
 import { StepSequence, type StoredStep } from './step-sequence.ts';
 import { DONE, endOf, failed, failureOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
@@ -105,7 +106,8 @@ export async function playTurn(
   });
   inputs.end(end);
   models?.check();
-  const shown = shownOf(foldInputs(work, attempt, sink.inputs));
+  const folds = foldInputs(work, attempt, sink.inputs);
+  const shown = shownOf(folds);
   const played = {
     ...shown,
     notices: noticesOf(events),
@@ -113,7 +115,7 @@ export async function playTurn(
     steps: steps.keptBy(end),
     prompts: models?.prompts ?? [],
   };
-  return { ...played, end, events, log, ...(cause !== undefined && { cause }) };
+  return { ...played, end: endOfTask(end, folds), events, log, ...(cause !== undefined && { cause }) };
 }
 
 async function pumpEvents(
@@ -128,6 +130,7 @@ async function pumpEvents(
     }
     return { end: DONE };
   } catch (cause) {
+    if (cause instanceof InputUnreadable) return { end: failed(UNREADABLE_EVENT, false), cause };
     return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : failureOf(cause), cause };
   }
 }
@@ -167,11 +170,12 @@ class Collected implements InputSink {
   readonly inputs: AgentInput[] = [];
 
   add(input: AgentInput): void {
+    if (input.kind !== 'text') readableBytes(input);
     this.inputs.push(input);
   }
 
   addHeld(input: AgentInput): void {
-    this.inputs.push(input);
+    this.add(input);
   }
 
   token(lane: string, text: string): void {
@@ -205,6 +209,13 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
     }
   }
   return { fold, view: viewFold.view };
+}
+
+/** The end of the turn, unless the rules of the task have failed it before. */
+function endOfTask(end: TurnEnd, { fold: { task } }: Folds): TurnEnd {
+  const { state } = task?.status ?? {};
+  const { reason } = task?.metadata ?? {};
+  return state === 'TASK_STATE_FAILED' && end.state !== state ? failed(String(reason), false) : end;
 }
 
 /** The view decides what is the answer; the reference fold has each artifact as it was sent, with its metadata. */

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { defineAgent } from './define-agent.ts';
 import { notice } from './event-constructors.ts';
 import { RUN_RETRIES_MAX } from './limits.ts';
+import { model } from './model.ts';
+import { step } from './step.ts';
 import { playTurn } from './test-kit.ts';
 import { ToolError, tool } from './tool.ts';
 
@@ -106,4 +108,80 @@ test('arguments that are not an object of JSON are misuse', async () => {
     });
     assert.match(end.reason ?? '', /^tool x: its arguments are .*; they must be an object that JSON has a form for$/);
   }
+});
+
+test('a tool, a step or a model without yield* fails the turn and has not run; delegation works through helpers', async () => {
+  let runs = 0;
+  const count = () => {
+    runs += 1;
+    return 'ran';
+  };
+  const wrong: [RegExp, () => AsyncIterable<unknown>][] = [
+    [
+      /^write yield\* before step\(…\), not await, and not yield/,
+      async function* () {
+        yield `paid ${await (step('charge', count) as unknown)}`;
+      },
+    ],
+    [
+      /^write yield\* before tool\(…\)/,
+      async function* () {
+        yield tool('charge', {}, count) as unknown;
+      },
+    ],
+    [
+      /^write yield\* before tool\(…\)/,
+      async function* () {
+        yield 'a';
+        return tool('charge', {}, count) as unknown;
+      },
+    ],
+    [
+      /^write yield\* before model\(…\)/,
+      async function* () {
+        const ask = async () => model({ model: 'm' }) as unknown;
+        await ask();
+      },
+    ],
+    [
+      /^write yield\* before step\(…\)/,
+      async function* () {
+        yield 'a';
+        await Promise.all([step('charge', count)]);
+      },
+    ],
+  ];
+  for (const [reason, run] of wrong) {
+    const { end } = await play(run as Script);
+    assert.equal(end.state, 'TASK_STATE_FAILED');
+    assert.match(end.reason ?? '', reason);
+  }
+  assert.equal(runs, 0);
+  const helper = (name: string) => tool(name, {}, count);
+  const nested = async function* () {
+    return yield* step('inner', count);
+  };
+  const right = await play(async function* () {
+    const texts = [yield* helper('outer'), yield* nested()];
+    yield texts.join(' ');
+  });
+  assert.deepEqual([right.text, right.end.state, runs], ['ran ran', 'TASK_STATE_COMPLETED', 2]);
+  const whole = await play((() => helper('whole')) as unknown as Script);
+  assert.deepEqual([whole.end.state, whole.tools.length], ['TASK_STATE_COMPLETED', 1]);
+});
+
+test('an editor marks a tool or a step without yield*', () => {
+  const unused = [
+    async function* () {
+      // @ts-expect-error
+      await step('charge', () => 1);
+    },
+    async function* () {
+      // @ts-expect-error
+      yield tool('charge', {}, () => 1);
+    },
+    // @ts-expect-error
+    async () => step('charge', () => 1),
+  ];
+  assert.equal(unused.length, 3);
 });

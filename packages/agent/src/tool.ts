@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent, Turn } from './agent.ts';
+import type { AsJson } from './as-json.ts';
+import { type Delegated, delegated } from './delegated.ts';
 import { isJson, nonEmpty } from './event-constructors.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { type RetryOptions, retried } from './retried.ts';
@@ -30,7 +32,7 @@ export type ToolContext = {
 /** Options of a tool: its retries, and whether its result is stored as a step. */
 export type ToolOptions = RetryOptions & {
   /** Stores the result as a step of the same name: the next attempt gets it instead of running the tool again. Default false. */
-  stored?: boolean;
+  stored?: boolean | undefined;
 };
 
 /**
@@ -38,11 +40,32 @@ export type ToolOptions = RetryOptions & {
  * cut above a bound. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
  * @public
  */
-export async function* tool<T>(
+export function tool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options: ToolOptions & { stored: true },
+): Delegated<AsJson<T>>;
+export function tool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options?: ToolOptions,
+): Delegated<T>;
+export function tool<T>(
   name: string,
   args: Readonly<Record<string, unknown>>,
   run: (context: ToolContext) => T | Promise<T>,
   options: ToolOptions = {},
+): Delegated<T> {
+  return delegated('tool(…)', runTool(name, args, run, options));
+}
+
+async function* runTool<T>(
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  run: (context: ToolContext) => T | Promise<T>,
+  options: ToolOptions,
 ): AsyncGenerator<AgentEvent | TurnRequest, T, unknown> {
   nonEmpty('tool: name', name);
   if (typeof run !== 'function') throw new AgentMisuse(`tool ${name}: its third argument is ${kindOf(run)}, not a function`);

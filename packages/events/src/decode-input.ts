@@ -20,24 +20,31 @@ export type RecordFault = 'not a record' | 'unknown version' | 'too deep' | 'wro
 
 /**
  * Decodes a payload that was parsed as JSON. Checks every member that relays rely on, because any client of the log may append: no payload
- * stops a reader. An input whose kind only a later version knows becomes one of kind `unknown`; unknown members stay.
+ * stops a reader. An input whose kind only a later version knows becomes one of kind `unknown`, and one of a producer that cannot be read
+ * becomes `malformed`; unknown members stay.
  */
 export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   if (!isObject(value)) return 'not a record';
   if (value.v !== 1) return Number.isInteger(value.v) && Number(value.v) > 1 ? 'unknown version' : 'not a record';
   if (!isTime(value.at)) return 'not a record';
-  const inputs = value.from === 'client' || value.from === 'relay' ? [value.input] : value.inputs;
-  if (!Array.isArray(inputs)) return 'not a record';
-  if (inputs.some(isTooDeep)) return 'too deep';
-  const { v, at, from } = value as { v: 1; at: number; from: unknown };
+  const { v, at, from, inputs } = value as { v: 1; at: number; from: unknown; inputs: unknown };
   if (from === 'client' || from === 'relay') {
-    const input = decodeKind(inputs[0], from === 'client' ? CLIENT_INPUTS : RELAY_INPUTS);
+    if (isTooDeep(value.input)) return 'too deep';
+    const input = decodeKind(value.input, from === 'client' ? CLIENT_INPUTS : RELAY_INPUTS);
     return input === undefined ? 'not a record' : ({ ...value, v, at, from, input } as InputRecord);
   }
-  if (!isProducer(from) || !isOrdinal(value.n)) return 'not a record';
-  const decoded = inputs.map(input => decodeKind(input, AGENT_INPUTS));
+  if (!Array.isArray(inputs) || !isProducer(from) || !isOrdinal(value.n)) return 'not a record';
   const isHeld = value.heldMs === undefined || isDuration(value.heldMs);
-  return !isHeld || decoded.includes(undefined) ? 'not a record' : ({ ...value, inputs: decoded } as AgentRecord);
+  return isHeld ? ({ ...value, inputs: inputs.map(decodeAgentInput) } as AgentRecord) : 'not a record';
+}
+
+/** Whether readers take an input of a producer, after it was parsed as JSON, for one that they cannot read. */
+export function isMalformedInput(input: unknown): boolean {
+  return decodeAgentInput(input).kind === 'malformed';
+}
+
+function decodeAgentInput(input: unknown): JsonObject {
+  return (isTooDeep(input) ? undefined : decodeKind(input, AGENT_INPUTS)) ?? { kind: 'malformed' };
 }
 
 /** Text, the content of most records, needs no check: once its members are checked, it is known to be flat. */
@@ -191,4 +198,6 @@ const AGENT_INPUTS = kindsOf({
     outcome: optional(isOutcome),
     of: optional(isOrdinal),
   },
+  // A task file holds the record as it was decoded.
+  malformed: {},
 } satisfies { readonly [K in Exclude<AgentInput['kind'], 'unknown'>]: Members });

@@ -4,7 +4,7 @@ export { contextIdOf, firstTaskOf } from './context-id.ts';
 export type { Cursor, ForkPoint } from './cursor.ts';
 export { FORK_KEY, forkPointOf, formatCursor, parseCursor } from './cursor.ts';
 export type { RecordFault } from './decode-input.ts';
-export { decodeInputRecord, INPUT_DEPTH_MAX } from './decode-input.ts';
+export { decodeInputRecord, INPUT_DEPTH_MAX, isMalformedInput } from './decode-input.ts';
 export type {
   AgentStepRecorded,
   ArtifactUpdated,

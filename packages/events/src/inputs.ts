@@ -44,6 +44,9 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 /** An input of a kind that this version does not know. It is rejected but takes its ordinal. */
 export type UnknownInput = { kind: 'unknown' };
 
+/** An input of a producer that cannot be read: a member has a wrong type, or it nests too deep. It takes one ordinal and fails its task. */
+export type MalformedInput = { kind: 'malformed' };
+
 export type ClientInput = MessageInput | CancelInput | UnknownInput;
 
 /**
@@ -235,6 +238,7 @@ export type AgentInput =
   | StepInput
   | RemoteRunInput
   | AgentStepInput
+  | MalformedInput
   | UnknownInput;
 
 export type InputKind = (ClientInput | RelayInput | AgentInput)['kind'];

@@ -52,9 +52,9 @@ export class RecordTooLarge extends Error {
   override readonly name = 'RecordTooLarge';
 }
 
-/** The input nests deeper than readers of the log accept. Nothing was stored, and a retry would produce the same input. */
-export class InputTooDeep extends Error {
-  override readonly name = 'InputTooDeep';
+/** Readers of the log could not read the input. Nothing was stored, and a retry would produce the same input. */
+export class InputUnreadable extends Error {
+  override readonly name = 'InputUnreadable';
 }
 
 /**

@@ -4,7 +4,7 @@ export { COALESCE_SETTINGS, coalesceSettingsOf } from './coalesce-settings.ts';
 export { DEFAULT_AGENT_SETTINGS, defaultAgentOf } from './default-agent.ts';
 export {
   HistoryLost,
-  InputTooDeep,
+  InputUnreadable,
   LaterVersion,
   LogConflict,
   LogDenied,
@@ -75,6 +75,7 @@ export {
 export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
+export { readableBytes } from './readable-input.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,

@@ -11,7 +11,7 @@ import {
 } from '@hopline/events';
 import fc from 'fast-check';
 import { until } from '../../../test/kit/until.ts';
-import { InputTooDeep, LogUnavailable, Superseded } from './errors.ts';
+import { InputUnreadable, LogUnavailable, Superseded } from './errors.ts';
 import type { InputAppendOptions, InputLog } from './input-log.ts';
 import {
   APPEND_TIMEOUT_MS,
@@ -331,17 +331,29 @@ test('a token larger than a record is split on code points, and only its first p
     assert.ok(Buffer.byteLength(JSON.stringify(record.inputs)) <= RECORD_INPUT_BYTES_MAX + 1_024);
 });
 
-test('an input nests at most INPUT_DEPTH_MAX levels; a deeper one, which readers would skip, is not stored, and the writer continues', async () => {
+test('an input that readers could not read is not stored, and the writer continues', async () => {
   const pending = pendingLog();
   const writer = createInputWriter(pending.log, OPTIONS);
   const nested = (levels: number): AgentInput => {
     const payload: unknown = JSON.parse('['.repeat(levels - 1) + ']'.repeat(levels - 1));
     return { kind: 'step', step: 's', payload };
   };
-  const read = (input: AgentInput) => decodeInputRecord({ v: 1, at: 1, from: PRODUCER, n: 1, inputs: [input] });
-  assert.equal(read(nested(INPUT_DEPTH_MAX + 1)), 'too deep');
-  assert.throws(() => writer.add(nested(INPUT_DEPTH_MAX + 1)), InputTooDeep);
-  assert.equal(typeof read(nested(INPUT_DEPTH_MAX)), 'object');
+  const artifact = { kind: 'artifact', lane: 'a', artifact: {}, append: false, last: true } as const;
+  const unreadable = [
+    nested(INPUT_DEPTH_MAX + 1),
+    { ...artifact, parts: [{ raw: Buffer.from('x') }] },
+    { ...artifact, parts: [undefined] },
+    { ...artifact, parts: new Array(1) },
+    { ...artifact, artifact: { metadata: new Date(0) }, parts: [] },
+    { kind: 'status', state: 'done' },
+    { kind: 'remote-run', run: () => {} },
+  ] as unknown as Exclude<AgentInput, { kind: 'text' }>[];
+  for (const input of unreadable) {
+    const stored = JSON.parse(JSON.stringify({ v: 1, at: 1, from: PRODUCER, n: 1, inputs: [input] }));
+    assert.deepEqual(decodeInputRecord(stored), { ...stored, inputs: [{ kind: 'malformed' }] });
+    assert.throws(() => writer.add(input), InputUnreadable);
+    assert.throws(() => writer.addHeld(input, 1), InputUnreadable);
+  }
   writer.add(nested(INPUT_DEPTH_MAX));
   await pending.settled();
   assert.deepEqual(

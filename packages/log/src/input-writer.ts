@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { cutIndex, isDeeperThan } from '@hopline/a2a';
+import { cutIndex } from '@hopline/a2a';
 import type { TextHold } from '@hopline/coalesce';
 import {
   type AgentInput,
   type AgentRecord,
-  INPUT_DEPTH_MAX,
   type ModelCall,
   ordinalsOf,
   type Producer,
@@ -13,9 +12,10 @@ import {
   type ToolCall,
   type TraceCarrier,
 } from '@hopline/events';
-import { InputTooDeep, Superseded } from './errors.ts';
+import { Superseded } from './errors.ts';
 import type { InputLog } from './input-log.ts';
 import { requireTaskId } from './names.ts';
+import { readableBytes } from './readable-input.ts';
 import type { TextPace } from './text-pace.ts';
 
 /**
@@ -29,8 +29,8 @@ import type { TextPace } from './text-pace.ts';
  */
 export interface InputWriter {
   /**
-   * Takes an input. Throws the writer's error if it has failed, and InputTooDeep, after which the writer continues, for an input that
-   * readers would skip.
+   * Takes an input. Throws the writer's error if it has failed, and InputUnreadable, after which the writer continues, for an input that
+   * readers could not read.
    * `atMs`: source time in epoch milliseconds, now by default.
    */
   add(input: AgentInput, atMs?: number): void;
@@ -266,10 +266,7 @@ class Writer implements InputWriter {
 
   /** Puts an input that is not text into the draft. Returns its bytes. */
   #draftWith(input: Exclude<AgentInput, TextInput>, atMs: number): [Draft, number] {
-    const bytes = Buffer.byteLength(JSON.stringify(input));
-    // A reader would skip the whole record, and its producer would wait forever for the facts. Text is flat and cannot nest.
-    if (isDeeperThan(input, INPUT_DEPTH_MAX))
-      throw new InputTooDeep(`an input of kind "${input.kind}" nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`);
+    const bytes = readableBytes(input);
     const draft = this.#draftFor(bytes, atMs);
     draft.inputs.push(input);
     return [draft, bytes];

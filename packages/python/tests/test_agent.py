@@ -9,6 +9,11 @@ from pathlib import Path
 if importlib.util.find_spec("a2a") is None:
     raise unittest.SkipTest("the agent kit needs a2a-sdk")
 
+from a2a.server.agent_execution import RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueueLegacy
+from a2a.types import Message, Part, Role, SendMessageRequest
+
 from hopline.agent import (
     Agent,
     AgentEvent,
@@ -29,6 +34,7 @@ from hopline.agent import (
     tool_start,
     write_stream,
 )
+from hopline.agent.agent_executor import KitExecutor
 from hopline.agent.stored_steps import ANSWER_STEP, STEP_OUTCOME_BYTES_MAX, STEPS_EXTENSION_URI
 from hopline.agent.tool_calls import CUT_KEY, TOOL_ARGUMENTS_BYTES_MAX, TOOL_RESULT_BYTES_MAX, TURN_TOOL_BYTES_MAX
 from hopline.client_view import Json
@@ -68,6 +74,49 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((turn.text, turn.end, turn.failure), ("so far", "TASK_STATE_FAILED", "the agent failed"))
         self.assertNotIn("secret", str(turn.events))
         self.assertIn("secret hi", logged.output[0])
+
+    async def test_an_agent_in_which_something_was_canceled_or_exits_fails_its_task(self) -> None:
+        async def awaits_a_canceled_task(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "so far"
+            task = asyncio.create_task(asyncio.sleep(60))
+            task.cancel()
+            await task
+
+        async def exits(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "so far"
+            raise SystemExit(1)
+
+        # Python 3.10 does not show whose task was canceled.
+        runs = [awaits_a_canceled_task, exits] if hasattr(asyncio.Task, "cancelling") else [exits]
+        for run in runs:
+            with self.subTest(run.__name__), self.assertLogs("hopline.agent", "ERROR") as logged:
+                turn = await asyncio.wait_for(play_turn(Agent(name="a", description="b", run=run), "hi"), 10)
+                self.assertEqual((turn.text, turn.end, turn.failure), ("so far", "TASK_STATE_FAILED", "the agent failed"))
+                self.assertIn(run.__name__, logged.output[0])
+
+    async def test_a_turn_whose_own_task_is_canceled_ends_as_canceled(self) -> None:
+        has_begun = asyncio.Event()
+        seen: list[str] = []
+
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            has_begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                seen.append("canceled")
+                raise
+            yield "never"
+
+        message = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="hi")])
+        request = SendMessageRequest(message=message)
+        context = RequestContext(ServerCallContext(), request, task_id="t", context_id="c")
+        queue = EventQueueLegacy()
+        executing = asyncio.create_task(KitExecutor(Agent(name="a", description="b", run=run)).execute(context, queue))
+        await has_begun.wait()
+        executing.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await executing
+        self.assertEqual(seen, ["canceled"])
 
     async def test_a_failure_has_the_reason_of_the_agent(self) -> None:
         async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:

@@ -20,6 +20,7 @@ export const INPUT_KINDS = [
   'step',
   'remote-run',
   'agent-step',
+  'malformed',
 ] as const satisfies InputKind[];
 
 /** Outcomes of the inputs of one kind. Each token counts. */

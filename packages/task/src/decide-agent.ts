@@ -38,6 +38,9 @@ import { pathTo } from './transitions.ts';
 export const ROOT_AGENT = 'agent';
 export const SUPERVISOR = 'supervisor';
 
+/** Reason of a task that failed because one of its producers has written an input that cannot be read. */
+export const INPUT_MALFORMED = 'an agent or the supervisor wrote an input that cannot be read';
+
 /** Decides every input of the supervisor or an agent except text. */
 export function decideAgent(aggregate: TaskAggregate | undefined, command: AgentCommand, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
@@ -71,6 +74,8 @@ export function decideAgent(aggregate: TaskAggregate | undefined, command: Agent
       return remoteRun(from, input, at);
     case 'agent-step':
       return agentStep(from, input, at);
+    case 'malformed':
+      return failTask(aggregate, INPUT_MALFORMED, at);
     case 'unknown':
       return reject('unknown kind');
   }

@@ -7,7 +7,15 @@ export type {
 } from './commands.ts';
 export { REJECTION_REASONS } from './commands.ts';
 export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
-export { isKnownProducer, isOfOtherAgent, producerAgent, ROOT_AGENT, rootProducer, SUPERVISOR } from './decide-agent.ts';
+export {
+  INPUT_MALFORMED,
+  isKnownProducer,
+  isOfOtherAgent,
+  producerAgent,
+  ROOT_AGENT,
+  rootProducer,
+  SUPERVISOR,
+} from './decide-agent.ts';
 export { withDecidedConditions } from './decided-conditions.ts';
 export type { Decision } from './decision.ts';
 export { artifactIdOf, failTask } from './decision.ts';

@@ -74,6 +74,7 @@ const INPUT_KINDS = [
   'step',
   'remote-run',
   'agent-step',
+  'malformed',
   'unknown',
 ] as const;
 
@@ -391,7 +392,7 @@ export const METRICS = {
     unit: '{record}',
     meaning: 'Stored input records that a relay could not read or apply',
     services: ['relay'],
-    labels: { reason: ['not_a_record', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
+    labels: { reason: ['not_a_record', 'malformed_input', 'unknown_version', 'too_deep', 'wrong_writer', 'not_applicable'] },
   },
   appendDuration: {
     name: 'hopline.append.duration',
@@ -630,7 +631,8 @@ export const METRICS = {
     name: 'hopline.log_events',
     type: 'counter',
     unit: '{event}',
-    meaning: 'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again; `streams_lost`: a relay has created missing streams again',
+    meaning:
+      'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again; `streams_lost`: a relay has created missing streams again',
     services: ALL,
     labels: {
       kind: [

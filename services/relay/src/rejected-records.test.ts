@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { type AgentInput, INPUT_DEPTH_MAX, isVisible } from '@hopline/events';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
+import { INPUT_MALFORMED, INPUT_UNREADABLE, INPUTS_LOST } from '@hopline/task';
 import { createLogger, type HopMetrics, type Logger, startTelemetry } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { untilTick } from '../../../test/kit/until.ts';
@@ -92,15 +92,9 @@ class FoldingShard {
   }
 }
 
-const malformed: [string, unknown][] = [
-  ['a call whose message is not a message', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, message: { text: 'x' } }] }],
-  ['a call whose presentation is a text', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, presentation: 'own' }] }],
-  ['a call whose trace is not a carrier', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...CALL, trace: { traceparent: 1 } }] }],
-  ['tokens that are not strings', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: [5] }] }],
-  ['a history that is not a list', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ ...WORKING, history: 5 }] }],
-  ['a step without payload', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'step', step: '1' }] }],
-  ['an unknown state', { v: 1, at: 1, from: FROM, n: 1, inputs: [{ kind: 'status', state: 'TASK_STATE_DONE' }] }],
+const notRecords: [string, unknown][] = [
   ['an ordinal below 1', { v: 1, at: 1, from: FROM, n: 0, inputs: [WORKING] }],
+  ['a producer without a turn', { v: 1, at: 1, from: { ...FROM, turn: 'x' }, n: 1, inputs: [WORKING] }],
   ['a message without content', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, message: undefined } }],
   ['a role that is not one', { v: 1, at: 1, from: 'client', input: { ...MESSAGE_INPUT, role: 'agent.>' } }],
   ['a list', [1]],
@@ -109,7 +103,7 @@ const malformed: [string, unknown][] = [
 test('a malformed record is skipped, reported with its sequence, and does not affect other tasks', async () => {
   await using shard = new FoldingShard();
   await shard.start('bad');
-  for (const [what, payload] of malformed) {
+  for (const [what, payload] of notRecords) {
     const seq = await shard.append('bad', payload);
     await shard.assertServesOthers(`other-${seq}`);
     assert.deepEqual(shard.rejected.pop(), { seq, taskId: 'bad', fault: 'not a record' }, what);
@@ -117,11 +111,54 @@ test('a malformed record is skipped, reported with its sequence, and does not af
   assert.deepEqual(shard.rejected, []);
 });
 
+const ARTIFACT = { kind: 'artifact', lane: 'b', artifact: { name: 'b' }, append: false, last: true };
+const malformed: [string, unknown][] = [
+  ['a call whose message is not a message', { ...CALL, message: { text: 'x' } }],
+  ['a call whose presentation is a text', { ...CALL, presentation: 'own' }],
+  ['a call whose trace is not a carrier', { ...CALL, trace: { traceparent: 1 } }],
+  ['tokens that are not strings', { kind: 'text', lane: 'a', tokens: [5] }],
+  ['a history that is not a list', { ...WORKING, history: 5 }],
+  ['a step without payload', { kind: 'step', step: '1' }],
+  ['an unknown state', { kind: 'status', state: 'TASK_STATE_DONE' }],
+  ['bytes that are not base64', { ...ARTIFACT, parts: [{ raw: Buffer.from('x').toJSON() }] }],
+  ['an input that is not an object', 5],
+];
+
+test('a malformed input ends its task at once with a reason, even in the last record of its producer', async () => {
+  for (const [what, input] of malformed) {
+    await using shard = new FoldingShard();
+    await shard.start('t');
+    const text = { kind: 'text', lane: 'a', tokens: ['before'] };
+    await shard.agent('t', 1, WORKING, OPEN, text, input, { ...text, tokens: ['after'] }, COMPLETED);
+    const fold = await shard.ended('t');
+    const { state } = fold.task?.status ?? {};
+    assert.deepEqual(
+      [state, fold.task?.metadata?.reason, fold.textOf('response'), fold.violations],
+      ['TASK_STATE_FAILED', INPUT_MALFORMED, 'before', []],
+      what,
+    );
+    assert.deepEqual(shard.rejected, [{ seq: 2, taskId: 't', fault: 'malformed input' }], what);
+    await shard.assertServesOthers('other');
+  }
+});
+
+test('a malformed input of a producer that the task does not know, or of an earlier attempt, changes nothing', async () => {
+  await using shard = new FoldingShard();
+  await shard.start('t');
+  await shard.append('t', { v: 1, at: 1, from: { ...FROM, attempt: 2 }, n: 1, inputs: [WORKING, OPEN] });
+  for (const from of [FROM, { ...FROM, id: 'other' }, { ...FROM, agent: 'other' }])
+    await shard.append('t', { v: 1, at: 1, from, n: 3, inputs: [{ ...WORKING, history: 5 }] });
+  const rest = [{ kind: 'text', lane: 'a', tokens: ['whole'] }, COMPLETED];
+  await shard.append('t', { v: 1, at: 1, from: { ...FROM, attempt: 2 }, n: 3, inputs: rest });
+  const fold = await shard.ended('t');
+  assert.deepEqual([fold.task?.status.state, fold.textOf('response')], ['TASK_STATE_COMPLETED', 'whole']);
+});
+
 test('after a skipped agent record its task fails at the next one, because its text would have a hole', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   await shard.agent('t', 1, WORKING, OPEN);
-  await shard.agent('t', 3, { kind: 'text', lane: 'a', tokens: [5] });
+  await shard.append('t', { v: 2, at: 1, from: FROM, n: 3, inputs: [{ kind: 'text', lane: 'a', tokens: ['x'] }] });
   await shard.agent('t', 4, COMPLETED);
   const fold = await shard.ended('t');
   assert.deepEqual([fold.task?.status.state, fold.task?.metadata?.reason], ['TASK_STATE_FAILED', INPUTS_LOST]);
@@ -152,16 +189,19 @@ test('an input of an unknown kind is skipped and counted: it neither ends the ta
   assert.deepEqual([shard.rejected, shard.failures], [[], []]);
 });
 
-test('an input may nest INPUT_DEPTH_MAX levels; one more is skipped, whatever its depth', async () => {
+test('an input may nest INPUT_DEPTH_MAX levels; one more fails its task, whatever its depth', async () => {
   await using shard = new FoldingShard();
   await shard.start('t');
   // The input, its list of parts, the part and its data are four levels.
   const data = (levels: number) => ({ ...OPEN, kind: 'artifact', parts: [{ data: nested(levels) }], append: false, last: true });
   await shard.agent('t', 1, WORKING, data(INPUT_DEPTH_MAX - 3));
   for (const levels of [INPUT_DEPTH_MAX - 2, 6_500]) {
-    const seq = await shard.append('u', { v: 1, at: 1, from: FROM, n: 1, inputs: [data(levels)] });
+    const taskId = `u${levels}`;
+    await shard.start(taskId);
+    const seq = await shard.append(taskId, { v: 1, at: 1, from: FROM, n: 1, inputs: [data(levels)] });
+    assert.equal((await shard.ended(taskId)).task?.metadata?.reason, INPUT_MALFORMED);
     await shard.assertServesOthers(`other-${levels}`);
-    assert.deepEqual(shard.rejected.pop(), { seq, taskId: 'u', fault: 'too deep' });
+    assert.deepEqual(shard.rejected.pop(), { seq, taskId, fault: 'malformed input' });
   }
   await shard.agent('t', 3, COMPLETED);
   assert.equal((await shard.ended('t')).task?.status.state, 'TASK_STATE_COMPLETED');

@@ -2,10 +2,13 @@ import type { RejectedInput } from '@hopline/log';
 import { type HopMetrics, inTrace, LINE, type Logger, snakeWord, taskLogger } from '@hopline/telemetry';
 
 /**
- * A rejected record. `not applicable`: the relay read the record but failed to apply it. `error`: only its name is logged, never its
- * message.
+ * A rejected record. `malformed input`: the relay read the record, but not one of its inputs. `not applicable`: it failed to apply the record.
+ * `error`: only its name is logged, never its message.
  */
-export type RejectedRecord = Omit<RejectedInput, 'fault'> & { fault: RejectedInput['fault'] | 'not applicable'; error?: unknown };
+export type RejectedRecord = Omit<RejectedInput, 'fault'> & {
+  fault: RejectedInput['fault'] | 'malformed input' | 'not applicable';
+  error?: unknown;
+};
 
 /** Log lines for rejected records in one minute and one relay; the metric counts all of them. */
 export const REJECTED_LINES_PER_MINUTE_MAX = 60;

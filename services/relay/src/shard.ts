@@ -4,13 +4,13 @@ import {
   HistoryLost,
   type InputLog,
   LaterVersion,
-  type RejectedInput,
   type ShardProgress,
   type StoredFacts,
   type StoredInput,
   type Unread,
 } from '@hopline/log';
 import type { PipelineContext } from './pipeline-context.ts';
+import type { RejectedRecord } from './rejected-records.ts';
 import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
 
@@ -174,10 +174,12 @@ export class Shard {
   async #readInputs(): Promise<void> {
     let [records, bytes] = [0, 0];
     const { inputs } = this.#context;
-    const onRejected = (rejected: RejectedInput) => this.#context.onRejectedRecord(rejected);
+    const onRejected = (rejected: RejectedRecord) => this.#context.onRejectedRecord(rejected);
     for await (const input of inputs.readShard(this.index, this.#checkpoint + 1, this.#stop.signal, onRejected)) {
+      const { seq, taskId, trace } = input;
+      if (hasMalformed(input)) onRejected({ seq, taskId, fault: 'malformed input', ...(trace && { trace }) });
       this.#dispatch(input);
-      this.#lastReadSeq = input.seq;
+      this.#lastReadSeq = seq;
       this.#recordsRead += 1;
       records += 1;
       bytes += input.bytes;
@@ -290,6 +292,10 @@ export class Shard {
     this.#stop.abort();
     this.#context.onFailure(error);
   }
+}
+
+function hasMalformed({ record }: StoredInput): boolean {
+  return 'inputs' in record && record.inputs.some(({ kind }) => kind === 'malformed');
 }
 
 function noteRead(task: LoadedTask, { seq, storedAt }: StoredInput): void {

@@ -4,7 +4,7 @@ import { type Fact, foldedOrdinal, isSameItem, type StatusInput, type TaskAggreg
 import {
   createInputWriter,
   followTask,
-  InputTooDeep,
+  InputUnreadable,
   type InputWriter,
   type Job,
   type LiveAgents,
@@ -153,7 +153,7 @@ async function followWith(
   showLostInputs(watched).catch(error => signal.aborted || fail(error));
   const failTurn = (error: unknown) => {
     try {
-      failTooDeep(writer, error);
+      failUnreadable(writer, error);
     } catch (other) {
       fail(other);
     }
@@ -184,7 +184,7 @@ async function followWith(
       const around = { profile, view, writer, items, newest, hop, signal };
       turn ??= startTurn(deps, job, { ...around, fail: failTurn });
       await items.queueUnheld();
-      await turn.advance().catch(error => failTooDeep(writer, error));
+      await turn.advance().catch(error => failUnreadable(writer, error));
     }
     // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
     await writer.flush();
@@ -250,8 +250,8 @@ function taskFailure(reason: string, retryable = true): StatusInput {
 }
 
 /** Fails the task because of an input that the log does not accept, since every attempt would make it again. Throws any other error. */
-function failTooDeep(writer: InputWriter, error: unknown): void {
-  if (!(error instanceof InputTooDeep)) throw error;
+function failUnreadable(writer: InputWriter, error: unknown): void {
+  if (!(error instanceof InputUnreadable)) throw error;
   writer.add(taskFailure(error.message, false));
 }
 

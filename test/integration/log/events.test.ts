@@ -56,7 +56,7 @@ describe('events of the log', () => {
     for await (const input of log.inputs.readShard(shardOf(taskId, LAYOUTS), 1, never)) if (input.seq === seq) break;
     assert.equal(reported({ type: 'undecodable', where: 'inputs' }), 1);
 
-    // The wrong shard, a task id that is not one, a malformed member, and JSON that overflows the stack of an encoder.
+    // The wrong shard, a task id that is not one, a malformed member, and JSON that overflows the stack of an encoder: the last two are inputs.
     const elsewhere = rawShardFilter((shardOf(taskId, LAYOUTS) + 1) % SHARDS).replace('>', `${taskId}.agent.a`);
     const shard = shardOf(taskId, LAYOUTS);
     const record = (input: string) =>
@@ -68,9 +68,14 @@ describe('events of the log', () => {
     await nc.request(rawSubject(taskId, LAYOUTS, 'agent.a'), record(deep));
     const { seq: last } = await append(taskId, 2);
     const rejected: string[] = [];
+    const kinds: string[] = [];
     const onRejected = ({ fault }: { fault: string }) => void rejected.push(fault);
-    for await (const input of log.inputs.readShard(shard, seq, never, onRejected)) if (input.seq === last) break;
-    assert.deepEqual(rejected, ['not a record', 'not a record', 'too deep']);
+    for await (const { record, seq: read } of log.inputs.readShard(shard, seq, never, onRejected)) {
+      kinds.push(...('inputs' in record ? record.inputs.map(({ kind }) => kind) : []));
+      if (read === last) break;
+    }
+    assert.deepEqual(rejected, ['not a record']);
+    assert.deepEqual(kinds, ['close', 'malformed', 'malformed', 'close']);
     rejected.length = 0;
     const other = (shard + 1) % SHARDS;
     const stop = new AbortController();

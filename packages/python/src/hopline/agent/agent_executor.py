@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 from uuid import uuid4
@@ -49,7 +50,10 @@ class KitExecutor(AgentExecutor):
         metadata: dict[str, Any] = {}
         try:
             end = await self._run(turn, updater, answer, calls)
-        except Exception:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # An agent may await a task that was canceled. The turn is over only if its own task is being canceled.
+            if isinstance(error, asyncio.CancelledError) and _is_being_canceled():
+                raise
             _log.exception("agent %s has failed in task %s", self._agent.name, task_id)
             end = Failure(FAILED)
         finally:
@@ -89,6 +93,12 @@ class KitExecutor(AgentExecutor):
             else:
                 raise TypeError(f"an agent yields strings and events of hopline.agent, not {type(event).__name__}")
         return None
+
+
+def _is_being_canceled() -> bool:
+    # Python 3.10 does not show it, so there each cancellation counts as one of the turn.
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)
+    return cancelling is None or cancelling() > 0
 
 
 class _Answer:
