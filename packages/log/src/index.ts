@@ -101,7 +101,10 @@ export {
   ownerFilters,
   parseListKey,
   putTask,
+  removedBefore,
+  removeEnded,
   shardEntriesFilter,
+  shardListsFilter,
   shardOfList,
   type TaskListValue,
 } from './task-lists.ts';
