@@ -46,8 +46,15 @@ export interface Log {
    * full. Sends no request. For readiness probes.
    */
   checkAppends(): Promise<void>;
+  /**
+   * Removes the work, the inputs and the facts of a task, and resolves with the numbers of records. For the administrator of the log: no service may do
+   * it. The task must have ended; whatever a worker appends afterwards stays. Idempotent.
+   */
+  eraseTask(taskId: string): Promise<ErasedRecords>;
   close(): Promise<void>;
 }
+
+export type ErasedRecords = { work: number; inputs: number; facts: number };
 
 /**
  * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. Leases are only a hint: the
