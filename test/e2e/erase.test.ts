@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Task } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -14,8 +15,8 @@ const SECRET = 'hunter2zebra';
 /** With so many ended tasks in one shard, a relay moves them into the list of their owner within seconds. */
 const TASKS = 8;
 const AGENT = `export default { name: 'echo', description: 'Repeats', async *run(turn) {
-  if (turn.text === 'ask me') return yield turn.needsInput?.('what?') ?? { needsInput: 'what?' };
   yield turn.text;
+  if (turn.text === 'wait') await new Promise(resolve => turn.signal.addEventListener('abort', resolve));
 } };
 `;
 
@@ -83,13 +84,14 @@ test('an erased task is in no stream, clients get the answer for an unknown task
   assert.equal(again.code, 0, again.err);
   assert.match(again.out, /^the log stores nothing of task .*\nnot removed:\n {2}backups/);
 
-  const waiting = await run(['ask', 'ask me', '--json']);
-  assert.equal(waiting.code, 4, waiting.err);
-  const open = await until(
-    async () => (await client.list()).tasks.find(({ status }) => status.state === 'TASK_STATE_INPUT_REQUIRED')?.id,
-  );
+  const waiting = new HoplineCommand(cluster.url, ['ask', 'wait']);
+  await waiting.printed('wait'.length);
+  const isOpen = ({ status }: Task) => status.state === 'TASK_STATE_WORKING';
+  const open = (await until(async () => (await client.list()).tasks.find(isOpen))).id;
   const refused = await erase(open);
   assert.equal(refused.code, 1, refused.err);
   assert.match(refused.err, new RegExp(`task ${open} has not ended: end it with \`hopline cancel ${open}\``));
   assert.equal((await run(['erase', 'no task.'], admin)).code, 2);
+  assert.equal((await run(['cancel', open])).code, 0);
+  await waiting.finished;
 });
