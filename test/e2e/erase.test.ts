@@ -63,6 +63,13 @@ test('an erased task is in no stream, clients get the answer for an unknown task
   assert.deepEqual(counts, { indexEntries: 1, listRows: 1, messageIds: 1, webhooks: 0 });
   assert.ok(inputs >= 2 && facts >= 2, erased.out);
   assert.deepEqual(await streamsWith(SECRET), []);
+  // A server that has just shown the task has it in memory for some seconds.
+  await until(() =>
+    client.get(task).then(
+      () => false,
+      thrown => thrown.code === 'TASK_NOT_FOUND',
+    ),
+  );
   for (const args of [
     ['get', task],
     ['follow', task],
