@@ -11,7 +11,7 @@ import { startNats } from '../../support/nats/nats-server.ts';
 const PREFIX = 'a.b.00';
 const AGE_MS = 1_000;
 
-test('questions leave the lists when the age limit has removed their facts', { timeout: 60_000 }, async t => {
+test('questions leave the lists when the age limit has removed their facts', { timeout: 90_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'ages', shards: 1 });
