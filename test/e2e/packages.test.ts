@@ -496,6 +496,8 @@ test('every command of the package runs on the lowest Node that it declares and 
         { args: ['layout'], prints: /^256 shards in 1 stream group from the beginning on/ },
         { args: ['layout', '2/3'], code: 2 },
       ],
+      // The task of this line has just ended, so no relay has listed it: another id shows that the command reaches the log.
+      erase: [{ args: ['erase', 'no-such-task'], prints: /^the log stores nothing of task no-such-task/ }],
       agent: [
         { args: ['agent', module, '--name', `other-${index}`], until: /other/ },
         isLowest ? { args: ['agent', typed], code: 2 } : { args: ['agent', typed, '--name', 'typed'], until: /typed/ },

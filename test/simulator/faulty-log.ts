@@ -76,6 +76,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     pushProgress: bucket('pushProgress', store.pushProgress),
     check: () => wire.read('check', '', () => store.check()),
     checkAppends: () => store.checkAppends(),
+    eraseTask: taskId => wire.write('erase', taskId, () => store.eraseTask(taskId)),
     close: async () => store.close(),
   };
 }

@@ -123,6 +123,17 @@ test('a lingering feed that is used again stays open', async t => {
   assert.deepEqual(shape(await stream.rest()), ['failed']);
 });
 
+test('a task that was erased is shown from memory for feedLingerMs at most, although a client asks for it again and again', async t => {
+  const rig = await openRig(t, { limits: { feedLingerMs: 500 } });
+  const taskId = await started(rig);
+  await rig.relay.end(taskId);
+  const answer = () => call(rig, 'get', { id: taskId });
+  await until(async () => (await answer()).result?.status.state === 'TASK_STATE_COMPLETED');
+  await rig.log.eraseTask(taskId);
+  // The feed is still open, and each request would renew its time.
+  await until(async () => (await answer()).error?.code === -32001, 'TASK_NOT_FOUND');
+});
+
 test('the stream of a further message ends without affecting another viewer of the task', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = id => rig.relay.end(id, 'INPUT_REQUIRED');

@@ -74,7 +74,7 @@ export type Limits = {
    * that they have received. A relay notices a loss at its next append to the task, or within 5 s.
    */
   refoldMsMax: number;
-  /** How long a feed without viewers stays open for a client that reconnects. */
+  /** How long a feed without viewers stays open for a client that reconnects, and how long that of an ended task is used. */
   feedLingerMs: number;
   /** Feeds kept without viewers; the oldest is closed first. */
   idleFeedsMax: number;

@@ -5,6 +5,7 @@ import { Layouts } from '@hopline/events';
 import {
   addEnded,
   ENDED_NEWEST_MAX,
+  ENDED_PAGES_MAX,
   type EndedPageRange,
   type EndedTask,
   endedKey,
@@ -178,17 +179,17 @@ test('the total counts tasks in pages that were not read, and is absent once the
   assert.equal(await totalWith(tasks.length), 1, 'all of the page are gone');
 });
 
-test('the total is absent once a list has left out its oldest page', async () => {
+test('the total is absent once a list may have left out its oldest page, and present after retention removed some', async () => {
   const log = createMemoryLog();
   const prefix = listPrefixOf('x', entry(), log.layouts);
   const page = (n: number): EndedPageRange => ({ n, tasks: 192, from: n, to: n, seqFrom: 0, seqTo: 0 });
-  const totalWith = async (firstPage: number) => {
-    const pages = Array.from({ length: 3 }, (_, at) => page(firstPage + at));
+  const totalWith = async (length: number) => {
+    const pages = Array.from({ length }, (_, at) => page(3 + at));
     await log.taskLists.put(endedKey(prefix), { v: 1, ended: [ended(1)], pages });
     return (await listsOf(log).of(ANNA)).total(all);
   };
-  assert.equal(await totalWith(1), 3 * 192 + 1);
-  assert.equal(await totalWith(2), undefined);
+  assert.equal(await totalWith(ENDED_PAGES_MAX - 1), (ENDED_PAGES_MAX - 1) * 192 + 1);
+  assert.equal(await totalWith(ENDED_PAGES_MAX), undefined);
 });
 
 test('while a relay of the previous version owns a shard, its tasks are listed by their ids', async () => {

@@ -2,6 +2,7 @@ import { A2AError, isTerminal } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role } from '@hopline/events';
 import {
   BoundedMap,
+  ENDED_PAGES_MAX,
   type EndedPageRange,
   type EndedTask,
   endedPageKey,
@@ -144,7 +145,7 @@ export class OwnedTasks {
   readonly #tasks = new Map<string, IndexedTask>();
   /** Newest end first. */
   #unread: UnreadPage[] = [];
-  /** False if the log has removed some tasks of a page that was not read, or the lists have left out their oldest page (ENDED_PAGES_MAX). */
+  /** False if the log has removed some tasks of a page that was not read, or a list may have left out its oldest page (ENDED_PAGES_MAX). */
   #isTotalKnown = true;
   #pagesAtOnce = PAGES_AT_FIRST;
   #listsWithPages = 0;
@@ -192,8 +193,7 @@ export class OwnedTasks {
       if (!isRemoved(seq, extent))
         this.note({ taskId, contextId, state, at, generation, owner: this.#caller, ...(listed && { listed }) });
     if (pages.length > 0) this.#pagesAtOnce = Math.max(this.#pagesAtOnce, ++this.#listsWithPages);
-    // Pages are numbered from 1.
-    if ((pages[0]?.n ?? 1) > 1) this.#isTotalKnown = false;
+    if (pages.length >= ENDED_PAGES_MAX) this.#isTotalKnown = false;
     for (const page of pages) {
       if (isRemoved(page.seqTo, extent)) continue;
       if (isRemoved(page.seqFrom, extent)) this.#isTotalKnown = false;

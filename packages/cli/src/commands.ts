@@ -12,6 +12,7 @@ import type { Command } from './command/command.ts';
 import { completion } from './command/completion.ts';
 import { backup } from './operate/backup.ts';
 import { dev } from './operate/dev.ts';
+import { erase } from './operate/erase.ts';
 import { layout } from './operate/layout.ts';
 import { logs } from './operate/logs.ts';
 import { restore } from './operate/restore.ts';
@@ -59,6 +60,7 @@ export const COMMANDS: readonly Command[] = [
   backup,
   restore,
   layout,
+  erase,
   agent,
   newAgent,
   completion,

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { FORK_KEY } from '@hopline/events';
+import { CONTEXT_TASKS_MAX } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { type ArtifactHeader, answerArtifact, callNotice, laneArtifact } from '@hopline/profiles';
 import fc from 'fast-check';
 import ACME from '../../../test/support/profiles/acme.ts';
-import { CONTEXT_HISTORY_LIMITS, type ContextHistory, readContextHistory } from './read-context-history.ts';
+import { joinContext } from './join-context.ts';
+import { CONTEXT_HISTORY_LIMITS, type ContextHistory, FORK_PATH_MAX, readContextHistory } from './read-context-history.ts';
 import { LoggedTask, user } from './task-facts.test-kit.ts';
 
 const brief = ({ messages }: ContextHistory) => messages.map(line);
@@ -188,6 +190,37 @@ test('the bounds (tasks, messages and characters) hold at their edges; the newes
       assert.deepEqual(messages, messages.length === 0 ? [] : whole.slice(-messages.length));
     }),
   );
+});
+
+test('a conversation of one question for each task is remembered up to the bound in messages, also if many sends failed', async () => {
+  const log = createMemoryLog();
+  const join = (taskId: string) => joinContext(log, { owner: undefined, contextId: 'c1', taskId });
+  const turns = CONTEXT_HISTORY_LIMITS.messagesMax / 2;
+  for (let index = 0; index <= turns; index += 1)
+    await answered(log, `t${index}`, `q${index}`, `a${index}`, { earlierTasks: await join(`t${index}`) });
+  for (let failed = 0; failed < CONTEXT_TASKS_MAX - turns - 1; failed += 1) await join(`never-stored-${failed}`);
+  const { newest } = await LoggedTask.begin(log, 'next', { text: 'x', earlierTasks: await join('next') });
+  const messages = brief(await readContextHistory(log, newest, 1));
+  assert.equal(messages.length, CONTEXT_HISTORY_LIMITS.messagesMax);
+  assert.deepEqual([messages[0], messages.at(-1)], ['user: q1', `agent: a${turns}`]);
+});
+
+test('forks of forks are followed through FORK_PATH_MAX tasks, and reads stay bounded', async () => {
+  const log = createMemoryLog();
+  await answered(log, 'f0', 'q0', 'a0', { contextId: 'c-0' });
+  for (let n = 1; n <= FORK_PATH_MAX + 2; n += 1)
+    await answered(log, `f${n}`, `q${n}`, `a${n}`, { contextId: `c-${n}`, ...forkOf(`f${n - 1}`, '99.1') });
+  const paths: number[] = [];
+  const last = log.facts.last.bind(log.facts);
+  log.facts.last = (taskId, by = []) => {
+    paths.push(by.length);
+    return last(taskId);
+  };
+  const options = { text: 'x', contextId: 'c-last', ...forkOf(`f${FORK_PATH_MAX + 2}`, '99.1') };
+  const { newest } = await LoggedTask.begin(log, 'next', options);
+  const messages = brief(await readContextHistory(log, newest, 1));
+  assert.deepEqual([messages[0], messages.length], ['user: q3', 2 * FORK_PATH_MAX]);
+  assert.equal(Math.max(...paths), FORK_PATH_MAX);
 });
 
 const forkOf = (taskId: string, cursor: string) => ({ metadata: { [FORK_KEY]: { taskId, cursor } } });

@@ -1,18 +1,28 @@
 import { isInterrupted, type Message } from '@hopline/a2a';
 import { type ForkPoint, isVisible, parseCursor } from '@hopline/events';
-import { type Log, readTask, type StoredFacts } from '@hopline/log';
+import { CONTEXT_TASKS_MAX, type Log, readTask, type StoredFacts } from '@hopline/log';
 import { type ConversationKey, type TaskTurn, TaskTurns } from './task-turns.ts';
 
 /** Bounds of a context history. Newer messages take precedence. */
 export type ContextHistoryLimits = {
-  /** Earlier tasks that are read; each takes two requests to the log. */
+  /** Earlier tasks that are read, with and without messages; each takes two requests to the log. */
   tasksMax: number;
   messagesMax: number;
   /** UTF-16 units of the message parts as JSON, files included. */
   charactersMax: number;
 };
 
-export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = { tasksMax: 10, messagesMax: 100, charactersMax: 128 * 1024 };
+/** Messages and characters are the bounds that clients notice: `tasksMax` is no less than the tasks that a context can name. */
+export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = {
+  tasksMax: CONTEXT_TASKS_MAX,
+  messagesMax: 100,
+  charactersMax: 128 * 1024,
+};
+
+/** Earlier tasks that are read at the same time. Few, because a task may have large files. */
+const READS_AT_ONCE = 4;
+/** Tasks on the way to the origin of a fork; what precedes a longer way is left out. A relay that reads for an agent checks each of them. */
+export const FORK_PATH_MAX = 10;
 
 export type ContextHistory = {
   /** Oldest first. */
@@ -49,7 +59,7 @@ export async function readContextHistory(
 }
 
 /**
- * The turns of the tasks before `task`, newest task first; read as they are consumed. Listed tasks that retention removed, or that have
+ * The turns of the tasks before `task`, newest task first; read as they are consumed, a few at a time. Listed tasks that retention removed, or that have
  * another owner, context or role, yield nothing. A fork is preceded by its origin instead of the tasks listed in its context. `by`: as in
  * FactLog.last.
  */
@@ -60,12 +70,16 @@ async function* earlierTasks(
   by: readonly string[],
 ): AsyncGenerator<readonly TaskTurn[], void> {
   if (task.fork !== undefined) return yield* originOf(log, task.fork, key, by);
-  for (const taskId of task.earlierTasks.toReversed()) {
-    const earlier = await readEarlier(log, taskId, by);
-    if (earlier?.belongsWith(key) !== true) yield [];
-    else {
-      yield earlier.before();
-      if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key, [...by, taskId]);
+  const taskIds = task.earlierTasks.toReversed();
+  for (let at = 0; at < taskIds.length; at += READS_AT_ONCE) {
+    const some = taskIds.slice(at, at + READS_AT_ONCE);
+    const read = await Promise.all(some.map(taskId => readEarlier(log, taskId, by)));
+    for (const [n, earlier] of read.entries()) {
+      if (earlier?.belongsWith(key) !== true) yield [];
+      else {
+        yield earlier.before();
+        if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key, [...by, some[n]!]);
+      }
     }
   }
 }
@@ -80,6 +94,7 @@ async function* originOf(
   { owner, role }: ConversationKey,
   by: readonly string[],
 ): AsyncGenerator<readonly TaskTurn[], void> {
+  if (by.length > FORK_PATH_MAX) return;
   const origin = await readEarlier(log, fork.taskId, by, parseCursor(fork.cursor)?.generation);
   if (origin?.contextId === undefined) return;
   const key = { owner, role, contextId: origin.contextId };

@@ -13,6 +13,7 @@ import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
+import { eraseTask } from './erase-task.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
@@ -148,6 +149,7 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
       await tasks.check();
     },
     checkAppends: async () => publisher.health.check(),
+    eraseTask: taskId => eraseTask(connection, taskId),
     close: async () => {
       tasks.close();
       await connection.close();

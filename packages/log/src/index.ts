@@ -50,6 +50,7 @@ export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } 
 export type {
   AgentEntry,
   ContextEntry,
+  ErasedRecords,
   LeaseValue,
   Log,
   MessageIdEntry,
@@ -58,6 +59,7 @@ export type {
   ShardProgress,
 } from './log.ts';
 export { CONTEXT_TASKS_MAX } from './log.ts';
+export { chosenTaskKey, messageIdKey } from './message-id-keys.ts';
 export {
   factsId,
   isWakeKey,
@@ -102,7 +104,10 @@ export {
   ownerFilters,
   parseListKey,
   putTask,
+  removedBefore,
+  removeEnded,
   shardEntriesFilter,
+  shardListsFilter,
   shardOfList,
   type TaskListValue,
 } from './task-lists.ts';

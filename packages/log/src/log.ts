@@ -46,8 +46,15 @@ export interface Log {
    * full. Sends no request. For readiness probes.
    */
   checkAppends(): Promise<void>;
+  /**
+   * Removes the work, the inputs and the facts of a task, and resolves with the numbers of records. For the administrator of the log: no service may do
+   * it. The task must have ended; whatever a worker appends afterwards stays. Idempotent.
+   */
+  eraseTask(taskId: string): Promise<ErasedRecords>;
   close(): Promise<void>;
 }
+
+export type ErasedRecords = { work: number; inputs: number; facts: number };
 
 /**
  * Keys: `relay.<instance>` (heartbeat) and `shard.<n>` (ownership), `notifier.…` and `notifier-shard.…`. Leases are only a hint: the
@@ -112,8 +119,11 @@ export type MessageIdEntry = { taskId: string; fingerprint: string };
 
 /** Key: hash of owner and context. The tasks of a context, oldest first; a task joins before its first message is appended. */
 export type ContextEntry = { tasks: string[] };
-/** The newest tasks of a context; older ones are dropped. */
-export const CONTEXT_TASKS_MAX = 20;
+/**
+ * The newest tasks of a context; older ones are dropped. The limit is twice the number of one-turn tasks that fill a context history, because tasks
+ * whose message was never stored are among them. Each takes 39 bytes of the entry, and of the first record of each later task.
+ */
+export const CONTEXT_TASKS_MAX = 100;
 
 /** Key: `<taskId>.<base64url of the configuration id>`. A webhook that a client registered for the events of a task. */
 export type PushConfigEntry = {

@@ -12,7 +12,7 @@ import type { TaskIndexEntry } from './task-index-entry.ts';
  * Keys: `<tenant>.<owner>.<shard>.` and then
  * - `t.<task id>`: the entry of a task that has not ended, or has ended in the last seconds
  * - `ended`: the newest ended tasks of the owner in this shard, and the pages that hold the older ones
- * - `ended.<n>`: such a page, which is not written again
+ * - `ended.<n>`: such a page, which is written again only when tasks leave it
  */
 export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
 
@@ -86,6 +86,8 @@ export const isInFirstLayout = (shard: number, { list }: Layouts): boolean => sh
 
 /** All entries of tasks of a shard. */
 export const shardEntriesFilter = (shard: number): string => `*.*.${shardToken(shard)}.t.*`;
+/** The newest parts of all lists of a shard. */
+export const shardListsFilter = (shard: number): string => `*.*.${shardToken(shard)}.ended`;
 /** The entries of an owner's tasks, and the newest part of its lists. */
 export function ownerFilters(role: Role, owner: Owner): string[] {
   const tokens = listTokensOf(role, owner);
@@ -155,6 +157,63 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
   const value: EndedTasks = { v: 1, ended, pages };
   if (found === undefined) await lists.create(endedKey(prefix), value);
   else await lists.update(endedKey(prefix), value, found.revision);
+}
+
+/** Which tasks leave a list, and which pages may have one of them. */
+export type EndedRemoval = { isGone(task: EndedTask): boolean; mayBeIn(page: EndedPageRange): boolean };
+
+/** Tasks whose facts retention has removed. `firstSeq`: of the facts of their shard that the log still has. */
+export function removedBefore(firstSeq: number): EndedRemoval {
+  const isRemoved = (seq: number) => seq > 0 && seq < firstSeq;
+  return { isGone: ([, , , , , seq]) => isRemoved(seq), mayBeIn: ({ seqFrom }) => isRemoved(seqFrom) };
+}
+
+/**
+ * Removes ended tasks from a list and from its pages, and resolves with the number of tasks that it found there. Rejects with LogConflict if another
+ * process changed the list meanwhile; a repetition completes the removal.
+ */
+export async function removeEnded(
+  lists: KeyValue<TaskListValue>,
+  prefix: string,
+  { isGone, mayBeIn }: EndedRemoval,
+): Promise<number> {
+  const key = endedKey(prefix);
+  const found = await lists.get(key);
+  if (found === undefined || !isEndedTasks(found.value)) return 0;
+  const ended = found.value.ended.filter(task => !isGone(task));
+  const pages: EndedPageRange[] = [];
+  let removed = found.value.ended.length - ended.length;
+  let isChanged = removed > 0;
+  for (const range of found.value.pages) {
+    const left = mayBeIn(range) ? await removeFromPage(lists, endedPageKey(prefix, range.n), isGone) : undefined;
+    if (left === undefined) {
+      pages.push(range);
+      continue;
+    }
+    isChanged = true;
+    removed += left.removed;
+    if (left.tasks.length > 0) pages.push(rangeOf(range.n, left.tasks));
+  }
+  if (!isChanged) return 0;
+  const revision = await lists.update(key, { v: 1, ended, pages }, found.revision);
+  if (ended.length === 0 && pages.length === 0) await lists.purge(key, revision);
+  return removed;
+}
+
+/** Undefined if all tasks of the page stay. A page that is missing has none. */
+async function removeFromPage(
+  lists: KeyValue<TaskListValue>,
+  key: string,
+  isGone: EndedRemoval['isGone'],
+): Promise<{ tasks: EndedTask[]; removed: number } | undefined> {
+  const page = await lists.get(key);
+  if (page === undefined || !('ended' in page.value)) return { tasks: [], removed: 0 };
+  const tasks = page.value.ended.filter(task => !isGone(task));
+  const removed = page.value.ended.length - tasks.length;
+  if (removed === 0) return undefined;
+  if (tasks.length === 0) await lists.purge(key, page.revision);
+  else await lists.update(key, { v: 1, ended: tasks }, page.revision);
+  return { tasks, removed };
 }
 
 function newestUnitsMax(pages: readonly EndedPageRange[]): number {

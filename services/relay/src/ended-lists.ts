@@ -4,10 +4,15 @@ import {
   ENDED_ADDED_MAX,
   type EndedTask,
   endedTaskOf,
+  isEndedTasks,
   type Log,
   LogConflict,
   listKeyOf,
   listPrefixOf,
+  parseListKey,
+  removedBefore,
+  removeEnded,
+  shardListsFilter,
   type TaskIndexEntry,
 } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
@@ -24,13 +29,13 @@ const MOVED_SOON_MIN = 8;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
 const LISTS_AT_ONCE_MAX = 8;
 const PURGES_AT_ONCE_MAX = 16;
-/** Tries of one move. A conflict is a write of another relay, and a shard has two relays only during a takeover. */
-const MOVE_TRIES_MAX = 4;
+/** Tries of one write. A conflict is a write of another relay, and a shard has two relays only during a takeover. */
+const WRITE_TRIES_MAX = 4;
 
 /** `sinceMs`: on the clock of `performance.now`. */
 type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number; sinceMs: number };
 
-export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'layouts'>; logger: Logger; moveMs?: number };
+export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'facts' | 'layouts'>; logger: Logger; moveMs?: number };
 
 /**
  * Moves the entries of tasks that have ended into the lists of their owners: many tasks in one message, so that a list reads few messages
@@ -106,13 +111,35 @@ export class EndedLists {
   }
 
   /** Adds ended tasks to a list. */
-  async store(prefix: string, tasks: readonly EndedTask[]): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await addEnded(this.#options.log.taskLists, prefix, tasks);
-      } catch (error) {
-        if (!(error instanceof LogConflict) || tries >= MOVE_TRIES_MAX) throw error;
+  store(prefix: string, tasks: readonly EndedTask[]): Promise<void> {
+    return retryConflicts(() => addEnded(this.#options.log.taskLists, prefix, tasks));
+  }
+
+  /**
+   * Removes the tasks of a shard whose facts retention has removed from the lists. Each write of a list starts its age in the bucket again, so the
+   * age limit of the bucket does not remove them.
+   */
+  async removeGone(shard: number): Promise<void> {
+    const { log, logger } = this.#options;
+    const { taskLists } = log;
+    try {
+      const removal = removedBefore((await log.facts.extent()).ofShard(shard).firstSeq);
+      for (const { key, value } of await taskLists.match([shardListsFilter(shard)])) {
+        if (!isEndedTasks(value) || !(value.ended.some(removal.isGone) || value.pages.some(removal.mayBeIn))) continue;
+        await retryConflicts(() => removeEnded(taskLists, parseListKey(key).prefix, removal));
       }
+    } catch (error) {
+      logger.warn({ shard, err: error }, 'removed tasks could not be taken from the lists');
+    }
+  }
+}
+
+async function retryConflicts<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof LogConflict) || tries >= WRITE_TRIES_MAX) throw error;
     }
   }
 }

@@ -20,6 +20,8 @@ const RELOAD_MS_BASE = 200;
 const RELOAD_MS_MAX = 5_000;
 /** Time between two reads of the entries of a shard, which find entries that no relay of the shard wrote. */
 const RECHECK_MS = 10 * 60_000;
+/** Reads of the entries of a shard for each removal of tasks from its lists whose facts are gone: once per hour. */
+const READS_PER_REMOVAL = 6;
 /** An entry without a fact is removed after this long, because its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
 
@@ -115,11 +117,13 @@ export class ShardTasks {
   }
 
   async #follow(shard: number, signal: AbortSignal): Promise<void> {
-    const { logger, recheckMs = RECHECK_MS } = this.#options;
-    for (let failures = 0; !signal.aborted; ) {
+    const { ended, logger, recheckMs = RECHECK_MS } = this.#options;
+    for (let failures = 0, reads = 0; !signal.aborted; ) {
       try {
         await this.#load(shard, signal);
         failures = 0;
+        // Not with the first one, because a relay that starts reads the entries of all its shards.
+        if (reads++ % READS_PER_REMOVAL === 1 && !signal.aborted) await ended.removeGone(shard);
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;

@@ -19,6 +19,7 @@ import {
   listPrefixOf,
   ownerFilters,
   type TaskIndexEntry,
+  toLogExtent,
 } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
@@ -201,6 +202,51 @@ test('the oldest tasks of a list become a page, and the list names it', async ()
     pages: [{ n: 1, tasks: cut, from: 1, to: cut, seqFrom: 1, seqTo: cut }],
   });
   assert.deepEqual((await log.taskLists.get(endedPageKey(prefix, 1)))?.value, { v: 1, ended: tasks.slice(0, cut) });
+});
+
+test('tasks whose facts are gone leave the lists and their pages, and a list without tasks leaves nothing behind', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  const task = (n: number): EndedTask => [`t${n}`, 'c', 'TASK_STATE_COMPLETED', n, 3, n];
+  const tasks = Array.from({ length: 2 * ENDED_NEWEST_MAX + 2 }, (_, n) => task(n + 1));
+  for (let at = 0; at < tasks.length; at += ENDED_ADDED_MAX) await ended.store('a.b.00', tasks.slice(at, at + ENDED_ADDED_MAX));
+  const stored = async () => {
+    const entries = await log.taskLists.match(['*.*.*.ended', '*.*.*.ended.*']);
+    return entries
+      .flatMap(({ value }) => ('ended' in value ? value.ended.map(([, , , at]) => at) : []))
+      .toSorted((a, b) => a - b);
+  };
+  const before = (await log.taskLists.get(endedKey('a.b.00')))!.value;
+  assert.ok(isEndedTasks(before) && before.pages.length >= 3);
+  const removeBelow = async (firstSeq: number) => {
+    log.facts.extent = async () => toLogExtent([{ firstSeq, lastSeq: 10_000, fill: 0 }], log.layouts);
+    await ended.removeGone(0);
+  };
+  const [first, second] = before.pages;
+  for (const firstSeq of [1, 2, first!.seqTo, second!.seqFrom, second!.seqFrom + 2, before.ended[1]![5]]) {
+    await removeBelow(firstSeq);
+    const seqs = tasks.map(([, , , , , seq]) => seq).filter(seq => seq >= firstSeq);
+    assert.deepEqual(await stored(), seqs);
+    const head = (await log.taskLists.get(endedKey('a.b.00')))!.value;
+    assert.ok(isEndedTasks(head));
+    const count = head.pages.reduce((sum, range) => sum + range.tasks, head.ended.length);
+    assert.deepEqual([count, head.pages[0]?.seqFrom ?? head.ended[0]![5]], [seqs.length, firstSeq]);
+  }
+  await removeBelow(tasks.length + 1);
+  assert.deepEqual(await log.taskLists.match(['*.*.*.ended', '*.*.*.ended.*']), []);
+});
+
+test('a relay looks again and again for tasks of its shards whose facts are gone', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  await ended.store('a.b.00', [['t', 'c', 'TASK_STATE_COMPLETED', 1, 3, 1]]);
+  log.facts.extent = async () => toLogExtent([{ firstSeq: 2, lastSeq: 2, fill: 0 }], log.layouts);
+  const tasks = new ShardTasks({ log, ended, now: () => 0, logger, onChange: () => {}, recheckMs: 1 });
+  tasks.begin(0);
+  await until(async () => (await log.taskLists.get(endedKey('a.b.00'))) === undefined);
+  tasks.stop();
 });
 
 test('a list with many pages becomes a page at ENDED_NEWEST_UNITS_MAX, and a page stays below the largest message of NATS', async () => {

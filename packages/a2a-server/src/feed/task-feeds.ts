@@ -19,7 +19,14 @@ import {
 /** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
 
-type CachedFeed = { feed: TaskFeed; opening: Promise<void>; users: number; linger: NodeJS.Timeout | undefined };
+type CachedFeed = {
+  feed: TaskFeed;
+  opening: Promise<void>;
+  users: number;
+  linger: NodeJS.Timeout | undefined;
+  /** When a request first found its task ended, on the clock of `performance.now`. */
+  endedMs?: number;
+};
 
 /**
  * The feeds of this process, one per task with viewers. A task of another role or owner is TASK_NOT_FOUND, so that its
@@ -46,7 +53,7 @@ export class TaskFeeds {
   /** Throws TASK_NOT_FOUND (mode `existing`) or UNAVAILABLE. */
   async acquire(taskId: string, mode: OpenMode, caller: Owner): Promise<FeedLease> {
     const known = this.#feeds.get(taskId);
-    const cached = known === undefined || known.feed.fault !== undefined ? this.#open(taskId, mode) : known;
+    const cached = known === undefined || this.#isOutdated(known, mode) ? this.#open(taskId, mode) : known;
     this.#use(cached);
     try {
       await cached.opening;
@@ -119,6 +126,15 @@ export class TaskFeeds {
 
   #assertVisible({ role, owner }: TaskAggregate, caller: Owner): void {
     if (role !== this.#role || !isSameOwner(owner, caller)) throw new A2AError('TASK_NOT_FOUND');
+  }
+
+  /** The feed of an ended task follows nothing, so it does not notice that the log has removed the task: it is used for a short time only. */
+  #isOutdated(cached: CachedFeed, mode: OpenMode): boolean {
+    const { feed } = cached;
+    if (feed.fault !== undefined || !feed.ended || mode !== 'existing') return feed.fault !== undefined;
+    const nowMs = performance.now();
+    cached.endedMs ??= nowMs;
+    return nowMs - cached.endedMs >= this.#limits.feedLingerMs;
   }
 
   #open(taskId: string, mode: OpenMode): CachedFeed {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { A2AError, type Message } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
-import { type KeyValue, LogConflict, type MessageIdEntry } from '@hopline/log';
+import { chosenTaskKey, type KeyValue, LogConflict, type MessageIdEntry, messageIdKey } from '@hopline/log';
 
 /** Attempts at a claim, because retention may remove the conflicting entry before it is read. */
 const CLAIM_TRIES_MAX = 3;
@@ -35,7 +35,7 @@ export async function isClaimed(ids: KeyValue<MessageIdEntry>, scope: MessageSco
 }
 
 function claimKey({ owner, contextId }: MessageScope, { messageId }: Message): string {
-  return hash('sha256', JSON.stringify([...ownerOf(owner), contextId, messageId]));
+  return messageIdKey(owner, contextId, messageId);
 }
 
 /**
@@ -50,7 +50,7 @@ export async function claimTask(
   requireRoom: RequireRoom,
 ): Promise<void> {
   const fingerprint = hash('sha256', JSON.stringify([...ownerOf(owner), message.messageId, fingerprintOf(message)]));
-  await claim(ids, hash('sha256', JSON.stringify(['task', taskId])), { taskId, fingerprint }, requireRoom);
+  await claim(ids, chosenTaskKey(taskId), { taskId, fingerprint }, requireRoom);
 }
 
 function ownerOf({ tenant, subject }: Owner): (string | null)[] {

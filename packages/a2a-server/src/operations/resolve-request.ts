@@ -32,7 +32,7 @@ import {
 } from './resolve-message.ts';
 
 /** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
-const ENVELOPE_BYTES = 16 * 1024;
+const ENVELOPE_BYTES = 32 * 1024;
 
 /** Validates a send, resolves its message to a task, and stores an inline push configuration. The message is not appended yet. */
 export async function resolveRequest(

@@ -16,9 +16,14 @@ const OPEN_MS_MAX = 5_000;
 type Environment = CommandContext['environment'];
 type OpenLog = Awaited<ReturnType<typeof openLog>>;
 
-/** Opens the log as an operator, and closes it afterwards. */
-export async function withLog<T>(environment: Environment, name: string, use: (log: OpenLog) => Promise<T>): Promise<T> {
-  const log = await openLog(environment, name);
+/** Opens the log with a login, that of its operator by default, and closes it afterwards. */
+export async function withLog<T>(
+  environment: Environment,
+  name: string,
+  use: (log: OpenLog) => Promise<T>,
+  login?: 'operator' | 'admin',
+): Promise<T> {
+  const log = await openLog(environment, name, login);
   try {
     return await use(log);
   } finally {

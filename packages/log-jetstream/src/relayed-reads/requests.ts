@@ -37,7 +37,7 @@ export const FOLLOWS_PER_REQUEST_MAX = 256;
 const TASKS_PER_REQUEST_MAX = 1_024;
 /** Keys in one request: with the longest ones 160 KiB. */
 export const FILTERS_PER_REQUEST_MAX = 1_024;
-/** Tasks on the way to an earlier task of a conversation. `CONTEXT_HISTORY_LIMITS` reads at most ten tasks. */
+/** Tasks on the way to an earlier task of a conversation, which grows with each fork: more than FORK_PATH_MAX of packages/context-history. */
 const PATH_TASKS_MAX = 12;
 const FILTER_CHARS_MAX = 256;
 const NAME_CHARS_MAX = 1_024;

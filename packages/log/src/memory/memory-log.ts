@@ -130,6 +130,11 @@ function openMemoryLog(store: Store): MemoryLog {
     pushProgress: new MemoryKeyValue(store.buckets.pushProgress, closed),
     check: async () => requireOpen(closed),
     checkAppends: async () => requireOpen(closed),
+    eraseTask: async taskId => {
+      requireOpen(closed);
+      const [work, inputs, facts] = [store.items, store.inputs, store.facts].map(records => records.erase(taskId));
+      return { work: work!, inputs: inputs!, facts: facts! };
+    },
     close: async () => closing.abort(),
     faults: store.faults,
     another: () => openMemoryLog(store),

@@ -25,6 +25,13 @@ export class MemoryStreams {
     return stream;
   }
 
+  /** Removes the records of a task, and returns their number. */
+  erase(taskId: string): number {
+    const count = this.ofTask(taskId, 0).length;
+    this.of(taskId).expire(taskId, Number.POSITIVE_INFINITY);
+    return count;
+  }
+
   write(taskId: string, value: unknown, options: WriteOptions): ReturnType<MemoryStream['write']> {
     return this.of(taskId).write(taskId, value, options);
   }

@@ -59,6 +59,13 @@ export class MemoryItems {
     if (index >= 0) this.items.splice(index, 1);
   }
 
+  /** Removes the items of a task, and returns their number. */
+  erase(taskId: string): number {
+    const items = this.items.filter(({ json }) => (JSON.parse(json) as Work).taskId === taskId);
+    for (const item of items) this.remove(item);
+    return items.length;
+  }
+
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

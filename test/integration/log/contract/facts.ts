@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { shardOf } from '@hopline/events';
+import { shardOf, type Work } from '@hopline/events';
 import { factsId, LaterVersion, LogConflict, LogUnavailable, RecordTooLarge } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
 import {
@@ -19,6 +19,28 @@ import {
 } from './log-under-test.ts';
 
 export const factCases: Case[] = [
+  {
+    name: 'an erased task has no records, its sequences are not lost, and other tasks keep their records',
+    async run({ log, another }) {
+      const { taskIds } = tasksOfOneShard(2);
+      const [erased, other] = [taskIds[0]!, taskIds[1]!];
+      await appendRun(log, erased, { from: 1, to: 3 });
+      await appendRun(log, other, { from: 1, to: 2 });
+      const mark = (await log.facts.last(erased))!;
+      for (const taskId of [erased, other]) await log.inputs.append(taskId, inputRecord(1), { id: `${taskId}:1` });
+      const owner = { tenant: 'acme', subject: 'ann' };
+      await log.work.request('agent.argocd', { taskId: erased, turn: 1, owner } as Work, { id: `${erased}:work` });
+      const admin = await another();
+      assert.deepEqual(await admin.eraseTask(erased), { work: 1, inputs: 1, facts: 3 });
+      assert.deepEqual(await admin.eraseTask(erased), { work: 0, inputs: 0, facts: 0 });
+      assert.equal(await log.facts.last(erased), undefined);
+      assert.deepEqual(await all(log.facts.read(erased, 1)), []);
+      assert.deepEqual(await all(log.inputs.read(erased)), []);
+      assert.equal(await log.work.hasItem('agent.argocd', erased), false);
+      assert.equal(await log.facts.isLost({ seq: mark.seq, id: mark.id! }), false);
+      assert.deepEqual([(await all(log.facts.read(other, 1))).length, (await all(log.inputs.read(other))).length], [2, 1]);
+    },
+  },
   {
     name: 'records are read in order from a sequence, inclusive, with payload and trace as appended',
     async run({ log }) {
