@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
+import { CLUSTER_DEPTH_KEY, CLUSTER_DEPTH_MAX } from '@hopline/events';
 import { LogConflict, LogUnavailable } from '@hopline/log';
 import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
@@ -425,6 +426,25 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   const parts = [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }];
   assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts, taskId, contextId });
   assert.deepEqual(result.task.metadata, { own: 1 });
+});
+
+test('the number of clusters that a request has passed is kept, within its bound', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  for (const [sent, kept] of [
+    [1, 1],
+    [1e9, CLUSTER_DEPTH_MAX],
+    [0, undefined],
+    [-1, undefined],
+    [1.5, undefined],
+    ['2', undefined],
+  ]) {
+    const { result } = await call(rig, 'send', {
+      ...sendParams(userMessage('x')),
+      metadata: { [CLUSTER_DEPTH_KEY]: sent, own: 1 },
+    });
+    assert.deepEqual(result.task.metadata, { own: 1, ...(kept !== undefined && { [CLUSTER_DEPTH_KEY]: kept }) });
+  }
 });
 
 test('reserved metadata of a cancel is removed, and its other metadata is kept [S1-15]', async t => {

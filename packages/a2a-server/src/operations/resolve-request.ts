@@ -20,7 +20,7 @@ import { forkMetadata } from './fork.ts';
 import { claimTask, fingerprintOf } from './message-claim.ts';
 import { assertStorable, storeInline } from './push-configs.ts';
 import { dropStrayPushConfigs } from './push-store.ts';
-import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
+import { requestMetadata, withoutReservedKeys } from './reserved-metadata.ts';
 import { acquireTask, nameTask, type ResolvedMessage, resolveContinuation, resolveFirst } from './resolve-message.ts';
 
 /** Bytes of a record besides the message: ids, owner, earlier tasks of the context, the aggregate of a new task. */
@@ -41,7 +41,7 @@ export async function resolveRequest(
   }
   assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
-  const clientMetadata = withoutReservedMetadata(request.metadata);
+  const clientMetadata = requestMetadata(request.metadata);
   assertFitsRecord(server, message, clientMetadata);
   try {
     const fork = await forkMetadata(server, context, request);
