@@ -30,19 +30,25 @@ export type AgentTurn = {
 };
 
 /** A skill; `id` defaults to the name in lower case with dashes, `description` to the name. */
-export type SkillDefinition = { name: string; id?: string; description?: string; tags?: string[]; examples?: string[] };
+export type SkillDefinition = {
+  name: string;
+  id?: string | undefined;
+  description?: string | undefined;
+  tags?: string[] | undefined;
+  examples?: string[] | undefined;
+};
 
 /** Definition of an agent, as `defineAgent` takes it. */
 export type AgentDefinition = {
   /** 1 to 32 of a-z, 0-9 and -. Clients address the agent by it (`metadata.agent`). */
   name: string;
   description: string;
-  skills?: readonly (string | SkillDefinition)[];
+  skills?: readonly (string | SkillDefinition)[] | undefined;
   /**
    * Set it for an agent that passes on the output of another server, which may repeat its text: as tokens, in an artifact, or in its last
    * message. A supervisor's answer then has the text once. Default false: text that is yielded twice is shown twice.
    */
-  repeatsText?: boolean;
+  repeatsText?: boolean | undefined;
   /**
    * Yields strings (text of the answer, byte for byte) and events of the kit's constructors; `yield*` runs a `tool`, a `step` or a `model`.
    * Returning counts as `done`; throwing fails the turn.

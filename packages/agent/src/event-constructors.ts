@@ -9,16 +9,16 @@ import { AgentMisuse, kindOf } from './misuse.ts';
 export type ArtifactSpec = {
   /** Clients see it. It also pairs the chunks of one artifact within the turn, unless `id` is given. */
   name: string;
-  id?: string;
-  description?: string;
+  id?: string | undefined;
+  description?: string | undefined;
   /** Exactly one of text and parts. */
-  text?: string;
-  parts?: Part[];
-  metadata?: Metadata;
+  text?: string | undefined;
+  parts?: Part[] | undefined;
+  metadata?: Metadata | undefined;
   /** True appends to the artifact of this name; false, the default, begins or replaces it. */
-  append?: boolean;
+  append?: boolean | undefined;
   /** No later chunk follows. Default true. */
-  last?: boolean;
+  last?: boolean | undefined;
 };
 
 /** A line about progress: seen by the client, never part of the answer. */
@@ -44,7 +44,10 @@ export function artifact(spec: ArtifactSpec): AgentEvent {
 }
 
 /** One JSON value as an artifact. */
-export function data(value: unknown, { name = 'data', description }: { name?: string; description?: string } = {}): AgentEvent {
+export function data(
+  value: unknown,
+  { name = 'data', description }: { name?: string | undefined; description?: string | undefined } = {},
+): AgentEvent {
   if (!isJson(value)) throw new AgentMisuse(`data: ${kindOf(value)} cannot be written as JSON`);
   return artifact({ name, parts: [{ data: value }], ...(description !== undefined && { description }) });
 }
@@ -62,7 +65,7 @@ export function done(): AgentEvent {
 }
 
 /** Fails the turn. Clients see `reason`, which must not contain secrets or the user's text. */
-export function failed(reason: string, { retryable = false }: { retryable?: boolean } = {}): AgentEvent {
+export function failed(reason: string, { retryable = false }: { retryable?: boolean | undefined } = {}): AgentEvent {
   return { type: 'failed', reason: nonEmpty('failed', reason), retryable };
 }
 

@@ -45,30 +45,30 @@ export type ModelOptions = {
   /** Sent as a bearer token. */
   apiKey?: string | undefined;
   /** Further headers of the requests. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | undefined;
   /** Sampling temperature. Default: that of the server. */
-  temperature?: number;
+  temperature?: number | undefined;
   /** Time limits and tries of one request. */
-  limits?: Partial<ModelLimits>;
+  limits?: Partial<ModelLimits> | undefined;
   /** System prompt, before the messages. */
-  system?: string;
+  system?: string | undefined;
   /** The conversation: messages of a client, or for the model. Default: `turn.history`, as far as it fits, and `turn.message`. */
-  messages?: readonly (Message | ModelMessage)[];
+  messages?: readonly (Message | ModelMessage)[] | undefined;
   /** The tools by their names, each 1 to 64 of A-Z, a-z, 0-9, _ and -. */
-  tools?: Readonly<Record<string, ModelTool>>;
+  tools?: Readonly<Record<string, ModelTool>> | undefined;
   /** Most requests, 1 to MODEL_STEPS_MAX. Each one but the last ends in calls of tools. Default MODEL_STEPS_DEFAULT. */
-  stepsMax?: number;
+  stepsMax?: number | undefined;
   /** UTF-16 units of one tool result that the model reads. Default MODEL_TOOL_RESULT_UNITS_MAX. */
-  toolResultUnitsMax?: number;
+  toolResultUnitsMax?: number | undefined;
   /** Shows the reasoning of the model as an artifact `reasoning`. Default false. */
-  reasoning?: boolean;
+  reasoning?: boolean | undefined;
   /** False: clients do not see the text of the model, only its calls. Default true. */
-  shown?: boolean;
+  shown?: boolean | undefined;
   /**
    * Stores each answer of the model and each result of its tools as a step, so that the next attempt after a death continues behind them. The
    * calls of one answer then run one after the other. Default false.
    */
-  stored?: boolean;
+  stored?: boolean | undefined;
 };
 
 /** The models of a turn: their steps, and the text around a step that failed. */

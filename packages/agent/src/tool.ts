@@ -30,7 +30,7 @@ export type ToolContext = {
 /** Options of a tool: its retries, and whether its result is stored as a step. */
 export type ToolOptions = RetryOptions & {
   /** Stores the result as a step of the same name: the next attempt gets it instead of running the tool again. Default false. */
-  stored?: boolean;
+  stored?: boolean | undefined;
 };
 
 /**
