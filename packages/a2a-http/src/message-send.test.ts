@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
+import { CLUSTER_DEPTH_KEY, CLUSTER_DEPTH_MAX } from '@hopline/events';
 import { LogConflict, LogUnavailable } from '@hopline/log';
 import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, sendParams, shape, userMessage } from './http-server.test-kit.ts';
@@ -312,6 +314,73 @@ test('a further message that another replica stores meanwhile is added once, and
   assert.equal(second.result.task.history.length, 3);
 });
 
+/** A task that has asked, and the turns that its relay has begun. The answer of a later turn waits for `end`. */
+async function askedTask(t: TestContext) {
+  const rig = await openRig(t);
+  const ended = Promise.withResolvers<void>();
+  const turns: number[] = [];
+  rig.relay.onClient = async (taskId, { turn }) => {
+    turns.push(turn);
+    if (turn === 1) return rig.relay.end(taskId, 'INPUT_REQUIRED');
+    await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    await ended.promise;
+    if (rig.relay.aggregate(taskId).turn === turn) await rig.relay.answer(taskId, [`answer ${turn}`]);
+  };
+  const taskId: string = (await call(rig, 'send', sendParams(userMessage('x')))).result.task.id;
+  return { rig, taskId, turns, end: ended.resolve };
+}
+
+const answerTo = (taskId: string, text: string) => sendParams({ ...userMessage(text, { taskId }), messageId: randomUUID() });
+const textsOf = ({ result }: Awaited<ReturnType<typeof call>>) =>
+  result.task.history.map(({ parts }: { parts: { text: string }[] }) => parts[0]?.text);
+
+test('an answer that is sent twice at once, on two replicas, begins one turn, and both clients get its end', async t => {
+  const { rig, taskId, turns, end } = await askedTask(t);
+  const other = await rig.another();
+  await call(other, 'get', { id: taskId });
+  rig.relay.running = false;
+  const { lastSeq } = await rig.log.inputs.extent();
+  const both = [call(rig, 'send', answerTo(taskId, 'blue')), call(other, 'send', answerTo(taskId, 'blue'))];
+  const stream = await open(rig, 'stream', answerTo(taskId, 'blue'));
+  await until(async () => (await rig.log.inputs.extent()).lastSeq >= lastSeq + 3);
+  rig.relay.resume();
+  await until(() => turns.length === 2);
+  end();
+  for (const one of await Promise.all(both)) {
+    assert.equal(one.result?.task.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(one.error));
+    assert.deepEqual(textsOf(one), ['x', 'Which one?', 'blue']);
+  }
+  assert.equal(shape(await stream.rest()).at(-1), 'completed');
+  assert.deepEqual(turns, [1, 2]);
+});
+
+test('an answer that is sent again while its turn runs joins the turn; another message begins the next one', async t => {
+  const { rig, taskId, turns, end } = await askedTask(t);
+  const first = call(rig, 'send', answerTo(taskId, 'blue'));
+  await until(() => turns.length === 2);
+  const stream = await open(rig, 'stream', answerTo(taskId, 'blue'));
+  const again = call(rig, 'send', answerTo(taskId, 'blue'));
+  assert.equal((await stream.next())?.rpc.result.task.status.state, 'TASK_STATE_WORKING');
+  assert.deepEqual(turns, [1, 2]);
+  const third = call(rig, 'send', answerTo(taskId, 'red'));
+  await until(() => turns.length === 3);
+  end();
+  for (const one of await Promise.all([first, again, third]))
+    assert.deepEqual(textsOf(one), ['x', 'Which one?', 'blue', 'red'], JSON.stringify(one.error));
+});
+
+test('of two different answers at once both are messages of the task', async t => {
+  const { rig, taskId, turns, end } = await askedTask(t);
+  rig.relay.running = false;
+  const { lastSeq } = await rig.log.inputs.extent();
+  const both = [call(rig, 'send', answerTo(taskId, 'blue')), call(rig, 'send', answerTo(taskId, 'red'))];
+  await until(async () => (await rig.log.inputs.extent()).lastSeq >= lastSeq + 2);
+  rig.relay.resume();
+  await until(() => turns.length === 3);
+  end();
+  for (const one of await Promise.all(both)) assert.equal(textsOf(one).length, 4, JSON.stringify(one.error));
+});
+
 test('a message to a task that ends before it is processed is refused, in a send and in a stream', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
@@ -357,6 +426,25 @@ test('reserved metadata is removed from client input, everywhere [S1-15]', async
   const parts = [{ text: 'a', metadata: { own: 1 } }, { text: 'b' }];
   assert.deepEqual(echoed, { ...message, metadata: { own: 1 }, parts, taskId, contextId });
   assert.deepEqual(result.task.metadata, { own: 1 });
+});
+
+test('the number of clusters that a request has passed is kept, within its bound', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  for (const [sent, kept] of [
+    [1, 1],
+    [1e9, CLUSTER_DEPTH_MAX],
+    [0, undefined],
+    [-1, undefined],
+    [1.5, undefined],
+    ['2', undefined],
+  ]) {
+    const { result } = await call(rig, 'send', {
+      ...sendParams(userMessage('x')),
+      metadata: { [CLUSTER_DEPTH_KEY]: sent, own: 1 },
+    });
+    assert.deepEqual(result.task.metadata, { own: 1, ...(kept !== undefined && { [CLUSTER_DEPTH_KEY]: kept }) });
+  }
 });
 
 test('reserved metadata of a cancel is removed, and its other metadata is kept [S1-15]', async t => {

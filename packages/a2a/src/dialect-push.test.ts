@@ -96,6 +96,25 @@ test('an inline configuration is decoded by its protobuf names, and its task id 
   assert.deepEqual(DIALECTS['1.0'].decodeSend({ message, configuration }).push, { url: 'https://example.org/' });
 });
 
+test('the member of another version for an inline configuration is refused: without the webhook the client would wait in vain', () => {
+  const parts10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const parts03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
+  const push = { url: 'https://example.org/' };
+  for (const member of ['pushNotificationConfig', 'push_notification_config']) {
+    const params = (value: unknown) => ({ message: parts10, configuration: { [member]: value } });
+    assert.throws(
+      () => DIALECTS['1.0'].decodeSend(params(push)),
+      isRefusal(/1\.0 has the webhook in configuration\.taskPushNotificationConfig/),
+    );
+    assert.equal(DIALECTS['1.0'].decodeSend(params(null)).push, undefined);
+  }
+  const params = { message: parts03, configuration: { taskPushNotificationConfig: push } };
+  assert.throws(
+    () => DIALECTS['0.3'].decodeSend(params),
+    isRefusal(/0\.3 has the webhook in configuration\.pushNotificationConfig/),
+  );
+});
+
 test('schemes without a name are dropped; credentials without a scheme are refused', () => {
   const decode = (authentication: unknown) =>
     DIALECTS['0.3'].push.decodeCreate({ taskId: 't', pushNotificationConfig: { url: 'http://h/', authentication } }).config;

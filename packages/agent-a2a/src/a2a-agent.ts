@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { DIALECTS, type Message } from '@hopline/a2a';
-import { type Agent, eventsOf, RemoteRunCancels, type Turn } from '@hopline/agent';
+import { type Agent, type AgentEvent, eventsOf, RemoteRunCancels, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
+import { CLUSTER_DEPTH_KEY, CLUSTER_DEPTH_MAX, clusterDepthOf } from '@hopline/events';
 import { A2A_LIMITS } from './limits.ts';
 import type { A2AOptions } from './options.ts';
 import { RemoteClient } from './remote-client.ts';
@@ -21,6 +22,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
   let card: RemoteAgent | undefined;
   let isReported = false;
   const runBatches = (turn: Turn) => {
+    if (clusterDepthOf(turn.metadata) >= CLUSTER_DEPTH_MAX) return tooDeep();
     const context = remoteContext(url, turn);
     const request = requestOf(turn, context);
     const params = ({ dialect }: RemoteAgent, webhook?: string) =>
@@ -65,8 +67,13 @@ function requestOf(turn: Turn, context: string) {
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...content } = turn.message;
   const contextId = resume.contextId ?? context;
   const message: Message = { ...content, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
-  const metadata = Object.keys(turn.metadata).length > 0 && { metadata: turn.metadata };
-  return { message, blocking: true, ...metadata };
+  const metadata = { ...turn.metadata, [CLUSTER_DEPTH_KEY]: clusterDepthOf(turn.metadata) + 1 };
+  return { message, blocking: true, metadata };
+}
+
+async function* tooDeep(): AsyncGenerator<AgentEvent[]> {
+  const reason = `the message has passed ${CLUSTER_DEPTH_MAX} clusters: the URL of this agent, or of an agent behind it, leads back to a cluster that calls it; correct that URL`;
+  yield [{ type: 'failed', reason, retryable: false, cause: 'depth' }];
 }
 
 /**

@@ -125,6 +125,13 @@ test('log fields are numbers and words of the source, never text', async () => {
   assert.match(end.reason ?? '', /^turn\.log\.info must be called with a template literal/);
 });
 
+test('an undefined member of an event or a definition counts as absent', () => {
+  const none = { id: undefined, description: undefined, metadata: undefined, append: undefined, last: undefined };
+  assert.deepEqual(artifact({ name: 'a', text: 'x', parts: undefined, ...none }), artifact({ name: 'a', text: 'x' }));
+  assert.deepEqual(data(1, { name: undefined, description: undefined }), data(1));
+  assert.deepEqual(failed('no', { retryable: undefined }), failed('no'));
+});
+
 test('an invalid definition is refused, and the error names the wrong member', () => {
   const run: AgentDefinition['run'] = async function* () {};
   const good = { name: 'a', description: 'd', run };

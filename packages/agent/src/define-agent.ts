@@ -31,7 +31,13 @@ export type AgentTurn = {
 };
 
 /** A skill; `id` defaults to the name in lower case with dashes, `description` to the name. */
-export type SkillDefinition = { name: string; id?: string; description?: string; tags?: string[]; examples?: string[] };
+export type SkillDefinition = {
+  name: string;
+  id?: string | undefined;
+  description?: string | undefined;
+  tags?: string[] | undefined;
+  examples?: string[] | undefined;
+};
 
 /** Definition of an agent, as `defineAgent` takes it. */
 export type AgentDefinition = {

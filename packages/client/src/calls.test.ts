@@ -39,6 +39,22 @@ async function withServer(
   }
 }
 
+test('an undefined member of an option or a message counts as absent', async () => {
+  const none = { contextId: undefined, taskId: undefined, metadata: undefined };
+  const client = { headers: undefined, fetch: undefined, dialect: undefined, retry: undefined, limits: undefined };
+  await withServer({ fault: () => result({ task: task('TASK_STATE_COMPLETED') }), client }, async (server, own) => {
+    await own.send(
+      { parts: [{ text: 'hi' }], messageId: 'm', ...none },
+      { metadata: undefined, signal: undefined, push: undefined },
+    );
+    const { message, ...others } = server.requests[0]!.params as { message: { contextId?: string } };
+    const { contextId, ...content } = message;
+    assert.equal(typeof contextId, 'string');
+    assert.deepEqual(content, { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] });
+    assert.equal('metadata' in others, false);
+  });
+});
+
 test('a message is sent again with the same ids, in both dialects', async () => {
   const file = { raw: 'aGk=', mediaType: 'text/plain', filename: 'a.txt' };
   const done = task('TASK_STATE_COMPLETED', { artifacts: [{ artifactId: 'a', parts: [file] }] });

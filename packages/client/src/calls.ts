@@ -20,9 +20,9 @@ export type TaskPage = {
 /** Options of `export`. */
 export type ExportOptions = CallOptions & {
   /** `inputs`, `facts` or `inputs,facts`; default: both. */
-  records?: string;
+  records?: string | undefined;
   /** Position at which an interrupted export continues (`encodeProgress` of @hopline/task-file). */
-  after?: string;
+  after?: string | undefined;
 };
 
 /** Operations with a single response, with retries. */

@@ -23,7 +23,7 @@ export type CardOptions = CallOptions & {
   /**
    * Returns the public key for a key id; the card must be signed by one of these keys. `jku` is the card's own, untrusted claim.
    */
-  keyOf?: CardKeyOf;
+  keyOf?: CardKeyOf | undefined;
 };
 
 /** Reads the card at the root of the server's origin, at the path of A2A 0.3 and later, then at the older one. */

@@ -16,12 +16,12 @@ import type { TaskClient } from './task-client.ts';
 export type HoplineChatTransportOptions = {
   client: TaskClient;
   /** Name of an agent. `body: { agent }` of a message takes precedence. Default: the server chooses. */
-  agent?: string;
+  agent?: string | undefined;
   /**
    * `cancel` (default): `stop` of the chat cancels the task, also after a resume. `leave`: it only closes the stream. `useChat` stops the chats
    * that it creates when their component leaves the page, so a page on which answers continue creates its `Chat` outside, or leaves.
    */
-  onStop?: 'cancel' | 'leave';
+  onStop?: 'cancel' | 'leave' | undefined;
 };
 
 /** The members of the AI SDK's options that this transport reads. */

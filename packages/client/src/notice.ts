@@ -8,9 +8,9 @@ export type Notice =
 /** Options of every call. */
 export type CallOptions = {
   /** Ends the call with the signal's reason. The task continues. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** [W3C trace context](https://www.w3.org/TR/trace-context/) of the caller, sent with every request of the call, resumes included. */
-  traceparent?: string;
+  traceparent?: string | undefined;
   /** Receives retries and skipped events while the call runs. */
-  onNotice?: (notice: Notice) => void;
+  onNotice?: ((notice: Notice) => void) | undefined;
 };

@@ -1,14 +1,17 @@
 import type { Message } from '@hopline/a2a/client';
 
+/** An undefined member counts as absent. */
+type OrUndefined<T> = { [Key in keyof T]: T extends Record<Key, T[Key]> ? T[Key] : T[Key] | undefined };
+
 /** A text, or the parts and other members of a message. */
-export type OutgoingMessage = string | (Omit<Message, 'messageId' | 'role'> & { messageId?: string });
+export type OutgoingMessage = string | OrUndefined<Omit<Message, 'messageId' | 'role'> & { messageId?: string }>;
 
 /**
  * The message in the form that is sent, on retries too. The server recognizes a duplicate by messageId and context, so missing ones are
  * created here. A message of an existing task has the task's context.
  */
 export function messageOf(outgoing: OutgoingMessage): Message {
-  const message = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : outgoing;
+  const message = typeof outgoing === 'string' ? { parts: [{ text: outgoing }] } : defined(outgoing);
   const contextId = message.contextId ?? (message.taskId === undefined ? randomId() : undefined);
   return {
     ...message,
@@ -16,6 +19,10 @@ export function messageOf(outgoing: OutgoingMessage): Message {
     role: 'ROLE_USER',
     ...(contextId !== undefined && { contextId }),
   };
+}
+
+function defined(outgoing: Exclude<OutgoingMessage, string>): Omit<Message, 'messageId' | 'role'> & { messageId?: string } {
+  return Object.fromEntries(Object.entries(outgoing).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** The trace context of a new, sampled trace. Its root span is the caller's and is not exported. */

@@ -26,70 +26,70 @@ export type ClientOptions = {
   /** JSON-RPC endpoint of the server. */
   url: string;
   /** Dialect on the wire, 1.0 by default. Results have the form of 1.0 in both. */
-  dialect?: '1.0' | '0.3';
+  dialect?: '1.0' | '0.3' | undefined;
   /** Sent with every request, e.g. `authorization`. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | undefined;
   /** Replaces the global `fetch`. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
   /** Overrides RETRY_LIMITS. */
-  retry?: Partial<RetryLimits>;
+  retry?: Partial<RetryLimits> | undefined;
   /** Overrides CLIENT_LIMITS. */
-  limits?: Partial<ClientLimits>;
+  limits?: Partial<ClientLimits> | undefined;
   /**
    * Starts a trace with each call that has no `traceparent`, so that all its requests, including resumes, are one trace on the servers.
    * Default: false, because such a trace is always sampled, whatever the server's own rate is.
    */
-  startsTraces?: boolean;
+  startsTraces?: boolean | undefined;
 };
 
 /** Options of a call that sends a message. */
 export type StreamOptions = CallOptions & {
   /** Metadata of the request, in addition to the message's own. */
-  metadata?: Metadata;
-  acceptedOutputModes?: string[];
+  metadata?: Metadata | undefined;
+  acceptedOutputModes?: string[] | undefined;
   /** Number of newest messages of the history in the response. */
-  historyLength?: number;
+  historyLength?: number | undefined;
   /**
    * Experimental (A2A's draft 1.1): the message continues its task only if the task is at this generation, otherwise
    * TASK_GENERATION_MISMATCH.
    */
-  ifGenerationMatch?: number;
+  ifGenerationMatch?: number | undefined;
   /**
    * A webhook that receives the events of the task, on servers whose card has the capability `pushNotifications`. Others reject the message
    * with PUSH_NOTIFICATION_NOT_SUPPORTED.
    */
-  push?: NewPushConfig;
+  push?: NewPushConfig | undefined;
 };
 
 /** Options of `send`. */
 export type SendOptions = StreamOptions & {
   /** false: resolves at once; the task continues. */
-  blocking?: boolean;
+  blocking?: boolean | undefined;
 };
 
 /** Options of `get`. `historyLength`: number of newest messages in the response; all by default. */
 export type GetOptions = CallOptions & {
-  historyLength?: number;
+  historyLength?: number | undefined;
   /**
    * Experimental (A2A's draft 1.1): the server responds once the task has an event after this generation, or after a time of its own
    * (Hopline: 20 s) with the task as it is.
    */
-  currentGeneration?: number;
+  currentGeneration?: number | undefined;
 };
 
 /** Filters and paging of `list`. */
 export type ListOptions = Omit<GetOptions, 'currentGeneration'> & {
-  contextId?: string;
-  state?: TaskState;
+  contextId?: string | undefined;
+  state?: TaskState | undefined;
   /** 1 to 100. */
-  pageSize?: number;
+  pageSize?: number | undefined;
   /** `nextPageToken` of the previous page. */
-  pageToken?: string;
+  pageToken?: string | undefined;
   /** Only tasks whose status has this time or a later one. */
-  statusSince?: Date;
-  includeArtifacts?: boolean;
+  statusSince?: Date | undefined;
+  includeArtifacts?: boolean | undefined;
   /** Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure. Servers other than Hopline ignore it. */
-  text?: string;
+  text?: string | undefined;
 };
 
 /** Options of `subscribe`. */
@@ -98,13 +98,13 @@ export type SubscribeOptions = CallOptions & {
    * Cursor of the last received event, or BEGINNING. Without a cursor the stream starts with the current task, and 1.0 rejects an
    * ended task.
    */
-  cursor?: string;
+  cursor?: string | undefined;
 };
 
 /** Options of `ask`. */
 export type AskOptions = StreamOptions & {
   /** Receives the view after each event, to show the answer while it arrives. */
-  onView?: (view: ClientView) => void;
+  onView?: ((view: ClientView) => void) | undefined;
 };
 
 /** The current task, and the cursor after it. A server may render it and pass it to the page as JSON. */

@@ -1,5 +1,6 @@
 export type { CallContent, WorkingCall } from './call.ts';
 export { workingCall } from './call.ts';
+export { CLUSTER_DEPTH_KEY, CLUSTER_DEPTH_MAX, clusterDepthOf } from './cluster-depth.ts';
 export { contextIdOf, firstTaskOf } from './context-id.ts';
 export type { Cursor, ForkPoint } from './cursor.ts';
 export { FORK_KEY, forkPointOf, formatCursor, parseCursor } from './cursor.ts';

@@ -60,6 +60,40 @@ test('the time since the last heartbeat is known for each registered agent', asy
   assert.equal(directory.msSinceSeenOf('unknown'), Number.POSITIVE_INFINITY);
 });
 
+test('the time since the last heartbeat of an agent that stopped in order is known, also after the watch was lost', async t => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const lost = Promise.withResolvers<void>();
+  const registry = {
+    ...log.agents,
+    async *watch(signal: AbortSignal): AsyncGenerator<Change<AgentEntry>, void> {
+      let isLost = false;
+      void lost.promise.then(() => {
+        isLost = true;
+      });
+      for await (const change of log.agents.watch(signal)) {
+        yield change;
+        if (isLost) return;
+      }
+    },
+  } as KeyValue<AgentEntry>;
+  let now = 0;
+  const directory = new LiveAgents(() => now);
+  await directory.follow(registry, stop.signal, error => assert.fail(String(error)));
+  await log.agents.put('a.1', agent('a'));
+  await until(() => directory.isLive('a'));
+  now = 200;
+  await log.agents.delete('a.1');
+  await until(() => !directory.isLive('a'));
+  assert.equal(directory.msSinceSeenOf('a'), 200);
+  lost.resolve();
+  await lost.promise;
+  await log.agents.put('b.1', agent('b'));
+  await until(() => directory.isLive('b'));
+  assert.equal(directory.msSinceSeenOf('a'), 200);
+});
+
 test('the time since the newest heartbeat counts from the start of the process, and an agent that stopped in order counts too', async t => {
   const { log, clock, directory } = await followedAgents(t);
   clock.now = 300;
@@ -110,20 +144,20 @@ test('an agent is live while one of its instances is; the live instance with the
   const { log, clock, directory } = await followedAgents(t);
   const heartbeat = (instance: string, version: string, at: number) =>
     log.agents.put(`a.${instance}`, { ...agent('a', version), heartbeat: at });
-  const seen = () => directory.all().map(({ name, isLive, skills, seenAtMs }) => [name, isLive, skills[0]?.id, seenAtMs]);
+  const seen = () => directory.all().map(({ name, isLive, skills }) => [name, isLive, skills[0]?.id]);
   await heartbeat('old', 'v1', 10);
   await heartbeat('new', 'v2', 20);
   await until(() => seen()[0]?.[2] === 'v2');
-  assert.deepEqual(seen(), [['a', true, 'v2', 0]]);
+  assert.deepEqual(seen(), [['a', true, 'v2']]);
   await log.agents.delete('a.new');
   await until(() => seen()[0]?.[2] === 'v1');
-  assert.deepEqual(seen(), [['a', true, 'v1', 0]]);
+  assert.deepEqual(seen(), [['a', true, 'v1']]);
   await heartbeat('new', 'v2', 30);
   await until(() => seen()[0]?.[2] === 'v2');
   clock.now = AGENT_SILENCE_MS_MAX + 1;
   await heartbeat('old', 'v1', 25);
   await until(() => seen()[0]?.[1] === true);
-  assert.deepEqual(seen(), [['a', true, 'v1', clock.now]], 'the instance with the newer heartbeat is silent');
+  assert.deepEqual(seen(), [['a', true, 'v1']], 'the instance with the newer heartbeat is silent');
 });
 
 test('a malformed entry, or one with the name of another agent, is not listed', async t => {

@@ -1,4 +1,5 @@
 import { type AgentSkill, isObject, isTime } from '@hopline/a2a';
+import { BoundedMap } from './bounded-map.ts';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
 import type { AgentEntry } from './log.ts';
@@ -6,10 +7,12 @@ import type { AgentEntry } from './log.ts';
 /** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
+/** Agents whose last heartbeat is known after their entries were deleted: those with the newest heartbeats. */
+const AGENTS_REMEMBERED_MAX = 4_096;
+
 type SeenInstance = { entry: AgentEntry; seenAtMs: number };
 
-/** `seenAtMs`: when this process last saw a heartbeat of any instance, by `now`. */
-export type RegisteredAgent = AgentEntry & { isLive: boolean; seenAtMs: number };
+export type RegisteredAgent = AgentEntry & { isLive: boolean };
 
 /** Instances by agent. With a thousand agents, one look at an agent must not take a step for each of them. */
 class Instances {
@@ -53,6 +56,7 @@ export class LiveAgents {
   readonly #now: () => number;
   #instances = new Instances();
   #seenAtMs: number;
+  readonly #seenAtMsOf = new BoundedMap<string, number>(AGENTS_REMEMBERED_MAX);
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
@@ -74,6 +78,7 @@ export class LiveAgents {
         // Entries are checked, because an agent may write anything into its own and every reader uses those of all agents.
         if (isAgentEntry(value) && agentOf(key) === value.name) {
           this.#seenAtMs = this.#now();
+          this.#seenAtMsOf.set(value.name, this.#seenAtMs);
           found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
         } else found.delete(key);
       },
@@ -93,9 +98,12 @@ export class LiveAgents {
     return this.#now() - this.#seenAtMs;
   }
 
-  /** Milliseconds since the newest heartbeat of one agent; infinite if the agent is not registered, e.g. because it stopped in order. */
+  /**
+   * Milliseconds since the newest heartbeat of one agent, also of one that stopped in order: it may be restarting. Infinite for an agent that this
+   * process has never seen.
+   */
   msSinceSeenOf(name: string): number {
-    const seenAtMs = this.#registered(name)?.seenAtMs;
+    const seenAtMs = this.#seenAtMsOf.get(name);
     return seenAtMs === undefined ? Number.POSITIVE_INFINITY : this.#now() - seenAtMs;
   }
 
@@ -121,9 +129,8 @@ export class LiveAgents {
     const liveSinceMs = this.#now() - AGENT_SILENCE_MS_MAX;
     let agent: RegisteredAgent | undefined;
     for (const { entry, seenAtMs } of this.#instances.of(name)) {
-      const instance = { ...entry, isLive: seenAtMs >= liveSinceMs, seenAtMs };
-      const newer = agent === undefined || isNewer(instance, agent) ? instance : agent;
-      agent = { ...newer, seenAtMs: Math.max(seenAtMs, agent?.seenAtMs ?? seenAtMs) };
+      const instance = { ...entry, isLive: seenAtMs >= liveSinceMs };
+      if (agent === undefined || isNewer(instance, agent)) agent = instance;
     }
     return agent;
   }

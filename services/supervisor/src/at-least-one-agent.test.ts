@@ -60,3 +60,26 @@ test('a task waits for the agent that its client names, although others are back
   assert.deepEqual(await waiting, ['guide', 'painter']);
   stopped.abort();
 });
+
+test('a task waits for the agent that its client names although the agent stopped in order, as in a restart or a reload', async () => {
+  let nowMs = 0;
+  const agents = new LiveAgents(() => nowMs);
+  const stopped = new AbortController();
+  const log = createMemoryLog();
+  await agents.follow(log.agents, stopped.signal, error => assert.fail(String(error)));
+  await log.agents.put('guide.1', entryOf('guide'));
+  await log.agents.put('painter.1', entryOf('painter'));
+  await until(() => agents.list().length === 2);
+  await log.agents.delete('painter.1');
+  await until(() => !agents.isLive('painter'));
+  const names = async (waitMs: number, named: string) =>
+    (await atLeastOneAgent(agents, { waitMs }, NEVER, named)).map(({ name }) => name);
+  const waiting = names(60_000, 'painter');
+  await log.agents.put('painter.2', entryOf('painter'));
+  assert.deepEqual(await waiting, ['guide', 'painter']);
+  await log.agents.delete('painter.2');
+  await until(() => !agents.isLive('painter'));
+  nowMs = AGENT_SILENCE_MS_MAX;
+  assert.deepEqual(await names(AGENT_SILENCE_MS_MAX, 'painter'), ['guide'], 'an agent that was removed is not waited for');
+  stopped.abort();
+});

@@ -14,8 +14,8 @@ export type AgentWait = {
 
 /**
  * Resolves with the live agents. Waits while there are none, and longer if one was (or may have been) there a moment ago, because it may
- * return. Also waits for the agent that the client names (`named`) if it was there a moment ago: after an outage of the registry the
- * agents come back one by one.
+ * return. Also waits for the agent that the client names (`named`) until its last heartbeat is `waitMs` old: it may be restarting, and after an
+ * outage of the registry the agents come back one by one. An agent that this supervisor has never seen is not waited for.
  */
 export async function atLeastOneAgent(
   agents: Pick<LiveAgents, 'list' | 'msSinceSeen' | 'msSinceSeenOf'>,

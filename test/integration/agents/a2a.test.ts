@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Agent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
+import { CLUSTER_DEPTH_MAX } from '@hopline/events';
 import {
   answer,
   type RemoteAgent,
@@ -306,6 +307,20 @@ test('skills and path are taken from the card, but not its host', async t => {
   assert.equal(textOf(await eventsOf(agent, 'x')), 'x');
 });
 
+test('a message that has passed CLUSTER_DEPTH_MAX clusters is not passed on: the URL leads back to one of them', async t => {
+  const { remote, agent } = await pair(t, { script: answer(['x']) });
+  await eventsOf(agent, 'x', { metadata: { 'hopline.depth': CLUSTER_DEPTH_MAX - 1 } });
+  assert.deepEqual(
+    remote.requests.map(({ params }) => params.metadata),
+    [{ 'hopline.depth': CLUSTER_DEPTH_MAX }],
+  );
+  const events = await eventsOf(agent, 'x', { metadata: { 'hopline.depth': CLUSTER_DEPTH_MAX } });
+  const reason =
+    'the message has passed 8 clusters: the URL of this agent, or of an agent behind it, leads back to a cluster that calls it; correct that URL';
+  assert.deepEqual(events, [{ type: 'failed', reason, retryable: false }]);
+  assert.equal(remote.requests.length, 1);
+});
+
 test('trace context, headers and metadata are passed on; our ids are not', async t => {
   const { remote, agent } = await pair(t, { script: answer(['x']) }, { headers: { authorization: 'Bearer k' } });
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -321,7 +336,7 @@ test('trace context, headers and metadata are passed on; our ids are not', async
   }));
   assert.equal(first?.headers.traceparent, traceparent);
   assert.equal(first?.headers.authorization, 'Bearer k');
-  assert.deepEqual(first?.params.metadata, { tenant: 'blue' });
+  assert.deepEqual(first?.params.metadata, { tenant: 'blue', 'hopline.depth': 1 });
   assert.notEqual(first?.message.contextId, 'context-1');
   assert.equal(first?.message.contextId, second?.message.contextId, 'one context of the agent for one of ours');
   assert.notEqual(first?.message.contextId, third?.message.contextId);

@@ -6,7 +6,7 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './message-room.ts';
 import { addToLists } from './open-tasks.ts';
-import type { ResolvedMessage } from './resolve-message.ts';
+import { conditionOf, type ResolvedMessage } from './resolve-message.ts';
 
 /**
  * The id of a message as a header value. Visible ASCII stays as it is. Other ids are hashed as JSON, because UTF-8 would map every lone
@@ -48,7 +48,8 @@ async function storeMessage(
   resolved: ResolvedMessage,
   earlier: string[] = [],
 ): Promise<void> {
-  const { taskId, contextId, message, metadata, kind, ifGeneration } = resolved;
+  const { taskId, contextId, message, metadata, kind } = resolved;
+  const ifGeneration = conditionOf(resolved);
   const { role, profile } = server;
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),

@@ -52,5 +52,7 @@ async function streamTurn(
   if (turn.start === 'beginning') viewer.follow(feed, { generation: 0, seq: 0 });
   else if (turn.start === 'stored') viewer.followFromMessage(feed, messageId);
   const onAccepted = () => (turn.start === 'message' ? viewer.followFromThisRecord(feed, messageId) : undefined);
-  if ((await appendTurn(server, context, turn, resolved, onAccepted)) === 'timeout') throw notAccepted(resolved.taskId);
+  const onJoined = (id: string) => viewer.followFromMessage(feed, id);
+  if ((await appendTurn(server, context, turn, resolved, { onAccepted, onJoined })) === 'timeout')
+    throw notAccepted(resolved.taskId);
 }

@@ -1,4 +1,5 @@
 import type { Message, Metadata } from '@hopline/a2a';
+import { CLUSTER_DEPTH_KEY, clusterDepthOf } from '@hopline/events';
 
 /**
  * Keys with this prefix decide identity and routing, so only Hopline may write them: keys of clients are removed. The server writes
@@ -10,6 +11,13 @@ const RESERVED_PREFIX = 'hopline.';
 export function withoutReservedMetadata(metadata: Metadata | undefined): Metadata | undefined {
   const entries = Object.entries(metadata ?? {}).filter(([key]) => !key.toLowerCase().startsWith(RESERVED_PREFIX));
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+/** The metadata of a request without reserved keys, but with the number of clusters that the request has passed. */
+export function requestMetadata(metadata: Metadata | undefined): Metadata | undefined {
+  const own = withoutReservedMetadata(metadata);
+  const depth = clusterDepthOf(metadata);
+  return depth === 0 ? own : { ...own, [CLUSTER_DEPTH_KEY]: depth };
 }
 
 /** The message without reserved keys in its metadata and in the metadata of its parts; everything else is unchanged. */

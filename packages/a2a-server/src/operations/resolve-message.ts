@@ -1,4 +1,4 @@
-import { A2AError, isTerminal, type Message, type Metadata, type NewPushConfig } from '@hopline/a2a';
+import { A2AError, isInProgress, isTerminal, type Message, type Metadata, type NewPushConfig } from '@hopline/a2a';
 import { contextIdFor } from '@hopline/context-history';
 import { isTaskId } from '@hopline/events';
 import { TURNS_MAX } from '@hopline/task';
@@ -22,9 +22,12 @@ export type ResolvedMessage = {
 } & (
   | /** It starts a task that cannot exist yet. */ { kind: 'first' }
   | /** Another request with its id has started the task, or was about to. */ { kind: 'retry' }
-  | /** A further message of a task that has not ended. */ { kind: 'continuation'; lease: FeedLease }
+  | /** A further message of a task that has not ended. */ { kind: 'continuation'; lease: FeedLease; answers?: OpenQuestion }
   | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
 );
+
+/** The question of a task that a message answers: its generation, and the turn that its answer begins. */
+export type OpenQuestion = { generation: number; turn: number };
 
 /**
  * Resolves a message that names no task. The first request with its message id in its context starts the task; others join
@@ -74,6 +77,8 @@ export async function resolveContinuation(
     }
     const resolved = { taskId, contextId, message, metadata, lease };
     if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
+    const repeated = ifGeneration === undefined ? await repeatedAnswer(lease.feed, message) : undefined;
+    if (repeated !== undefined) return { ...resolved, message: repeated, kind: 'duplicate' };
     if (ifGeneration !== undefined && ifGeneration !== lease.feed.generation) throw otherGeneration(lease.feed, ifGeneration);
     if (isTerminal(aggregate.state)) throw taskEnded(taskId);
     if (aggregate.turn >= TURNS_MAX) {
@@ -88,11 +93,46 @@ export async function resolveContinuation(
       throw reusedMessageId();
     // Looked up again: a racing request may have appended it while this one claimed it.
     if (await hasMessage(lease.feed, message)) return { ...resolved, kind: 'duplicate' };
-    return { ...resolved, kind: 'continuation', ...(ifGeneration !== undefined && { ifGeneration }) };
+    if (ifGeneration !== undefined) return { ...resolved, kind: 'continuation', ifGeneration };
+    const answers = openQuestionOf(lease.feed);
+    return { ...resolved, kind: 'continuation', ...(answers && { answers }) };
   } catch (thrown) {
     lease.release();
     throw thrown;
   }
+}
+
+/** The generation that the task must have when the relay decides: that of the client, or of the question that the message answers. */
+export function conditionOf(resolved: ResolvedMessage): number | undefined {
+  return resolved.ifGeneration ?? ('answers' in resolved ? resolved.answers?.generation : undefined);
+}
+
+function openQuestionOf({ aggregate, generation }: TaskFeed): OpenQuestion | undefined {
+  return aggregate?.state === 'TASK_STATE_INPUT_REQUIRED' ? { generation, turn: aggregate.turn + 1 } : undefined;
+}
+
+/**
+ * The message of the running turn, if it answers a question and this message repeats it, as after a double click. Another turn would stop that
+ * one, and would be a new request for its agent.
+ */
+async function repeatedAnswer(feed: TaskFeed, message: Message): Promise<Message | undefined> {
+  const { aggregate } = feed;
+  if (aggregate?.inputRequest === undefined || !isInProgress(aggregate.state)) return undefined;
+  return messageLike(feed, message, { turn: aggregate.turn, isAnswer: true });
+}
+
+/** The message that began a turn, if its content is that of `message`. `isAnswer`: only if it directly follows a message of the agent. */
+export async function messageLike(
+  feed: TaskFeed,
+  message: Message,
+  { turn, isAnswer = false }: { turn: number; isAnswer?: boolean },
+): Promise<Message | undefined> {
+  const messageId = feed.aggregate?.messageIds[turn - 1];
+  const { history = [] } = (await feed.readView()).view.task;
+  const index = history.findIndex(one => one.messageId === messageId);
+  const known = history[index];
+  if (known === undefined || (isAnswer && history[index - 1]?.role !== 'ROLE_AGENT')) return undefined;
+  return fingerprintOf(known) === fingerprintOf(message) ? known : undefined;
 }
 
 export function taskEnded(taskId: string): A2AError {

@@ -21,7 +21,7 @@ import { claimTask, fingerprintOf } from './message-claim.ts';
 import { requireTaskRoom } from './message-room.ts';
 import { assertStorable } from './push-configs.ts';
 import { dropStrayPushConfigs, storeInline } from './push-store.ts';
-import { withoutReservedKeys, withoutReservedMetadata } from './reserved-metadata.ts';
+import { requestMetadata, withoutReservedKeys } from './reserved-metadata.ts';
 import {
   acquireTask,
   nameTask,
@@ -49,7 +49,7 @@ export async function resolveRequest(
   }
   assertNotBlank(request.message);
   const message = withoutReservedKeys(request.message);
-  const clientMetadata = withoutReservedMetadata(request.metadata);
+  const clientMetadata = requestMetadata(request.metadata);
   assertFitsRecord(server, message, clientMetadata);
   try {
     const fork = await forkMetadata(server, context, request);

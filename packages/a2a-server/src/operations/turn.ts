@@ -7,7 +7,7 @@ import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
 import { appendFirst, appendMessage } from './append-message.ts';
 import { hasFacts } from './open-tasks.ts';
-import { hasMessage, otherGeneration, type ResolvedMessage, taskEnded } from './resolve-message.ts';
+import { conditionOf, hasMessage, messageLike, otherGeneration, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
  * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table states what
@@ -93,17 +93,51 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
   return { lease, start: isFirst ? 'beginning' : 'stored', append: async () => {} };
 }
 
+export type AppendCallbacks = {
+  /** Runs while the feed folds the record that contains the message. */
+  onAccepted?: (() => void) | undefined;
+  /** The message repeats an answer that the task has already: its id. */
+  onJoined?: ((messageId: string) => void) | undefined;
+};
+
 /**
  * Appends the message of a turn. Resolves with `met` once the task has it, else with `timeout` after `firstFactMsMax` or
- * `aborted`. `onAccepted` runs while the feed folds the record that contains the message. Throws UNSUPPORTED_OPERATION when
- * the task ends first.
+ * `aborted`. Throws UNSUPPORTED_OPERATION when the task ends first.
+ *
+ * The answer to a question is appended on the condition that the question is open, so that of two equal answers at once one begins a turn, and the
+ * other joins it. A message with another content is a further message of the running turn.
  */
 export async function appendTurn(
   server: A2AServer,
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
-  onAccepted: () => void = () => {},
+  callbacks: AppendCallbacks = {},
+): Promise<'met' | 'timeout' | 'aborted'> {
+  const { feed } = turn.lease;
+  try {
+    return await appendOnce(server, context, turn, resolved, callbacks);
+  } catch (thrown) {
+    if (resolved.kind !== 'continuation' || resolved.answers === undefined || !(thrown instanceof A2AError)) throw thrown;
+    const { answers, ...further } = resolved;
+    const accepted = await messageLike(feed, resolved.message, answers);
+    if (accepted !== undefined) {
+      callbacks.onJoined?.(accepted.messageId);
+      return 'met';
+    }
+    if (thrown.code !== 'TASK_GENERATION_MISMATCH') throw thrown;
+    if (feed.ended) throw taskEnded(resolved.taskId);
+    const append = () => appendMessage(server, context, further);
+    return await appendOnce(server, context, { ...turn, append }, further, callbacks);
+  }
+}
+
+async function appendOnce(
+  server: A2AServer,
+  context: OperationContext,
+  turn: Turn,
+  resolved: ResolvedMessage,
+  { onAccepted = () => {} }: AppendCallbacks,
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const { feed } = turn.lease;
   if (turn.start !== 'message' && feed.aggregate !== undefined) {
@@ -125,7 +159,9 @@ export async function appendTurn(
  * The relay stores nothing for a message that it rejects. But generations only grow: once the task is beyond that of the condition without the
  * message, no relay can accept it any more.
  */
-function refusalOf(feed: TaskFeed, { message, ifGeneration }: ResolvedMessage): A2AError | undefined {
+function refusalOf(feed: TaskFeed, resolved: ResolvedMessage): A2AError | undefined {
+  const { message } = resolved;
+  const ifGeneration = conditionOf(resolved);
   if (ifGeneration === undefined || feed.generation <= ifGeneration) return undefined;
   return feed.aggregate?.messageIds.includes(message.messageId) === true ? undefined : otherGeneration(feed, ifGeneration);
 }
@@ -174,7 +210,7 @@ async function requireAccepted(
   resolved: ResolvedMessage,
   onAccepted?: () => void,
 ): Promise<void> {
-  if ((await appendTurn(server, context, turn, resolved, onAccepted)) !== 'met') throw notAccepted(turn.lease.feed.taskId);
+  if ((await appendTurn(server, context, turn, resolved, { onAccepted })) !== 'met') throw notAccepted(turn.lease.feed.taskId);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type JsonObject, list, present, text } from '../json-value.ts';
 import type { CreatePushRequest, DeletePushRequest, GetPushRequest, ListPushRequest, NewPushConfig } from '../requests.ts';
-import { createPush03, deletePush03, getPush03, listPush03, pushConfigOf } from '../schema/push-params.ts';
+import { createPush03, deletePush03, getPush03, listPush03, pushConfigOf, requireInlineMember } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-0.3.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { decodeMessage } from './decode.ts';
@@ -10,7 +10,10 @@ export const sendNotation = {
   message: decodeMessage,
   // The 0.3 specification leaves the default open; both official SDKs block unless configured otherwise.
   blocking: (configuration: { blocking?: unknown }) => configuration.blocking !== false,
-  push: (configuration: { pushNotificationConfig?: unknown }) => decodePush(configuration.pushNotificationConfig),
+  push: (configuration: JsonObject) => {
+    requireInlineMember(configuration, '0.3', 'pushNotificationConfig');
+    return decodePush(configuration.pushNotificationConfig);
+  },
 };
 
 /**

@@ -2,7 +2,7 @@ import { type JsonObject, present, text } from '../json-value.ts';
 import type { CreatePushRequest, GetTaskRequest, ListPushRequest, NewPushConfig, SendRequest } from '../requests.ts';
 import { decodeSend, number } from '../schema/decode-requests.ts';
 import { generation, getParams, historyLength } from '../schema/fields.ts';
-import { createPush10, listPush10, onePush10, pushConfigOf } from '../schema/push-params.ts';
+import { createPush10, listPush10, onePush10, pushConfigOf, requireInlineMember } from '../schema/push-params.ts';
 import { sendParams } from '../schema/send-params-1.0.ts';
 import { Type } from '../schema/type.ts';
 import { paramsCheck } from '../schema/validate.ts';
@@ -12,7 +12,10 @@ const sendNotation = {
   check: paramsCheck(sendParams),
   message: decodeMessage,
   blocking: (configuration: { returnImmediately?: unknown }) => configuration.returnImmediately !== true,
-  push: (configuration: { taskPushNotificationConfig?: unknown }) => decodePush(configuration.taskPushNotificationConfig),
+  push: (configuration: JsonObject) => {
+    requireInlineMember(configuration, '1.0', 'taskPushNotificationConfig');
+    return decodePush(configuration.taskPushNotificationConfig);
+  },
 };
 
 export function decodeSend10(params: unknown): SendRequest {

@@ -71,6 +71,20 @@ export const pushConfig = { id: optionalConfigId, url, token: secret };
 
 const pushConfig03 = Type.Object({ ...pushConfig, authentication: authentication03 });
 
+/** Names in which the versions have an inline configuration. */
+const INLINE_MEMBERS = ['taskPushNotificationConfig', 'pushNotificationConfig', 'push_notification_config'] as const;
+
+/**
+ * Throws INVALID_PARAMS when the configuration of a send has the webhook under the name of another version: a client whose webhook is ignored waits
+ * in vain.
+ */
+export function requireInlineMember(configuration: JsonObject, version: string, own: (typeof INLINE_MEMBERS)[number]): void {
+  const other = INLINE_MEMBERS.find(member => member !== own && isObject(configuration[member]));
+  if (other === undefined) return;
+  const detail = `configuration.${other} is not a member of A2A ${version}: ${version} has the webhook in configuration.${own}`;
+  throw new A2AError('INVALID_PARAMS', { detail });
+}
+
 /** Params of 1.0: TaskPushNotificationConfig of a2a.proto 1.0.1 is flat, and its `taskId` is empty in an inline configuration. */
 export const createPush10 = Type.Object({ taskId: id, ...pushConfig, authentication: authentication10 });
 export const onePush10 = Type.Object({ taskId: id, id: configId });
