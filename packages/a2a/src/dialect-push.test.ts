@@ -107,6 +107,8 @@ test('the member of another version for an inline configuration is refused: with
       isRefusal(/1\.0 has the webhook in configuration\.taskPushNotificationConfig/),
     );
     assert.equal(DIALECTS['1.0'].decodeSend(params(null)).push, undefined);
+    const both = { message: parts10, configuration: { [member]: push, taskPushNotificationConfig: push } };
+    assert.deepEqual(DIALECTS['1.0'].decodeSend(both).push, push);
   }
   const params = { message: parts03, configuration: { taskPushNotificationConfig: push } };
   assert.throws(

@@ -45,7 +45,7 @@ export type CancelInput = { kind: 'cancel'; metadata?: Metadata };
 export type UnknownInput = { kind: 'unknown' };
 
 /** An input of a producer that cannot be read: a member has a wrong type, or it nests too deep. It takes one ordinal and fails its task. */
-export type MalformedInput = { kind: 'malformed' };
+type MalformedInput = { kind: 'malformed' };
 
 export type ClientInput = MessageInput | CancelInput | UnknownInput;
 

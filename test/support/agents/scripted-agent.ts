@@ -39,7 +39,7 @@ export type AgentScript = {
 };
 
 /** A request for credentials. */
-export type CredentialsScript = {
+type CredentialsScript = {
   /** How many of its tokens the agent writes before it asks. */
   afterTokens: number;
   /** When the credentials arrive at the agent, counted from its request. Absent: never. */

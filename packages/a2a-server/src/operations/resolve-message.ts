@@ -27,7 +27,7 @@ export type ResolvedMessage = {
 );
 
 /** The question of a task that a message answers: its generation, and the turn that its answer begins. */
-export type OpenQuestion = { generation: number; turn: number };
+type OpenQuestion = { generation: number; turn: number };
 
 /**
  * Resolves a message that names no task. The first request with its message id in its context starts the task; others join
