@@ -88,6 +88,30 @@ test('a running task whose newest facts are lost keeps all its text, and its gen
   assert.deepEqual([...new Set(kinds)], ['facts_lost']);
 });
 
+test('a loss that removes the leap after an earlier loss gives no generation again', { timeout: 120_000 }, async t => {
+  const log = createMemoryLog();
+  const relay = await relayOn(log.another());
+  t.after(() => relay.stop());
+  const out = await begin(log, 't', 'one ');
+  const once = await storedWhen(log, 't', hasText('one '));
+  log.loseFacts(1);
+  await until(async () => (await stored(log, 't')).generations.at(-1)! > once.generations.at(-1)! + 1);
+  await storedWhen(log, 't', hasText('one '));
+  const { lastSeq } = await log.facts.extent();
+  await write(out, 'two ');
+  const shown = [(await storedWhen(log, 't', hasText('one two '))).generations.at(-1)!];
+  // The task is ahead of the clock after the first of these.
+  for (let losses = 1; losses <= 2; losses += 1) {
+    log.loseFacts(lastSeq);
+    const again = await until(async () => {
+      const { fold, generations } = await stored(log, 't');
+      return hasText('one two ')(fold) && generations.at(-1) !== shown.at(-1) && generations.at(-1);
+    });
+    assert.ok(again > shown.at(-1)!, `${again} after ${shown}`);
+    shown.push(again);
+  }
+});
+
 for (const when of ['while its relay runs', 'while no relay runs'] as const) {
   test(`lost tasks come back with their ends when the log loses its tail ${when}`, { timeout: 120_000 }, async t => {
     const log = createMemoryLog({ shards: 2 });

@@ -25,8 +25,8 @@ import { copyForward, type TaskStart } from './copy-forward.ts';
 import type { PipelineContext, StoredStep } from './pipeline-context.ts';
 
 /**
- * Leap of the generation if the task is ahead of this clock, because the clock of an earlier owner was. More events than a task gets in the seconds
- * that a log may lose.
+ * Least leap of the generation, for a task that is ahead of this clock, or has made a leap in the last minutes. More events than a task gets in the
+ * seconds that a log may lose.
  */
 const LEAP_GENERATIONS_MIN = 1_000_000;
 /** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */
@@ -177,7 +177,10 @@ export class TaskAppender {
   #afterLoss(facts: Fact[], aggregate: TaskAggregate): { facts: Fact[]; aggregate: TaskAggregate } {
     const lostAfter = this.#aggregate?.generation ?? 1;
     if (this.#leap !== 'due' || aggregate.generation <= lostAfter) return { facts, aggregate };
-    const skipped = Math.max(Math.round(this.#options.context.wallNow()) - lostAfter - 1, LEAP_GENERATIONS_MIN);
+    const nowMs = Math.round(this.#options.context.wallNow());
+    // A second loss may remove the leap itself. The next one from the same record leads further, by the time between them.
+    const sinceMs = Math.max(0, nowMs - (this.#aggregate?.at ?? nowMs));
+    const skipped = Math.max(nowMs - lostAfter - 1, LEAP_GENERATIONS_MIN + sinceMs);
     const leap = (fact: Fact): Fact => {
       if (!isVisible(fact) || fact.generation <= lostAfter) return fact;
       const isFirst = fact.generation === lostAfter + 1;

@@ -137,7 +137,7 @@ export const RELAY_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: APPENDER,
-        from: 'const skipped = Math.max(Math.round(this.#options.context.wallNow()) - lostAfter - 1, LEAP_GENERATIONS_MIN);',
+        from: 'const skipped = Math.max(nowMs - lostAfter - 1, LEAP_GENERATIONS_MIN + sinceMs);',
         to: 'const skipped = 0;',
       },
     ],
