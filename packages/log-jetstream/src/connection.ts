@@ -83,6 +83,7 @@ export class Connection {
   #rejectedSinceMs: number | undefined;
   #connected = true;
   #knownUntilMs = Number.POSITIVE_INFINITY;
+  #readLayouts = () => {};
 
   constructor(nc: NatsConnection, jsm: JetStreamManager, options: ConnectOptions) {
     const { names, onEvent, name, servers, credentials, rejectedMsMax = Number.POSITIVE_INFINITY } = options;
@@ -115,10 +116,19 @@ export class Connection {
     this.#knownUntilMs = knownUntilMs;
   }
 
-  /** Throws LogUnavailable if a task may be in a layout that this process has not seen: it could not read the layouts for minutes. */
+  /** Sets the function that reads the layouts at once. */
+  onUnknownLayout(readLayouts: () => void): void {
+    this.#readLayouts = readLayouts;
+  }
+
+  /**
+   * Throws LogUnavailable if a task may be in a layout that this process has not seen: it has not read the layouts for minutes, or the clock was set
+   * forward. It reads them now, so that a later try succeeds if NATS answers.
+   */
   requireKnownLayout(taskId: string): void {
     if (Date.now() <= this.#knownUntilMs || (timeOfTaskId(taskId) ?? 0) <= this.#knownUntilMs) return;
-    throw new LogUnavailable('the layouts of the log could not be read for minutes, so the streams of new tasks are not known');
+    this.#readLayouts();
+    throw new LogUnavailable('the layouts of the log were not read for minutes, so the streams of new tasks are not known');
   }
 
   requireOpen(): void {

@@ -117,6 +117,7 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
   };
   const timer = setInterval(check, times.pollMs).unref();
   const unlisten = connection.onReconnect(check);
+  connection.onUnknownLayout(check);
   connection.closed.addEventListener(
     'abort',
     () => {

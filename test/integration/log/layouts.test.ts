@@ -134,7 +134,7 @@ test('services start between the steps of adding a layout, and a relay completes
   assert.equal((await jsm.streams.info('A2A_RAW')).config.description, description);
 });
 
-test('a process that could not read the layouts for minutes refuses new tasks, and continues those that are open', async t => {
+test('a process that has not read the layouts for minutes refuses a new task, continues open ones, and reads them at once', async t => {
   const { open } = await startedLog(t, { layoutTimes: TIMES });
   const earlier = uuidv7();
   const log = await open({ shards: 4, layoutTimes: { pollMs: 3_600_000, aheadMs: 500 } });
@@ -144,6 +144,13 @@ test('a process that could not read the layouts for minutes refuses new tasks, a
   await append(log, earlier, 2, seq);
   await append(log, 'chosen-by-a-client', 1);
   assert.deepEqual(await generationsOf(log, earlier), [1, 2]);
+  // The next regular reading is in an hour.
+  await until(() =>
+    append(log, uuidv7(), 1).then(
+      () => true,
+      () => false,
+    ),
+  );
 });
 
 test('every service may read and write the streams of a later layout if the permissions name them', async t => {
