@@ -22,9 +22,11 @@ export class TaskBuilder {
     return this;
   }
 
-  message(messageId = 'm1', text = 'hi'): this {
+  /** `ifGeneration`: the message is accepted only at this generation of the task. */
+  message(messageId = 'm1', text = 'hi', ifGeneration?: number): this {
     const message = { messageId, role: 'ROLE_USER' as const, parts: [{ text }] };
-    const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'transparent' } as const;
+    const condition = ifGeneration !== undefined && { ifGeneration };
+    const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'transparent', ...condition } as const;
     return this.#store({ v: 1, at: this.#atMs, from: 'client', input });
   }
 

@@ -2,8 +2,8 @@ import { isTerminal } from '@hopline/a2a';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, TaskAggregate } from '@hopline/events';
 import { AppendQueue, CoalescedText, decideBatch, InputLedger, TaskInputs } from '@hopline/fold';
+import type { StoredInput } from '@hopline/log';
 import type { decide } from '@hopline/task';
-import type { StoredTask } from './stored-task.ts';
 
 export type TimedReplayOptions = {
   coalesce: CoalesceSettings;
@@ -19,7 +19,7 @@ export type TimedFact = { fact: Fact; atMs: number };
  * left out, because they do not change the facts of a task that has a worker.
  */
 export function timedReplay(
-  { taskId, inputs }: Pick<StoredTask, 'taskId' | 'inputs'>,
+  { taskId, inputs }: { taskId: string; inputs: readonly StoredInput[] },
   { coalesce, rules }: TimedReplayOptions,
 ): TimedFact[] {
   let nowMs = inputs[0]?.storedAt ?? 0;

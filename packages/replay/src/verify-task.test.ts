@@ -42,6 +42,20 @@ test('the facts of a relay are the same, however its settings and its clock cut 
   }
 });
 
+test('an answer that names the generation of its question is the same, however the chunks before the question were cut', () => {
+  for (const coalesce of [{}, { eventCostMs: 0 }, { chunkBytesMax: 8 }]) {
+    const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), open('b'));
+    for (let n = 0; n < 20; n += 1) task.after(10).send(supervisor(), text('b', `word ${n} `));
+    task.send(supervisor(), close('b'), status('TASK_STATE_INPUT_REQUIRED'));
+    const { generation } = task.stored(coalesce).aggregate;
+    task.after(100).message('m2', 'yes', generation).message('m3', 'too late', generation);
+    task.send(supervisor(2), status('TASK_STATE_WORKING'), status('TASK_STATE_COMPLETED'));
+    const stored = task.stored(coalesce);
+    assert.equal(stored.aggregate.state, 'TASK_STATE_COMPLETED');
+    assert.deepEqual(verifyTask(stored), { taskId: stored.taskId, verdict: 'same', facts: factsOf(stored).length });
+  }
+});
+
 test('text that its producer held is the same, also beside a producer that does not hold, and with half a character at its end', () => {
   for (const coalesce of [{}, { eventCostMs: 0 }, { chunkBytesMax: 8 }]) {
     const task = new TaskBuilder()

@@ -2,7 +2,7 @@ import { type Artifact, isTerminal, type Message, type TaskState } from '@hoplin
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
 import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
-import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE } from '@hopline/task';
+import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE, withDecidedConditions } from '@hopline/task';
 import type { Divergence } from './recorded-facts.ts';
 import { ReplayFailed, recordedReplay } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
@@ -44,9 +44,7 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {
     const divergence = recordedReplay(task, rules);
-    const timed = hasFreeOutcome(task)
-      ? undefined
-      : outcomeOf(timedReplay(task, { coalesce: DEFAULT_SETTINGS, ...(rules && { rules }) }).map(({ fact }) => fact));
+    const timed = hasFreeOutcome(task) ? undefined : outcomeOf(timedFacts(task, rules));
     const difference = timed && differenceOf(outcomeOf(factsOf(task)), timed);
     if (divergence !== undefined) return { taskId, verdict: 'differs', level: difference?.level ?? 'byte', ...divergence };
     if (difference !== undefined) return { taskId, verdict: 'differs', ...difference };
@@ -55,6 +53,13 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
     const inputSeq = error instanceof ReplayFailed ? { inputSeq: error.inputSeq } : {};
     return { taskId, verdict: 'failed', ...inputSeq, reason: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** The facts by today's default settings, which cut other chunks and so give other generations than those that answers name. */
+function timedFacts(task: StoredTask, rules: VerifyOptions['rules']): Fact[] {
+  const { taskId } = task;
+  const inputs = withDecidedConditions(task.inputs, factsOf(task));
+  return timedReplay({ taskId, inputs }, { coalesce: DEFAULT_SETTINGS, ...(rules && { rules }) }).map(({ fact }) => fact);
 }
 
 function factsOf({ facts }: StoredTask): Fact[] {
