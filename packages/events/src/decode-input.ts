@@ -139,6 +139,7 @@ const CLIENT_INPUTS = kindsOf({
     continues: optional(isTrue),
     creates: optional(isTrue),
     ifGeneration: optional(isCount),
+    ifTurn: optional(isOrdinal),
   },
   cancel: { metadata: optional(isObject) },
 } satisfies { readonly [K in Exclude<ClientInput['kind'], 'unknown'>]: Members });

@@ -35,6 +35,11 @@ export type MessageInput = {
   continues?: true;
   /** The task's generation at which the message is accepted; at any other it is rejected. Not read when the task is created. */
   ifGeneration?: number;
+  /**
+   * The turn whose question the message answers; it is rejected unless the task waits for input in this turn. Unlike a generation, a turn is the same
+   * when lost facts are decided again. Not read when the task is created.
+   */
+  ifTurn?: number;
   /** True if the server made the task id for this message, so that no other message can have created the task. */
   creates?: true;
 };

@@ -33,6 +33,7 @@ export const REJECTION_REASONS = [
   'duplicate message',
   'too many turns',
   'other generation',
+  'question answered',
   'unknown lane',
   'closed lane',
   'other producer',

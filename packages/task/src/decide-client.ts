@@ -42,8 +42,10 @@ function continueTask(aggregate: TaskAggregate, input: MessageInput, at: number)
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (aggregate.messageIds.includes(input.message.messageId)) return reject('duplicate message');
   if (aggregate.turn >= TURNS_MAX) return reject('too many turns');
-  const { ifGeneration } = input;
+  const { ifGeneration, ifTurn } = input;
   if (ifGeneration !== undefined && ifGeneration !== aggregate.generation) return reject('other generation');
+  const isAsked = aggregate.state === 'TASK_STATE_INPUT_REQUIRED' && aggregate.turn === ifTurn;
+  if (ifTurn !== undefined && !isAsked) return reject('question answered');
   const facts = new Facts(aggregate);
   closeLanes(facts, at);
   const { metadata } = input;

@@ -632,6 +632,20 @@ test('a message with a condition is accepted only at its generation, and the tas
   assert.deepEqual(new Scenario().message('hello', 'm1', 'supervisor', 'caipe', { ifGeneration: 7 }).events(), ['task']);
 });
 
+test('an answer to the question of a turn is accepted only while the task waits for input in this turn', () => {
+  const answers = (ifTurn: number) => ({ continues: true, ifTurn }) as const;
+  const asked = () =>
+    started()
+      .input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' })
+      .input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' });
+  const accepted = asked().message('yes', 'm2', 'supervisor', 'caipe', answers(1));
+  assert.deepEqual([accepted.rejected, accepted.aggregate?.turn], [[], 2]);
+  accepted.message('yes', 'm3', 'supervisor', 'caipe', answers(1));
+  assert.deepEqual([accepted.rejected, accepted.aggregate?.turn], [['question answered'], 2]);
+  assert.deepEqual(asked().message('yes', 'm2', 'supervisor', 'caipe', answers(2)).rejected, ['question answered']);
+  assert.deepEqual(started().message('yes', 'm2', 'supervisor', 'caipe', answers(1)).rejected, ['question answered']);
+});
+
 test('a message without a condition to a task that works makes no event', () => {
   const story = started().input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
   const before = story.events().length;

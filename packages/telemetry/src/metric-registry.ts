@@ -360,6 +360,7 @@ export const METRICS = {
         'stale_turn',
         'stale_attempt',
         'other_generation',
+        'question_answered',
         'other_item',
         'not_root',
         'unknown_call',

@@ -6,7 +6,7 @@ import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import { requireRoom } from './message-room.ts';
 import { addToLists } from './open-tasks.ts';
-import { conditionOf, type ResolvedMessage } from './resolve-message.ts';
+import { askedTurnOf, type ResolvedMessage } from './resolve-message.ts';
 
 /**
  * The id of a message as a header value. Visible ASCII stays as it is. Other ids are hashed as JSON, because UTF-8 would map every lone
@@ -48,8 +48,8 @@ async function storeMessage(
   resolved: ResolvedMessage,
   earlier: string[] = [],
 ): Promise<void> {
-  const { taskId, contextId, message, metadata, kind } = resolved;
-  const ifGeneration = conditionOf(resolved);
+  const { taskId, contextId, message, metadata, kind, ifGeneration } = resolved;
+  const ifTurn = askedTurnOf(resolved);
   const { role, profile } = server;
   const optional = {
     ...(isSameOwner(context.caller, undefined) ? {} : { owner: context.caller }),
@@ -57,13 +57,14 @@ async function storeMessage(
     ...(metadata && { metadata }),
     ...(kind === 'continuation' && { continues: true as const }),
     ...(ifGeneration !== undefined && { ifGeneration }),
+    ...(ifTurn !== undefined && { ifTurn }),
     ...(kind === 'first' && { creates: true as const }),
   };
   const input: MessageInput = { kind: 'message', message, contextId, role, profile, ...optional };
   const { messageId } = message;
   const name = HEADER_SAFE.test(messageId) ? messageId : hash('sha256', JSON.stringify(messageId));
   // A message that was refused may be sent again on another condition.
-  const condition = ifGeneration === undefined ? '' : `:${ifGeneration}`;
+  const condition = ifGeneration !== undefined ? `:${ifGeneration}` : ifTurn !== undefined ? `:turn-${ifTurn}` : '';
   await append(server, context, taskId, input, `${taskId}:msg:${name}${condition}`);
 }
 

@@ -26,8 +26,8 @@ export type ResolvedMessage = {
   | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
 );
 
-/** The question of a task that a message answers: its generation, and the turn that its answer begins. */
-type OpenQuestion = { generation: number; turn: number };
+/** The question of a task that a message answers. `turn`: that which its answer begins. */
+type OpenQuestion = { turn: number };
 
 /**
  * Resolves a message that names no task. The first request with its message id in its context starts the task; others join
@@ -102,13 +102,13 @@ export async function resolveContinuation(
   }
 }
 
-/** The generation that the task must have when the relay decides: that of the client, or of the question that the message answers. */
-export function conditionOf(resolved: ResolvedMessage): number | undefined {
-  return resolved.ifGeneration ?? ('answers' in resolved ? resolved.answers?.generation : undefined);
+/** The turn in which the task must wait for input when the relay decides; undefined if the message does not answer a question. */
+export function askedTurnOf(resolved: ResolvedMessage): number | undefined {
+  return 'answers' in resolved && resolved.answers !== undefined ? resolved.answers.turn - 1 : undefined;
 }
 
-function openQuestionOf({ aggregate, generation }: TaskFeed): OpenQuestion | undefined {
-  return aggregate?.state === 'TASK_STATE_INPUT_REQUIRED' ? { generation, turn: aggregate.turn + 1 } : undefined;
+function openQuestionOf({ aggregate }: TaskFeed): OpenQuestion | undefined {
+  return aggregate?.state === 'TASK_STATE_INPUT_REQUIRED' ? { turn: aggregate.turn + 1 } : undefined;
 }
 
 /**
@@ -142,7 +142,8 @@ export function taskEnded(taskId: string): A2AError {
   });
 }
 
-export function otherGeneration({ taskId, generation: current }: TaskFeed, expected: number): A2AError {
+/** `expected`: the generation of the request. Absent if the question is answered that the message would have answered. */
+export function otherGeneration({ taskId, generation: current }: TaskFeed, expected = current): A2AError {
   const detail = `expected ${expected} but current generation is ${current}`;
   return new A2AError('TASK_GENERATION_MISMATCH', { detail, taskId, generations: { expected, current } });
 }

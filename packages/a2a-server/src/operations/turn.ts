@@ -7,7 +7,7 @@ import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
 import { appendFirst, appendMessage } from './append-message.ts';
 import { hasFacts } from './open-tasks.ts';
-import { conditionOf, hasMessage, messageLike, otherGeneration, type ResolvedMessage, taskEnded } from './resolve-message.ts';
+import { askedTurnOf, hasMessage, messageLike, otherGeneration, type ResolvedMessage, taskEnded } from './resolve-message.ts';
 
 /**
  * The turn that one message starts in its task. `resolve-message.ts` decides what the message is; this table states what
@@ -156,14 +156,18 @@ async function appendOnce(
 }
 
 /**
- * The relay stores nothing for a message that it rejects. But generations only grow: once the task is beyond that of the condition without the
- * message, no relay can accept it any more.
+ * The relay stores nothing for a message that it rejects. But generations and turns only grow: once the task is beyond that of the condition without
+ * the message, no relay can accept it any more.
  */
 function refusalOf(feed: TaskFeed, resolved: ResolvedMessage): A2AError | undefined {
-  const { message } = resolved;
-  const ifGeneration = conditionOf(resolved);
-  if (ifGeneration === undefined || feed.generation <= ifGeneration) return undefined;
-  return feed.aggregate?.messageIds.includes(message.messageId) === true ? undefined : otherGeneration(feed, ifGeneration);
+  const { message, ifGeneration } = resolved;
+  const askedTurn = askedTurnOf(resolved);
+  const isBeyond =
+    ifGeneration !== undefined
+      ? feed.generation > ifGeneration
+      : askedTurn !== undefined && (feed.aggregate?.turn ?? 0) > askedTurn;
+  if (!isBeyond || feed.aggregate?.messageIds.includes(message.messageId) === true) return undefined;
+  return otherGeneration(feed, ifGeneration);
 }
 
 /** Whether a fact adds the message to the task. Throws UNSUPPORTED_OPERATION when the task ends instead. */
