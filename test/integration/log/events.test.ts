@@ -186,8 +186,8 @@ describe('events of the log', () => {
     assert.equal(await log.work.hasItem('agent.later', 't1'), true);
   });
 
-  test('an item whose requeues cannot be counted is still settled', async t => {
-    const own = await open({ attemptsMax: 2, requeuesMax: 1 });
+  test('an item whose requeues cannot be counted is still settled', { timeout: 240_000 }, async t => {
+    const own = await open({ attemptsMax: 1, requeuesMax: 1 });
     t.after(() => own.close());
     const work: Work = {
       v: 1,
@@ -205,13 +205,14 @@ describe('events of the log', () => {
       jobs.push([attempt, exhausted]);
       if (!exhausted) throw new Requeued('stopping');
     });
-    await until(() => jobs.some(([, exhausted]) => exhausted), 'the end');
+    // A read of a bucket that does not exist is repeated for 20 s, in which a relay would create it again.
+    await until(() => jobs.some(([, exhausted]) => exhausted), 'the end', 180_000);
     abort.abort();
     await taking;
-    // The deliveries in between were rejected because the count could not be read.
+    // The delivery in between was rejected because the count could not be read.
     assert.deepEqual(jobs, [
       [1, false],
-      [4, true],
+      [3, true],
     ]);
   });
 
