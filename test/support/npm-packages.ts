@@ -10,7 +10,8 @@ const INSTALL_MS_MAX = 480_000;
 
 /**
  * A folder of this name below which Node finds the packages that `command` (`npm install …`) installs. They are not dependencies of the workspace,
- * because they would multiply its size: they are installed into the folder for tools, once for each name. Undefined if the registry cannot be reached.
+ * because they would multiply its size: they are installed into the folder for tools, once for each name. Undefined if the registry cannot be reached or, as some mirrors do, lacks a
+ * package.
  */
 export async function npmPackages(name: string, command: string, manifest: object): Promise<string | undefined> {
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'hopline');
@@ -26,7 +27,8 @@ export async function npmPackages(name: string, command: string, manifest: objec
     if (!existsSync(folder)) await rename(part, folder);
     return folder;
   } catch (thrown) {
-    if (/\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT)\b/.test(String((thrown as { stderr?: string }).stderr)))
+    const { stderr, killed } = thrown as { stderr?: string; killed?: boolean };
+    if (killed || /\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|TARGET|403|404|50[0-9])\b/.test(String(stderr)))
       return undefined;
     throw thrown;
   } finally {

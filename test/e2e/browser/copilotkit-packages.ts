@@ -6,7 +6,7 @@ import { npmPackages } from '../../support/npm-packages.ts';
 export const COPILOTKIT_EXAMPLE = fileURLToPath(new URL('../../../infra/examples/copilotkit/', import.meta.url));
 
 /** Why a test with CopilotKit is skipped. */
-export const NO_COPILOTKIT = 'CopilotKit cannot be installed: the npm registry cannot be reached';
+export const NO_COPILOTKIT = 'CopilotKit cannot be installed: the npm registry cannot be reached, or lacks a package';
 
 /** A folder below which Node finds the packages of the example. Undefined if the registry cannot be reached. */
 export async function copilotKitPackages(): Promise<string | undefined> {
