@@ -12,7 +12,7 @@ export type ContextHistoryLimits = {
   charactersMax: number;
 };
 
-/** Messages and characters are the bounds that clients notice: `tasksMax` is no less than the tasks that a context can name. */
+/** Clients notice only the bounds of messages and characters: a context names at most `tasksMax` tasks. */
 export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = {
   tasksMax: CONTEXT_TASKS_MAX,
   messagesMax: 100,

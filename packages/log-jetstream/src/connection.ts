@@ -179,8 +179,8 @@ export class Connection {
   }
 
   /**
-   * Whether the stream of a request that no server answered does not exist. False if there is no answer in time: then it has no leader. Requests at
-   * the same time share one answer.
+   * Whether the stream of an unanswered request does not exist. Resolves with false if JetStream does not answer in time, because the stream then lacks
+   * a leader. Concurrent calls share one request.
    */
   isMissing(stream: string): Promise<boolean> {
     let asked = this.#missing.get(stream);

@@ -5,6 +5,7 @@ import type { Connection } from './connection.ts';
 import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import { GROUP_BYTES_MIN, type LayoutSize, type LayoutTimes } from './options.ts';
+import { checkPeriodically } from './periodic-check.ts';
 import { retry } from './retry.ts';
 
 /**
@@ -82,7 +83,6 @@ export type WatchLayoutsOptions = {
 
 /** Takes layouts that are added while the process runs, and adds those that are wanted, until the log is closed. */
 export function watchLayouts(connection: Connection, { times, onAdded, wanted = [], isAdder }: WatchLayoutsOptions): void {
-  let isReading = false;
   const take = async () => {
     const readAtMs = Date.now();
     const stored = await readLayouts(connection);
@@ -105,27 +105,10 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
       connection.onEvent({ type: 'layout-refused', message: error instanceof Error ? error.message : String(error) });
     });
   };
-  const check = () => {
-    if (isReading || connection.closed.aborted) return;
-    isReading = true;
-    // A failed check is repeated by the next one.
-    take()
-      .catch(() => {})
-      .finally(() => {
-        isReading = false;
-      });
-  };
-  const timer = setInterval(check, times.pollMs).unref();
+  const check = checkPeriodically(connection, times.pollMs, take);
   const unlisten = connection.onReconnect(check);
   connection.onUnknownLayout(check);
-  connection.closed.addEventListener(
-    'abort',
-    () => {
-      clearInterval(timer);
-      unlisten();
-    },
-    { once: true },
-  );
+  connection.closed.addEventListener('abort', unlisten, { once: true });
 }
 
 /** The layouts of the log. Rejects with LogMismatch for a stream that is not Hopline's, with LogUnavailable at once if there is none. */

@@ -1,6 +1,7 @@
 import { hasPreferredLeaders } from './capabilities.ts';
 import type { Connection } from './connection.ts';
 import type { PlacementOptions } from './options.ts';
+import { checkPeriodically } from './periodic-check.ts';
 
 /**
  * Spreads the leaders of the streams over the nodes of NATS. The server elects a leader wherever it can, so after a restart of nodes one of them may lead
@@ -19,19 +20,15 @@ export type LeaderMove = { stream: string; from: string; to: string };
 /** Checks the leaders until the log is closed. */
 export function placeLeaders(connection: Connection, { isPlacer, checkMs = LEADERS_CHECK_MS }: PlacementOptions): void {
   if (!hasPreferredLeaders(connection.nc.info?.version ?? '')) return;
-  let isChecking = false;
   let deniedUntil = 0;
   const check = async () => {
-    if (isChecking || !connection.connected || performance.now() < deniedUntil || !isPlacer()) return;
-    isChecking = true;
+    if (!connection.connected || performance.now() < deniedUntil || !isPlacer()) return;
     // A failed check is repeated by the next one: a stream may have no leader.
     await moveOne(connection).catch(error => {
       if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
     });
-    isChecking = false;
   };
-  const timer = setInterval(() => void check(), checkMs).unref();
-  connection.closed.addEventListener('abort', () => clearInterval(timer), { once: true });
+  checkPeriodically(connection, checkMs, check);
 }
 
 async function moveOne(connection: Connection): Promise<void> {

@@ -2,6 +2,7 @@ import { LogMismatch } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import { isStreamNotFound } from './missing-stream.ts';
 import type { LostOptions } from './options.ts';
+import { checkPeriodically } from './periodic-check.ts';
 import { createLost, type StreamsOptions } from './streams.ts';
 
 /**
@@ -20,9 +21,9 @@ export function restoreLost(
   timeoutMs: number,
 ): void {
   const looks = new Map<string, number>();
-  let isLooking = false;
   let refusal: string | undefined;
   const look = async () => {
+    if (!connection.connected) return looks.clear();
     const names = connection.names.allStreams();
     const answers = await Promise.all(names.map(name => existsNow(connection, name)));
     if (!connection.connected || answers.includes(undefined)) return looks.clear();
@@ -47,25 +48,9 @@ export function restoreLost(
     const advice = error instanceof LogMismatch ? '' : ': it is tried again';
     connection.onEvent({ type: 'creation-refused', message: `${message}${advice}` });
   };
-  const timer = setInterval(() => {
-    if (isLooking) return;
-    if (!connection.connected) return looks.clear();
-    isLooking = true;
-    void look()
-      .catch(onError)
-      .finally(() => {
-        isLooking = false;
-      });
-  }, lookMs).unref();
+  checkPeriodically(connection, lookMs, () => look().catch(onError));
   const unlisten = connection.onDisconnect(() => looks.clear());
-  connection.closed.addEventListener(
-    'abort',
-    () => {
-      clearInterval(timer);
-      unlisten();
-    },
-    { once: true },
-  );
+  connection.closed.addEventListener('abort', unlisten, { once: true });
 }
 
 /** Undefined without a certain answer. */

@@ -3,6 +3,7 @@ import type { ConsumerInfo } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 import type { JetStreamLogOptions } from './options.ts';
+import { checkPeriodically } from './periodic-check.ts';
 import { isReaderName } from './reader-name.ts';
 
 /**
@@ -32,21 +33,17 @@ export function removeUnknown(
   { keptConsumers, checkMs = UNKNOWN_CHECK_MS }: NonNullable<JetStreamLogOptions['removesUnknown']>,
 ): void {
   const work = new UnknownWork(connection);
-  let isChecking = false;
   let deniedUntil = 0;
   // If a check fails for lack of a leader, the next one does its work.
   const onError = (error: unknown) => {
     if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
   };
   const check = async () => {
-    if (isChecking || !connection.connected || performance.now() < deniedUntil) return;
-    isChecking = true;
+    if (!connection.connected || performance.now() < deniedUntil) return;
     for (const stream of connection.names.allStreams()) await removeConsumers(connection, stream, keptConsumers).catch(onError);
     await work.remove().catch(onError);
-    isChecking = false;
   };
-  const timer = setInterval(() => void check(), checkMs).unref();
-  connection.closed.addEventListener('abort', () => clearInterval(timer), { once: true });
+  checkPeriodically(connection, checkMs, check);
 }
 
 type ListedConsumer = Pick<ConsumerInfo, 'name'> & {

@@ -32,16 +32,22 @@ test('an agent that stays away ends the wait after waitMs, an abort at once', as
   assert.deepEqual(await atLeastOneAgent(registry, { waitMs: 600_000 }, AbortSignal.abort()), []);
 });
 
-test('a task waits for the agent that its client names, although others are back after an outage of the registry', async () => {
-  let nowMs = 0;
-  const agents = new LiveAgents(() => nowMs);
+/** A registry with two agents, followed until `stopped` aborts. */
+async function guideAndPainter() {
+  const clock = { nowMs: 0 };
+  const agents = new LiveAgents(() => clock.nowMs);
   const stopped = new AbortController();
   const log = createMemoryLog();
   await agents.follow(log.agents, stopped.signal, error => assert.fail(String(error)));
   await log.agents.put('guide.1', entryOf('guide'));
   await log.agents.put('painter.1', entryOf('painter'));
   await until(() => agents.list().length === 2);
-  nowMs = AGENT_SILENCE_MS_MAX + 1;
+  return { agents, log, clock, stopped };
+}
+
+test('a task waits for the agent that its client names, although others are back after an outage of the registry', async () => {
+  const { agents, log, clock, stopped } = await guideAndPainter();
+  clock.nowMs = AGENT_SILENCE_MS_MAX + 1;
   assert.deepEqual(agents.list(), []);
   await log.agents.put('guide.1', entryOf('guide'));
   await until(() => agents.isLive('guide'));
@@ -62,14 +68,7 @@ test('a task waits for the agent that its client names, although others are back
 });
 
 test('a task waits for the agent that its client names although the agent stopped in order, as in a restart or a reload', async () => {
-  let nowMs = 0;
-  const agents = new LiveAgents(() => nowMs);
-  const stopped = new AbortController();
-  const log = createMemoryLog();
-  await agents.follow(log.agents, stopped.signal, error => assert.fail(String(error)));
-  await log.agents.put('guide.1', entryOf('guide'));
-  await log.agents.put('painter.1', entryOf('painter'));
-  await until(() => agents.list().length === 2);
+  const { agents, log, clock, stopped } = await guideAndPainter();
   await log.agents.delete('painter.1');
   await until(() => !agents.isLive('painter'));
   const names = async (waitMs: number, named: string) =>
@@ -79,7 +78,7 @@ test('a task waits for the agent that its client names although the agent stoppe
   assert.deepEqual(await waiting, ['guide', 'painter']);
   await log.agents.delete('painter.2');
   await until(() => !agents.isLive('painter'));
-  nowMs = AGENT_SILENCE_MS_MAX;
+  clock.nowMs = AGENT_SILENCE_MS_MAX;
   assert.deepEqual(await names(AGENT_SILENCE_MS_MAX, 'painter'), ['guide'], 'an agent that was removed is not waited for');
   stopped.abort();
 });

@@ -9,7 +9,7 @@ export function partyKeysOf({ tenant, subject }: Owner): PartyKeys {
   return { owner: JSON.stringify([tenant ?? null, subject ?? null]), tenant };
 }
 
-/** The tenant of a caller, or the caller itself without one. Undefined without authentication, because there is no other caller to protect. */
+/** The tenant of a caller, or the caller if it has no tenant. Undefined without authentication: all requests then come from one caller. */
 export function partyOf(caller: Owner): string | undefined {
   if (isSameOwner(caller, undefined)) return undefined;
   return caller.tenant ?? `:${partyKeysOf(caller).owner}`;
