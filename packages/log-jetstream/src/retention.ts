@@ -2,6 +2,7 @@ import type { Layouts } from '@hopline/events';
 import { type LogExtent, type StreamExtent, toLogExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
+import { checkPeriodically } from './periodic-check.ts';
 import { retry } from './retry.ts';
 
 /** Time between two checks of the retention of the streams. */
@@ -72,7 +73,5 @@ export function watchRetention(connection: Connection, onFirstEntry?: (stream: s
       if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);
     }
   };
-  const timer = setInterval(() => void check(), RETENTION_CHECK_MS).unref();
-  connection.closed.addEventListener('abort', () => clearInterval(timer), { once: true });
-  void check();
+  checkPeriodically(connection, RETENTION_CHECK_MS, check)();
 }

@@ -62,6 +62,7 @@ export { CONTEXT_TASKS_MAX } from './log.ts';
 export { chosenTaskKey, messageIdKey } from './message-id-keys.ts';
 export {
   factsId,
+  IMPORTER,
   isWakeKey,
   KEY_CHARS_MAX,
   relayOfFactsId,

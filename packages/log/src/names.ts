@@ -48,6 +48,9 @@ export function factsId(taskId: string, relay: string, n: number): string {
   return `${taskId}:${relay}:${n}`;
 }
 
+/** In place of a relay's identity in the id of an append by an import. */
+export const IMPORTER = 'import';
+
 /** `{ relay }` or `{}`, for spreading into a record. */
 export function relayOfFactsId(id: string): { relay?: string } {
   const relay = /^[^:]+:(.+):\d+$/.exec(id)?.[1];

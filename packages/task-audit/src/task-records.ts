@@ -1,5 +1,5 @@
 import type { TaskAggregate } from '@hopline/events';
-import { fromStart, type Log, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
+import { fromStart, IMPORTER, type Log, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
 
 /** The part of the log that an audit reads. */
 export type ReadableLog = { facts: Pick<Log['facts'], 'last' | 'read'>; inputs: Pick<Log['inputs'], 'read'> };
@@ -9,7 +9,7 @@ export type TaskRecords = {
   taskId: string;
   /** The task when the read began. */
   aggregate: TaskAggregate;
-  /** Copied facts have no `storedAt`, because the log knows only the time of the copy. */
+  /** Copied and imported facts have no `storedAt`, because the log knows only when they were stored again. */
   facts: StoredFacts[];
   inputs: StoredInput[];
 };
@@ -57,7 +57,7 @@ export async function readTaskRecords(
   // Reads a new task again although its newest record is the whole task, because only this read returns the time at which the record was
   // stored.
   for await (const stored of fromStart(
-    withoutCopyTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
+    withoutLaterTimes(log.facts.read(taskId, startSeqOf(newest), newest.record.aggregate.owner)),
   )) {
     facts.push(stored);
     factBytes += stored.bytes ?? 0;
@@ -71,10 +71,13 @@ export async function readTaskRecords(
   return { taskId, aggregate: newest.record.aggregate, facts, inputs };
 }
 
-async function* withoutCopyTimes(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
+/** A copy and an imported record were stored again after the task had passed them: the time of that is not a cost of the task. */
+async function* withoutLaterTimes(records: AsyncIterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   for await (const { storedAt, relay, ...stored } of records) {
-    const isCopy = stored.record.copied !== undefined;
-    yield isCopy ? stored : { ...stored, ...(storedAt !== undefined && { storedAt }), ...(relay !== undefined && { relay }) };
+    const isStoredAgain = stored.record.copied !== undefined || relay === IMPORTER;
+    yield isStoredAgain
+      ? stored
+      : { ...stored, ...(storedAt !== undefined && { storedAt }), ...(relay !== undefined && { relay }) };
   }
 }
 

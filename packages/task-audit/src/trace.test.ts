@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, AgentRecord, ArtifactInput, Producer, Role, Takeover } from '@hopline/events';
-import { factsId } from '@hopline/log';
+import { factsId, IMPORTER } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { ROOT_AGENT } from '@hopline/task';
 import { agent, Scenario, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { percentilesOf } from './producers.ts';
+import { readTaskRecords } from './task-records.ts';
 import { reportTask } from './task-report.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
@@ -316,4 +317,17 @@ test('malformed measurements of a producer are ignored', async () => {
 test('percentiles are values that were measured, not interpolated', () => {
   assert.deepEqual(percentilesOf([3, 1, 2]), { count: 3, p50: 2, p99: 3, max: 3 });
   assert.deepEqual(percentilesOf([]), { count: 0, p50: 0, p99: 0, max: 0 });
+});
+
+test('an imported record has no time at which it was stored, because the log knows only when it was imported', async () => {
+  const log = createMemoryLog();
+  const scenario = new Scenario('t');
+  scenario.message('hello');
+  const append = { v: 1, facts: scenario.facts, aggregate: scenario.aggregate!, startSeq: 0, startStoredAt: 0 } as const;
+  await log.facts.append(append, { expected: 0, id: `t:${IMPORTER}:0` });
+  const { facts } = (await readTaskRecords(log, 't'))!;
+  assert.deepEqual(
+    facts.map(({ seq, storedAt, relay }) => ({ seq, storedAt, relay })),
+    [{ seq: 1, storedAt: undefined, relay: undefined }],
+  );
 });

@@ -155,10 +155,14 @@ const REFUSED: {
     },
   },
   'a task twice': { message: /^task task-1 is in the file twice$/, file: log => fileOf(log, ['task-1', 'task-1']) },
-  'the same ids in a cluster with facts': {
-    message: /^this cluster has facts already/,
+  'another task under the same id': {
+    message: /^this cluster has another task of-the-cluster: import the file with new ids$/,
     sameIds: true,
-    file: log => fileOf(log, ['task-1']),
+    file: async log => {
+      const other = new StoredScenario(log.facts, 'of-the-cluster');
+      await other.message('another question').input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+      return fileOf(log, ['of-the-cluster']);
+    },
   },
 };
 
@@ -175,6 +179,76 @@ for (const [title, { message, sameIds = false, file }] of Object.entries(REFUSED
     assert.equal((await target.facts.extent()).lastSeq, 4);
   });
 }
+
+for (const endsOpen of [false, true]) {
+  it(`an import under the same ids that breaks off after any record is continued${endsOpen ? ', with open tasks' : ''}`, async () => {
+    const origin = createMemoryLog();
+    await storeTask(origin, 'task-1');
+    await storeTask(origin, 'task-2');
+    if (endsOpen) await new StoredScenario(origin.facts, 'open').message('hi').store();
+    const ids = ['task-1', ...(endsOpen ? ['open'] : []), 'task-2'];
+    const file = await fileOf(origin, ids);
+    const whole = createMemoryLog();
+    const options = { sameIds: true, endsOpen };
+    const all = await importAll(whole, file, options);
+    const { lastSeq } = await whole.facts.extent();
+    for (let stored = 0; stored <= lastSeq; stored += 1) {
+      const log = createMemoryLog();
+      await assert.rejects(importAll(breaksAfter(log, stored), file, options), /broken off/);
+      assert.deepEqual(await importAll(log, file, { ...options, now: () => 5_000 } as never), all);
+      assert.equal((await log.facts.extent()).lastSeq, lastSeq);
+      for (const id of ids) assert.equal(await shown(log, id), await shown(whole, id));
+      for (const id of ids) assert.notEqual(await log.tasks.get(id), undefined);
+    }
+  });
+}
+
+/** The log as an import has it that ends after so many records, or before the last task is listed. */
+function breaksAfter(log: Log, records: number): Log {
+  let left = records;
+  const facts = new Proxy(log.facts, {
+    get: (target, key) => {
+      if (key !== 'append') return Reflect.get(target, key).bind(target);
+      return (...args: Parameters<typeof target.append>) => {
+        if (left === 0) throw new Error('broken off');
+        left -= 1;
+        return target.append(...args);
+      };
+    },
+  });
+  const tasks = new Proxy(log.tasks, {
+    get: (target, key) =>
+      key === 'get' || left > 0 ? Reflect.get(target, key).bind(target) : () => Promise.reject(new Error('broken off')),
+  });
+  return { ...log, facts, tasks };
+}
+
+it('a file that ends before a task of this log does is refused', async () => {
+  const [origin, log] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const file = await fileOf(origin, ['task-1']);
+  await importAll(log, file, { sameIds: true });
+  const lines = file.trimEnd().split('\n');
+  const { state: _state, ...end } = JSON.parse(lines.at(-1)!);
+  const shorter = [...lines.slice(0, -2), JSON.stringify({ ...end, state: 'TASK_STATE_SUBMITTED' })].join('\n');
+  await assert.rejects(
+    importAll(log, `${shorter}\n`, { sameIds: true }),
+    /TaskFileError|more records in this cluster than in the file/,
+  );
+});
+
+it('a task of this cluster that is open is not ended by an import under its id', async () => {
+  const log = createMemoryLog();
+  await new StoredScenario(log.facts, 'open').message('hi').store();
+  const { aggregate } = (await log.facts.last('open'))!.record;
+  const { contextId, role, state, generation, at } = aggregate;
+  await log.tasks.put('open', { contextId, role, state, startSeq: 1, startStoredAt: 1, generation, at });
+  await assert.rejects(
+    importAll(log, await fileOf(log, ['open']), { sameIds: true, endsOpen: true }),
+    /^ImportRefused: task open is submitted in this cluster: import it with new ids$/,
+  );
+  assert.equal((await log.facts.extent()).lastSeq, 1);
+});
 
 it('a record that the log would not accept is refused before anything is stored', async () => {
   const [origin, target] = [createMemoryLog(), createMemoryLog({ recordBytesMax: 2_000 })];

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isTerminal, stateWord } from '@hopline/a2a';
 import { joinContext } from '@hopline/context-history';
 import type { FactRecord, Owner, TaskAggregate } from '@hopline/events';
-import { type Log, putTask } from '@hopline/log';
+import { IMPORTER, type Log, putTask, type StoredFacts, startSeqOf } from '@hopline/log';
 import { decide, evolve, TaskViewBuilder } from '@hopline/task';
 import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
@@ -12,7 +13,10 @@ const ORIGIN_KEY = 'hopline.origin';
 const BINDING_BYTES = 1_024;
 
 export type ImportOptions = {
-  /** True if the tasks keep their ids, contexts and owners, which is possible only in a log without facts. */
+  /**
+   * True if the tasks keep their ids, contexts and owners. A task that the log has already must be the one of the file: an import that was interrupted
+   * is repeated this way, and continues after the last record that it stored.
+   */
   sameIds: boolean;
   /** Owner of tasks with new ids. Absent: no owner, as without authentication. */
   owner?: Owner | undefined;
@@ -35,12 +39,13 @@ export class ImportRefused extends Error {
  * is refused or ended by the import, because no worker of this cluster has its work.
  */
 export async function checkImport(
-  log: Pick<Log, 'facts' | 'recordBytesMax'>,
+  log: Pick<Log, 'facts' | 'tasks' | 'recordBytesMax'>,
   entries: AsyncIterable<TaskEntry>,
   { sameIds, endsOpen }: Pick<ImportOptions, 'sameIds' | 'endsOpen'>,
 ): Promise<number> {
   let header: TaskHeader | undefined;
   let task = new TaskViewBuilder();
+  let earlier: EarlierRecords | undefined;
   let records = 0;
   const known = new Set<string>();
   for await (const entry of entries) {
@@ -50,28 +55,27 @@ export async function checkImport(
       requireWhole(header);
       if (known.has(header.taskId)) throw new ImportRefused(`task ${header.taskId} is in the file twice`);
       known.add(header.taskId);
+      earlier = sameIds ? await earlierRecords(log, header.taskId) : undefined;
     } else if (entry.kind === 'facts') {
       records += 1;
       fold(task, entry.record, header!.taskId);
+      await earlier?.next(rebindRecord(entry.record, sameBinding(header!)));
       const bytes = Buffer.byteLength(JSON.stringify(entry.record)) + BINDING_BYTES;
       if (bytes > log.recordBytesMax)
         throw new ImportRefused(
           `task ${header!.taskId} has a record of ${bytes} bytes, and this log accepts ${log.recordBytesMax}`,
         );
-    } else if (entry.kind === 'end' && !isTerminal(entry.state) && endsOpen !== true) {
-      throw new ImportRefused(
-        `task ${header!.taskId} is ${stateWord(entry.state)}: import it with --end-open, which ends open tasks as canceled`,
-      );
+    } else if (entry.kind === 'end') {
+      const isOpen = !isTerminal(entry.state);
+      if (isOpen && endsOpen !== true)
+        throw new ImportRefused(
+          `task ${header!.taskId} is ${stateWord(entry.state)}: import it with --end-open, which ends open tasks as canceled`,
+        );
+      // The earlier import may have ended the open task.
+      await earlier?.requireEnd(isOpen ? 1 : 0);
     }
   }
-  if (sameIds && !(await isEmpty(log)))
-    throw new ImportRefused('this cluster has facts already: only an empty one can import tasks under their own ids');
   return records;
-}
-
-async function isEmpty({ facts }: Pick<Log, 'facts'>): Promise<boolean> {
-  const { firstSeq, lastSeq } = await facts.extent();
-  return firstSeq > lastSeq;
 }
 
 function requireWhole({ taskId, contains, partial = [] }: TaskHeader): void {
@@ -101,15 +105,17 @@ export async function* importTasks(
   const contexts = new Map<string, string>();
   let task: TaskInLog | undefined;
   for await (const entry of entries) {
-    if (entry.kind === 'header') task = new TaskInLog(log, bindingOf(entry.header, options, contexts), options.now());
-    else if (entry.kind === 'facts') await task!.append(entry.record);
+    if (entry.kind === 'header') {
+      const earlier = options.sameIds ? await earlierRecords(log, entry.header.taskId) : undefined;
+      task = new TaskInLog(log, bindingOf(entry.header, options, contexts), options.now(), earlier);
+    } else if (entry.kind === 'facts') await task!.append(entry.record);
     else if (entry.kind === 'end') yield await task!.complete();
   }
 }
 
 function bindingOf(header: TaskHeader, { sameIds, owner, newId }: ImportOptions, contexts: Map<string, string>): BoundTask {
   const { taskId, contextId } = header;
-  if (sameIds) return { origin: taskId, taskId, contextId, owner: header.owner, shiftMs: 0 };
+  if (sameIds) return sameBinding(header);
   const newContext = contexts.get(contextId) ?? newId();
   contexts.set(contextId, newContext);
   return { origin: taskId, taskId: newId(), contextId: newContext, owner, shiftMs: 0, metadata: { [ORIGIN_KEY]: taskId } };
@@ -117,12 +123,62 @@ function bindingOf(header: TaskHeader, { sameIds, owner, newId }: ImportOptions,
 
 type BoundTask = Binding & { origin: string };
 
+function sameBinding({ taskId, contextId, owner }: TaskHeader): BoundTask {
+  return { origin: taskId, taskId, contextId, owner, shiftMs: 0 };
+}
+
+/** What the log has of a task under the id that it has in the file. Throws ImportRefused if the task is open and was not made by an import. */
+async function earlierRecords(
+  { facts, tasks }: Pick<Log, 'facts' | 'tasks'>,
+  taskId: string,
+): Promise<EarlierRecords | undefined> {
+  const newest = await facts.last(taskId);
+  if (newest === undefined) return undefined;
+  const { state, owner } = newest.record.aggregate;
+  // Relays list each task that they fold; an import lists a task when it is complete.
+  if (!isTerminal(state) && (await tasks.get(taskId)) !== undefined)
+    throw new ImportRefused(`task ${taskId} is ${stateWord(state)} in this cluster: import it with new ids`);
+  return new EarlierRecords(taskId, facts.read(taskId, startSeqOf(newest), owner));
+}
+
+/** The records that an interrupted import has stored of a task. */
+class EarlierRecords {
+  readonly #taskId: string;
+  readonly #records: AsyncIterator<StoredFacts, unknown>;
+
+  constructor(taskId: string, records: AsyncIterable<StoredFacts>) {
+    this.#taskId = taskId;
+    this.#records = records[Symbol.asyncIterator]();
+  }
+
+  /** The next one, undefined after the last. Throws ImportRefused if it is not `record`. */
+  async next(record: FactRecord): Promise<StoredFacts | undefined> {
+    const next = await this.#records.next();
+    if (next.done === true) return undefined;
+    if (!isDeepStrictEqual(contentOf(next.value.record), contentOf(record)))
+      throw new ImportRefused(`this cluster has another task ${this.#taskId}: import the file with new ids`);
+    return next.value;
+  }
+
+  /** Throws ImportRefused if more than `max` records are left. */
+  async requireEnd(max: number): Promise<void> {
+    for (let left = 0; !(await this.#records.next()).done; left += 1)
+      if (left >= max) throw new ImportRefused(`task ${this.#taskId} has more records in this cluster than in the file`);
+  }
+}
+
+/** The record without its place in a log. */
+function contentOf({ facts, aggregate }: FactRecord): unknown {
+  return JSON.parse(JSON.stringify({ facts, aggregate }));
+}
+
 /** A task while it is stored record by record. */
 class TaskInLog {
   readonly #origin: string;
   readonly #log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'layouts' | 'contexts'>;
   readonly #binding: Binding;
-  readonly #now: number;
+  readonly #earlier: EarlierRecords | undefined;
+  #now: number;
   #newest: FactRecord | undefined;
   #seq = 0;
   #startSeq = 0;
@@ -132,11 +188,13 @@ class TaskInLog {
     log: Pick<Log, 'facts' | 'tasks' | 'taskLists' | 'layouts' | 'contexts'>,
     { origin, ...binding }: BoundTask,
     now: number,
+    earlier: EarlierRecords | undefined,
   ) {
     this.#origin = origin;
     this.#log = log;
     this.#binding = binding;
     this.#now = now;
+    this.#earlier = earlier;
   }
 
   async append(record: FactRecord): Promise<void> {
@@ -144,9 +202,12 @@ class TaskInLog {
   }
 
   async #store(record: FactRecord): Promise<void> {
+    const earlier = await this.#earlier?.next(record);
+    // What follows gets the time of the first import.
+    if (earlier !== undefined) this.#now = earlier.record.startStoredAt;
     const stored = { ...record, startSeq: this.#startSeq, startStoredAt: this.#now };
-    const id = `${this.#binding.taskId}:import:${this.#records}`;
-    const { seq } = await this.#log.facts.append(stored, { expected: this.#seq, id });
+    const id = `${this.#binding.taskId}:${IMPORTER}:${this.#records}`;
+    const { seq } = earlier ?? (await this.#log.facts.append(stored, { expected: this.#seq, id }));
     this.#seq = seq;
     this.#startSeq ||= seq;
     this.#newest = stored;

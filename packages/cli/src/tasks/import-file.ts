@@ -21,7 +21,7 @@ export const importFile = command({
     'or the local cluster of `npm start`. The whole file is checked first',
   asksNoServer: true,
   options: {
-    sameIds: flag('keeps ids, contexts and owners; only into a cluster that has no facts'),
+    sameIds: flag('keeps ids, contexts and owners; repeat it after an interruption, and it continues'),
     endOpen: flag('imports unfinished tasks as canceled; without it they are refused'),
     tenant: text('TENANT', 'tenant of the owner of the imported tasks; default: none, as without authentication'),
     subject: text('SUBJECT', 'subject of that owner'),
@@ -62,7 +62,8 @@ export const importFile = command({
     } catch (thrown) {
       if (thrown instanceof TaskFileError || thrown instanceof ImportRefused) throw new UsageError(`${file}: ${thrown.message}`);
       if (signal.aborted || thrown instanceof UsageError || thrown instanceof A2AError) throw thrown;
-      const detail = `the log did not store the tasks after the first ${tasks}; may these credentials write facts?`;
+      const advice = sameIds ? 'repeat the command to continue' : 'may these credentials write facts?';
+      const detail = `the log did not store the tasks after the first ${tasks}; ${advice}`;
       throw new A2AError('UNAVAILABLE', { detail, cause: thrown });
     } finally {
       output.progress('');
