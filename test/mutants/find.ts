@@ -15,7 +15,7 @@ type VerifierName = 'unit tests' | 'contract suite' | 'tests with nats-server' |
 /** `seconds`: since the first verifier began. */
 export type Finding = { by: VerifierName; what: string; seconds: number };
 
-export type FindOptions = {
+type FindOptions = {
   seeds: number;
   /** Runs the simulator even if a test has found the mutant. */
   alwaysSimulates: boolean;

@@ -47,7 +47,7 @@ export type Incarnation = {
   endedAt?: number;
 };
 
-export type ClusterDeps = {
+type ClusterDeps = {
   clock: VirtualClock;
   random: Random;
   trace: Trace;

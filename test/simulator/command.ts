@@ -7,7 +7,7 @@ import { SituationCounts } from './situations.ts';
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-export type SeedOptions = { theme: string | undefined; log: LogKind; trace: boolean; shrink: boolean };
+type SeedOptions = { theme: string | undefined; log: LogKind; trace: boolean; shrink: boolean };
 
 /** Runs one seed and prints what happened. Resolves with the exit code. */
 export async function runSeed(seed: number, options: SeedOptions): Promise<number> {
@@ -25,7 +25,7 @@ function requireTheme({ theme, log }: { theme: string | undefined; log: LogKind 
   if (theme !== undefined && !names.includes(theme)) throw new Error(`--theme must be one of: ${names.join(', ')}`);
 }
 
-export type SeedsOptions = {
+type SeedsOptions = {
   from: number;
   seeds: number;
   theme: string | undefined;

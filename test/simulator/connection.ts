@@ -4,7 +4,7 @@ import type { Frame } from '../support/task-promises.ts';
 import type { Incarnation } from './cluster.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-export type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
+type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
 
 /** One streaming response of an ingress process: the server's sink and the client's end. */
 export class Connection implements EventSink {

@@ -45,7 +45,7 @@ export type Fault = { at: number } & (
   | /** The leaders of a stream group cannot be reached. */ { kind: 'group away'; group: number; forMs: number }
   | { kind: 'lose live messages'; count: number }
   | /** A replica without the newest record answers followers. */ { kind: 'stale tails'; count: number }
-  | /** No relay runs, and meanwhile retention removes inputs of running tasks: up to the last one of a producer, or all. */ {
+  | /** While no relay is running, retention removes inputs of running tasks: up to the last one of a producer, or all. */ {
       kind: 'outlast retention';
       forMs: number;
       removes: 'up to the last' | 'all';
@@ -78,7 +78,7 @@ export type Fault = { at: number } & (
   | { kind: 'lose webhook answers'; forMs: number }
 );
 
-export type FaultTargets = {
+type FaultTargets = {
   clock: VirtualClock;
   trace: Trace;
   cluster: Cluster;

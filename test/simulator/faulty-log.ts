@@ -36,7 +36,7 @@ const REQUEUE_COUNT_MS_MAX = 5_000;
 const KEEP_ALIVES_PER_ACK_WAIT = 3;
 const PULL_EXPIRES_MS = 10_000;
 
-export type FaultyLogDeps = {
+type FaultyLogDeps = {
   clock: VirtualClock;
   process: VirtualProcess;
   link: Link;
@@ -76,7 +76,7 @@ export function faultyLog(deps: FaultyLogDeps): Log {
     pushProgress: bucket('pushProgress', store.pushProgress),
     check: () => wire.read('check', '', () => store.check()),
     checkAppends: () => store.checkAppends(),
-    eraseTask: taskId => wire.write('erase', taskId, () => store.eraseTask(taskId)),
+    purgeTask: taskId => wire.write('erase', taskId, () => store.purgeTask(taskId)),
     close: async () => store.close(),
   };
 }
@@ -517,7 +517,7 @@ class FaultyWork implements WorkQueue {
     try {
       if (signal.aborted) throw new Requeued('the worker is stopping');
       const purpose = purposeOf(deliveries, requeues, this.#broker.options);
-      if (purpose === 'dead') return await this.#giveBack(seq, 0, running, signal);
+      if (purpose === 'dead') return await this.#returnItem(seq, 0, running, signal);
       const count = { attempt: deliveries, requeues, exhausted: purpose === 'settle' };
       this.#wire.send('requeue', () => this.#broker.begin(seq, deliveries));
       const known = newestForJob(work, deliveries, storedAt);
@@ -537,11 +537,11 @@ class FaultyWork implements WorkQueue {
           REQUEUE_COUNT_MS_MAX,
         );
         await count.catch(() => {});
-        await this.#giveBack(seq, 0, running, signal);
+        await this.#returnItem(seq, 0, running, signal);
       } else {
         const failures = deliveries - requeues;
         const waitMs = signal.aborted ? 0 : backoffMs(failures, REDELIVERY_MS_BASE, REDELIVERY_MS_MAX, REDELIVERY_MS_MIN);
-        await this.#giveBack(seq, waitMs, running, signal);
+        await this.#returnItem(seq, waitMs, running, signal);
       }
     } finally {
       if (isConfirmed || !running.isClaimed(seq)) leave();
@@ -550,7 +550,7 @@ class FaultyWork implements WorkQueue {
   }
 
   /** The return of a claimed item is repeated until it is confirmed, in the background as long as the worker does not stop. */
-  async #giveBack(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
+  async #returnItem(seq: number, waitMs: number, running: Running, signal: AbortSignal): Promise<void> {
     if (!running.isClaimed(seq)) return this.#nak(seq, waitMs);
     const timeoutMs = signal.aborted ? DONE_TIMEOUT_MS : CLAIM_MS;
     const nak = async () => this.#broker.nak(seq, waitMs);

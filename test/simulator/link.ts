@@ -101,7 +101,7 @@ export class Link {
     return this.#lastRequestAt;
   }
 
-  /** The same for bytes to the process. */
+  /** When bytes that the server sends now reach the process. Undefined while the link is cut. */
   bytesToClientAt(): number | undefined {
     if (this.isCut) return undefined;
     this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { editedSource, type SourceEdit } from '../support/source-edits.ts';
 
 /** A defect of the past, put back into the source of production code when it is loaded, so that production code needs no switch for it. */
-export type Mutation = {
+type Mutation = {
   /** Themes whose faults reveal it. */
   themes: readonly string[];
   /** Seeds of these themes within which it is found. Default: that of the test. */
@@ -50,7 +50,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       // Without this edit the second run stops when it begins.
       {
         file: 'packages/agent/src/run-turn.ts',
-        from: 'if (hasWritten(newest.record.aggregate, job)) throw new Superseded();',
+        from: 'if (hasWritten(newest.record.aggregate, { id: work.call?.id ?? ROOT_AGENT, item, attempt })) throw new Superseded();',
         to: 'void hasWritten;',
       },
     ],
@@ -255,7 +255,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'services/supervisor/src/supervise.ts',
-        from: 'requireNewest(record.record.aggregate, job);',
+        from: 'requireNewest(record.record.aggregate, producer);',
         to: '',
       },
       // If the newer attempt has no fact, its item shows that it runs.

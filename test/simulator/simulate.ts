@@ -38,7 +38,7 @@ export type Run = {
   coverage: ReadonlySet<string>;
 };
 
-export type SimulateOptions = {
+type SimulateOptions = {
   trace?: boolean;
   /** Reads what the run left before it is discarded. */
   onEnd?: (cluster: Cluster, clients: readonly Client[]) => Promise<void>;

@@ -27,7 +27,7 @@ import type { Situations } from './situations.ts';
 import { EPOCH_MS } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
 
-export type RunEvidence = {
+type RunEvidence = {
   scenario: Scenario;
   cluster: Cluster;
   clients: readonly Client[];
@@ -173,10 +173,10 @@ export async function undeliveredOf(
   if (!isWebhookAcknowledged) return undefined;
   const [config] = await log.pushConfigs.under(taskId);
   // A webhook that was set after the last event gets no notifications.
-  const own = received.filter(({ url }) => url === webhookUrl);
+  const ofWebhook = received.filter(({ url }) => url === webhookUrl);
   // No event may follow the end, even if the log lost the end and the relay folded it again.
-  if (own.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
-  const delivered = Math.max(config?.value.after ?? 0, ...own.map(one => one.generation));
+  if (ofWebhook.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
+  const delivered = Math.max(config?.value.after ?? 0, ...ofWebhook.map(one => one.generation));
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;
 }
 

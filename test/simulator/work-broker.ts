@@ -29,9 +29,9 @@ export type Delivery = {
 
 type Pull = { role: Role; deliver: (delivery: Delivery) => void; expiresAt: number };
 
-export type WorkBrokerOptions = DeliveryBounds & { ackWaitMs: number; duplicateWindowMs: number };
+type WorkBrokerOptions = DeliveryBounds & { ackWaitMs: number; duplicateWindowMs: number };
 
-export type WorkerAnswer = 'present' | 'gone' | undefined;
+type WorkerAnswer = 'present' | 'gone' | undefined;
 
 /** A worker as its siblings see it, and the items that its entry names. */
 export type SimulatedWorker = {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { A2AError } from '@hopline/a2a';
-import { type EventSink, onResponseClose, type Tail } from '@hopline/a2a-server';
+import { type EventSink, type NewestEvent, onResponseClose } from '@hopline/a2a-server';
 import { ItemSink, type SinkItem } from './item-sink.ts';
 
 /** Reads the stream of a task for a response that is not a stream. */
@@ -8,7 +8,7 @@ export type StreamReader = {
   /** `isNewest`: no stored event follows. Returns true when the response is complete. */
   add(item: SinkItem, isNewest: boolean): boolean;
   /** Called before the first item, with the end that the task has now. Returns true when the response is complete. */
-  begin?(tail: Tail): boolean;
+  begin?(tail: NewestEvent): boolean;
   /** Called after the items that were stored together. Returns true when the response is complete. */
   flush?(): boolean;
 };
@@ -45,7 +45,7 @@ export class AnswerSink extends ItemSink implements EventSink {
 
   open(): void {}
 
-  override follows(tail: Tail): void {
+  override follows(tail: NewestEvent): void {
     super.follows(tail);
     if (this.#reader.begin?.(tail) === true) this.#end('read');
   }

@@ -1,5 +1,5 @@
 import type { A2AError } from '@hopline/a2a';
-import type { EventSink, Tail } from '@hopline/a2a-server';
+import type { EventSink, NewestEvent } from '@hopline/a2a-server';
 import { ItemSink, type SinkItem } from './item-sink.ts';
 import type { SseSink } from './sse-sink.ts';
 
@@ -10,7 +10,7 @@ export type FrameEncoder = {
   /** `isNewest`: no event that was stored before the stream began follows. */
   add(item: SinkItem, isNewest: boolean): string;
   /** Called before the first item, with the end that the task has now. */
-  begin?(tail: Tail): string;
+  begin?(tail: NewestEvent): string;
   /** A client connects again after every end that the stream itself does not name, so a draining server may end it. */
   readonly resumes?: true;
   end(): string;
@@ -44,7 +44,7 @@ export class EncodedSink extends ItemSink implements EventSink {
     this.#sse.open();
   }
 
-  override follows(tail: Tail): void {
+  override follows(tail: NewestEvent): void {
     super.follows(tail);
     this.#sse.addFrames(this.#encoder.begin?.(tail) ?? '');
   }

@@ -11,7 +11,7 @@ export type Front = ((scope: FastifyInstance, server: A2AServer) => void) & {
   readonly openApi?: Readonly<Record<string, Readonly<Record<string, JsonObject>>>>;
 };
 
-export type { Tail } from '@hopline/a2a-server';
+export type { NewestEvent } from '@hopline/a2a-server';
 export type { StreamReader } from './answer-sink.ts';
 export { AGENT_HEADER } from './cors.ts';
 export type { FrameEncoder } from './encoded-sink.ts';

@@ -1,5 +1,5 @@
 import type { StreamResponse, Task } from '@hopline/a2a';
-import type { ArtifactIndex, Gap, Tail, VisibleEntry } from '@hopline/a2a-server';
+import type { ArtifactIndex, Gap, NewestEvent, VisibleEntry } from '@hopline/a2a-server';
 import { eventOf } from '@hopline/events';
 
 /** An item of a task's stream: an event and the cursor after it, or missing events. */
@@ -9,7 +9,7 @@ export type SinkItem = { event: StreamResponse; cursor: string } | { gap: Gap };
 export abstract class ItemSink {
   #storedTo = 0;
 
-  follows(tail: Tail): void {
+  follows(tail: NewestEvent): void {
     this.#storedTo = tail.generation;
   }
 

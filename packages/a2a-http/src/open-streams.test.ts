@@ -129,7 +129,7 @@ test('a task that was erased is shown from memory for feedLingerMs at most, alth
   await rig.relay.end(taskId);
   const answer = () => call(rig, 'get', { id: taskId });
   await until(async () => (await answer()).result?.status.state === 'TASK_STATE_COMPLETED');
-  await rig.log.eraseTask(taskId);
+  await rig.log.purgeTask(taskId);
   // The feed is still open, and each request would renew its time.
   await until(async () => (await answer()).error?.code === -32001, 'TASK_NOT_FOUND');
 });

@@ -15,7 +15,7 @@ export { QUOTA_SETTINGS, quotaLimits } from './quotas/quota-settings.ts';
 export type { RequestOutsideA2A } from './report.ts';
 export { report } from './report.ts';
 export { retryAfterMs, runOperation } from './run-operation.ts';
-export type { EventSink, Gap, Tail } from './stream/event-sink.ts';
+export type { EventSink, Gap, NewestEvent } from './stream/event-sink.ts';
 export type { GenerationForm } from './stream/generation-form.ts';
 export { generationForm } from './stream/generation-form.ts';
 export { ignoreErrors, onResponseClose, writePaced } from './stream/write-paced.ts';

@@ -156,7 +156,7 @@ export function errorInfos(error: A2AError): ErrorInfo[] {
 }
 
 /** `data` of A2A 0.3 and before: a plain object. */
-export type PlainErrorData = { taskId?: string; reason: string; retryable: boolean };
+type PlainErrorData = { taskId?: string; reason: string; retryable: boolean };
 
 export function plainErrorData(error: A2AError): PlainErrorData {
   return { ...(error.taskId !== undefined && { taskId: error.taskId }), reason: error.code, retryable: error.retryable };

@@ -22,7 +22,7 @@ export type { ParsedRequest, RpcFailure, RpcId, RpcRequest } from './json-rpc.ts
 export { parseRequest, RPC_ID_CHARS_MAX, rpcFailure, rpcSuccessAround } from './json-rpc.ts';
 export { JsonStream } from './json-stream.ts';
 export type { JsonObject } from './json-value.ts';
-export { isDeeperThan, isObject, isTime, JSON_DEPTH_MAX, present } from './json-value.ts';
+export { isDeeperThan, isObject, isTime, JSON_DEPTH_MAX, parseObject, present } from './json-value.ts';
 export { fitsModes, outputModesOf } from './media-types.ts';
 export type {
   CancelRequest,

@@ -5,6 +5,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The object in a JSON text; undefined for any other text. */
+export function parseObject(json: string): JsonObject | undefined {
+  try {
+    return object(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
 /** A non-empty string. An empty one counts as absent, because ProtoJSON writes an absent string as `""`. */
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;

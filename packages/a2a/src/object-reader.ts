@@ -3,14 +3,14 @@ import { isObject, type JsonObject, list, metadata, object, present, text, texts
 import type { Artifact, Int64, Message, Part, Task, TaskState, TaskStatus, TimelineEntry } from './types.ts';
 
 /** Differences between dialects inside objects whose members have the same names. */
-export type Notation = {
+type Notation = {
   part(value: unknown): Part;
   /** Undefined for a value that is not a state of the dialect. */
   state(value: unknown): TaskState | undefined;
   isUser(role: unknown): boolean;
 };
 
-export type ObjectReader = {
+type ObjectReader = {
   message(value: JsonObject): Message;
   task(value: JsonObject): DecodedEvent;
   statusUpdate(value: JsonObject): DecodedEvent;

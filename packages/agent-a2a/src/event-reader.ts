@@ -16,7 +16,7 @@ import type { AgentEvent } from '@hopline/agent';
 import { isQueueNotice, TOKEN_COUNTS, type TokenUsage } from '@hopline/events';
 import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
-import type { Deltas, Skipped, StatusText } from './options.ts';
+import type { Deltas, Skipped, StatusMeaning } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
 import { ARTIFACTS_MAX } from './repeated-texts.ts';
 import { StatusTexts } from './status-texts.ts';
@@ -31,7 +31,7 @@ type Waiting = Omit<Extract<AgentEvent, { type: 'auth-required' }>, 'type'>;
 
 export type ReaderOptions = {
   deltas: Deltas | undefined;
-  text: StatusText;
+  text: StatusMeaning;
   onSkipped: (what: Skipped) => void;
   /** See StatusTexts. */
   onCumulative: () => void;

@@ -7,7 +7,7 @@ import type { A2ALimits } from './limits.ts';
 export type Deltas = 'incremental' | 'cumulative' | 'whole';
 
 /** The meaning of the text of a working status: the answer, a progress line, or nothing that clients see. */
-export type StatusText = 'answer' | 'progress' | 'hidden';
+export type StatusMeaning = 'answer' | 'progress' | 'hidden';
 
 /** Input of the agent that was skipped. It is reported, so that it can be counted (S2-32). */
 export type Skipped = 'unknown event' | 'malformed frame' | 'repeated message' | 'hidden text' | 'empty marker';
@@ -17,7 +17,7 @@ export type A2AOptions = Partial<A2ALimits> & {
   url: string;
   description?: string;
   deltas?: Deltas;
-  text?: StatusText;
+  text?: StatusMeaning;
   /** Sent with every request, e.g. `authorization`. */
   headers?: Readonly<Record<string, string>>;
   /** URIs of the A2A extensions requested from the agent, at most AGENT_EXTENSIONS_MAX. */

@@ -3,11 +3,11 @@ import { type AgentEvent, GrowingText, isRepetition } from '@hopline/agent';
 /** Artifacts of one turn that are kept for comparison with texts and snapshots. */
 export const ARTIFACTS_MAX = 1024;
 
-export type StatusText = { text: string; id: string };
+export type ReceivedText = { text: string; id: string };
 
 type ArtifactText = { text: GrowingText; isWhole: boolean };
 /** A possible copy of artifacts. `rest`: the part that it has not repeated yet. */
-type Mirror = { of: string; held: StatusText[]; rest: string };
+type Mirror = { of: string; held: ReceivedText[]; rest: string };
 
 /**
  * Removes those pieces of an answer that repeat it. Each piece is the text of a status: Google ADK streams deltas, then sends
@@ -24,12 +24,12 @@ export class RepeatedTexts {
   #pieces = new GrowingText();
   #repeated: string | undefined;
   /** A held text that equals `#pieces`, or `#repeated` when no piece has followed. */
-  #held: StatusText | undefined;
+  #held: ReceivedText | undefined;
   readonly #artifacts = new Map<string, ArtifactText>();
   #newest: { id: string; artifact: ArtifactText } | undefined;
   #mirror: Mirror | undefined;
 
-  take(piece: StatusText, events: AgentEvent[]): void {
+  take(piece: ReceivedText, events: AgentEvent[]): void {
     this.settle(events);
     const text = this.#mirror === undefined ? piece.text : this.#continueMirror(this.#mirror, piece, events);
     if (text === '') return;
@@ -101,7 +101,7 @@ export class RepeatedTexts {
     return artifact;
   }
 
-  #hold(piece: StatusText): void {
+  #hold(piece: ReceivedText): void {
     if (this.isArtifact(piece.text)) this.#drop(piece.text);
     else this.#held = piece;
   }
@@ -112,17 +112,17 @@ export class RepeatedTexts {
     this.#pieces = new GrowingText();
   }
 
-  #release(piece: StatusText, events: AgentEvent[]): void {
+  #release(piece: ReceivedText, events: AgentEvent[]): void {
     this.#held = undefined;
     this.#emit(piece, events);
   }
 
-  #emit({ text, id }: StatusText, events: AgentEvent[]): void {
+  #emit({ text, id }: ReceivedText, events: AgentEvent[]): void {
     this.#pieces.add(text);
     events.push({ type: 'text', text, ...(id !== '' && { id }) });
   }
 
-  #beginMirror(piece: StatusText): boolean {
+  #beginMirror(piece: ReceivedText): boolean {
     if (this.#newest === undefined || this.#repeated !== undefined) return false;
     const { id, artifact } = this.#newest;
     const all = [...this.#artifacts.values()].map(({ text }) => text.text).join('');
@@ -133,7 +133,7 @@ export class RepeatedTexts {
   }
 
   /** Returns the part of the piece that the artifacts do not have: nothing while it repeats them. */
-  #continueMirror(mirror: Mirror, piece: StatusText, events: AgentEvent[]): string {
+  #continueMirror(mirror: Mirror, piece: ReceivedText, events: AgentEvent[]): string {
     const { text } = piece;
     const { held, rest } = mirror;
     if (rest.startsWith(text)) {

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '@hopline/agent';
 import type { Deltas } from './options.ts';
-import { RepeatedTexts, type StatusText } from './repeated-texts.ts';
+import { type ReceivedText, RepeatedTexts } from './repeated-texts.ts';
 
 /** Texts count as cumulative if this many in a row, from the first one, begin with the previous text and are longer. */
 export const CUMULATIVE_STEPS = 3;
@@ -16,7 +16,7 @@ export const HELD_TEXTS_MAX = 8;
 export class StatusTexts {
   #deltas: Deltas | undefined;
   /** The first text, which was sent, and the held ones, while undecided. */
-  #undecided: StatusText[] = [];
+  #undecided: ReceivedText[] = [];
   #last: string | undefined;
   #steps = 0;
   /** Absent if a setting gives the meaning of the texts. */
@@ -35,7 +35,7 @@ export class StatusTexts {
     return this.#deltas;
   }
 
-  take(status: StatusText, events: AgentEvent[]): void {
+  take(status: ReceivedText, events: AgentEvent[]): void {
     const { text } = status;
     const isStep = this.#last !== undefined && text.length > this.#last.length && text.startsWith(this.#last);
     const isBreak = this.#last !== undefined && !text.startsWith(this.#last);
@@ -107,17 +107,17 @@ export class StatusTexts {
     for (const status of deltas === 'cumulative' ? held.slice(-1) : held) this.#show(status, events);
   }
 
-  #show(status: StatusText, events: AgentEvent[]): void {
+  #show(status: ReceivedText, events: AgentEvent[]): void {
     if (this.#deltas === 'incremental') this.#showPiece(status, events);
     else events.push({ type: 'snapshot', text: status.text });
   }
 
-  #showPiece(status: StatusText, events: AgentEvent[]): void {
+  #showPiece(status: ReceivedText, events: AgentEvent[]): void {
     if (this.#repeated === undefined) events.push(token(status));
     else this.#repeated.take(status, events);
   }
 }
 
-function token({ text, id }: StatusText): AgentEvent {
+function token({ text, id }: ReceivedText): AgentEvent {
   return { type: 'text', text, ...(id !== '' && { id }) };
 }

@@ -4,7 +4,7 @@ import { type CallToolResult, ErrorCode, McpError, type Progress, type RequestId
 import type { McpLimits } from './limits.ts';
 import type { McpSession } from './mcp-session.ts';
 import { type RemoteCall, withRequestId } from './remote-call.ts';
-import type { ToolCall } from './tool-calls.ts';
+import type { WrittenCall } from './tool-calls.ts';
 import { withTraceHeaders } from './trace-headers.ts';
 
 /** A call without a result. The message names the tool and the error code, never text of the server, which may be content. */
@@ -34,7 +34,7 @@ export type CallToolOptions = {
  * Calls a tool. A server that died in an earlier call of the turn is started again; a server that may be dead is pinged, so that the next
  * call gets a new one if it does not answer. Throws ToolCallFault, or the SDK's error when `signal` aborts.
  */
-export async function callTool({ tool, args }: ToolCall, options: CallToolOptions): Promise<CallToolResult> {
+export async function callTool({ tool, args }: WrittenCall, options: CallToolOptions): Promise<CallToolResult> {
   const { session, limits, signal, onprogress, trace, began } = options;
   const connection = await session.connect().catch(() => undefined);
   if (connection === undefined) throw new ToolCallFault(MCP_UNREACHABLE, true);

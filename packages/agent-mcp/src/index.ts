@@ -6,5 +6,5 @@ export type { McpOptions } from './mcp-agent.ts';
 export { createMcpAgent } from './mcp-agent.ts';
 export type { McpConnection, McpServer } from './mcp-session.ts';
 export { McpSession } from './mcp-session.ts';
-export type { ToolCall } from './tool-calls.ts';
+export type { WrittenCall } from './tool-calls.ts';
 export { resultEvents } from './tool-result.ts';

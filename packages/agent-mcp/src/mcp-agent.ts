@@ -5,7 +5,7 @@ import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/t
 import { callTool, MCP_UNREACHABLE, ToolCallFault } from './call-tool.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
-import { findCalls, type ToolCall } from './tool-calls.ts';
+import { findCalls, type WrittenCall } from './tool-calls.ts';
 import { errorText, resultEvents, shownResult } from './tool-result.ts';
 import { withProgress } from './with-progress.ts';
 
@@ -69,7 +69,12 @@ async function cancelEarlierCalls(session: McpSession, { remoteRuns = [], trace 
 }
 
 /** Returns whether the turn continues. */
-async function* runCall(session: McpSession, call: ToolCall, limits: McpLimits, turn: Turn): AsyncGenerator<AgentEvent, boolean> {
+async function* runCall(
+  session: McpSession,
+  call: WrittenCall,
+  limits: McpLimits,
+  turn: Turn,
+): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
   const { tool, args } = call;
   yield { type: 'tool', phase: 'start', callId, tool, arguments: args };

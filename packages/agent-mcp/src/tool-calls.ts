@@ -1,10 +1,10 @@
-import { isObject, type Part } from '@hopline/a2a';
+import { isObject, type Part, parseObject } from '@hopline/a2a';
 import { MESSAGE_CALLS_MAX, NESTED_MAX } from './limits.ts';
 
-export type ToolCall = { tool: string; args: Record<string, unknown> };
+export type WrittenCall = { tool: string; args: Record<string, unknown> };
 
 export type FoundCalls =
-  | { calls: ToolCall[]; rejection?: undefined }
+  | { calls: WrittenCall[]; rejection?: undefined }
   /** One invalid call rejects all calls of the message. The reason does not quote the message. */
   | { calls?: undefined; rejection: string };
 
@@ -20,7 +20,7 @@ const UNKNOWN_TOOL = 'the agent has no tool of that name';
  * JSON object. Adjacent text parts are read as one text.
  */
 export function findCalls(parts: readonly Part[], isTool: (name: string) => boolean): FoundCalls {
-  const calls: ToolCall[] = [];
+  const calls: WrittenCall[] = [];
   for (const item of joinTexts(parts)) {
     const found = typeof item === 'string' ? callsInText(item, isTool) : callInData(item, isTool);
     if (found.rejection !== undefined) return found;
@@ -52,7 +52,7 @@ function callInData({ data }: { data: unknown }, isTool: (name: string) => boole
 }
 
 function callsInText(text: string, isTool: (name: string) => boolean): FoundCalls {
-  const calls: ToolCall[] = [];
+  const calls: WrittenCall[] = [];
   /** Ends of the brace pairs around `at` that are not JSON. */
   let enclosing: number[] = [];
   for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at)) {
@@ -93,13 +93,4 @@ function endOfObject(text: string, start: number): number | undefined {
     }
   }
   return undefined;
-}
-
-function parseObject(json: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 import { isInterrupted } from '@hopline/a2a';
 import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
+import { InputWriter, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { type Hop, type HopMetrics, takenWork, withModelCalls } from '@hopline/telemetry';
 import type { Turn } from './agent.ts';
@@ -128,7 +128,7 @@ function inputWriter({ log, name: agent, pace }: AttemptDeps, job: Job, { hop, t
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
   const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken, waitingBytesMax: TURN_WAITING_BYTES_MAX };
-  return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
+  return new InputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {

@@ -1,6 +1,6 @@
 import { stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { entryOf, foldedOrdinal, type TaskAggregate } from '@hopline/events';
+import { entryOf, hasWritten, type TaskAggregate } from '@hopline/events';
 import { type Job, NO_LONGER_NEEDED, newestOfTurn, Requeued, Superseded } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import {
@@ -28,14 +28,6 @@ export type RunTurnDeps = AttemptDeps & {
 };
 
 /**
- * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and give the next one the same count. The
- * ids of appends show that only within the duplicate window.
- */
-function hasWritten(aggregate: TaskAggregate, { work: { call }, item, attempt }: Job): boolean {
-  return foldedOrdinal(aggregate, { id: call?.id ?? ROOT_AGENT, item, attempt }) > 0;
-}
-
-/**
  * Runs one work item with an agent. Writes the agent's events to the log in order, as fast as the log accepts them. Stops when the task
  * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task needs none;
  * `requireShownEnd` decides when the item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed,
@@ -43,7 +35,7 @@ function hasWritten(aggregate: TaskAggregate, { work: { call }, item, attempt }:
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
   const { log, name, takenAt = Date.now() } = deps;
-  const { work, attempt } = job;
+  const { work, item, attempt } = job;
   const newest = await newestOfTurn(log.facts, job, deps.signal);
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
@@ -55,7 +47,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     }
     return undefined;
   }
-  if (hasWritten(newest.record.aggregate, job)) throw new Superseded();
+  if (hasWritten(newest.record.aggregate, { id: work.call?.id ?? ROOT_AGENT, item, attempt })) throw new Superseded();
   const authorizing = waitsForCredentials(newest.record.aggregate, work.call?.id);
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;

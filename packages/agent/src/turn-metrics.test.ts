@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ToolCall } from '@hopline/events';
+import type { ToolTiming } from '@hopline/events';
 import type { Hop, HopMetrics } from '@hopline/telemetry';
 import { TurnMetrics } from './turn-metrics.ts';
 
@@ -14,7 +14,7 @@ for (const [direction, stepMs] of [
   test(`the time of a tool call is right even if the clock is set ${direction}`, t => {
     t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });
     const recorded: { ms: number; hop: string }[] = [];
-    const ended: ToolCall[] = [];
+    const ended: ToolTiming[] = [];
     const hop = { count: () => {}, max: () => {}, beforeSegmentEnd: () => {}, carrier: () => ({}) } as unknown as Hop;
     const hopDuration = { recordMs: (ms: number, { hop }: { hop: string }) => recorded.push({ ms, hop }) };
     const metrics = new TurnMetrics({

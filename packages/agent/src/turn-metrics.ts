@@ -1,5 +1,5 @@
 import { codePoints, cutIndex } from '@hopline/a2a';
-import type { ToolCall } from '@hopline/events';
+import type { ToolTiming } from '@hopline/events';
 import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
@@ -16,7 +16,7 @@ export type TurnMetricsOptions = {
   takenAt: number;
   isFirstAttempt: boolean;
   /** Called when a tool call with a span has ended. */
-  onToolEnd: (call: ToolCall) => void;
+  onToolEnd: (call: ToolTiming) => void;
 };
 
 /** Numbers of a turn for its span and its hops: amounts and times of tokens, never their text. Each tool call has its own span. */

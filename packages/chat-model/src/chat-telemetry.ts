@@ -22,7 +22,7 @@ const PROVIDER = 'openai';
 
 type TokenKind = 'input' | 'cached' | 'output' | 'reasoning';
 
-export type ChatTelemetryOptions = {
+type ChatTelemetryOptions = {
   model: string;
   baseUrl: string;
   price: ModelPrice | undefined;

@@ -20,7 +20,7 @@ export type ChatRequest = {
   /** Trace context of the requests. Absent: the active span is their parent. */
   trace?: TraceCarrier;
   signal: AbortSignal;
-  /** Receives each request that has ended, in place of the metrics of this process: its caller counts it. */
+  /** Receives each request that has ended, instead of the metrics of this process: its caller counts it. */
   onEnded?: ((request: EndedRequest) => void) | undefined;
 };
 

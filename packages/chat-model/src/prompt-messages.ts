@@ -4,7 +4,7 @@ import type { ChatMessage } from './chat.ts';
 /** Maximum UTF-16 units of earlier messages in a prompt. The oldest messages are left out. */
 export const HISTORY_UNITS_MAX = 64 * 1024;
 
-export type PromptParts = {
+type PromptParts = {
   system: string | undefined;
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];

@@ -2,7 +2,8 @@
  * A model of a lane's source, and the wait that follows from it.
  *
  * State: a histogram of the gaps between arrivals (tokens offered at one instant are one arrival) and their mean size, both
- * decaying with a half-life of `HALF_LIFE_ARRIVALS`. No shape is assumed: the model learns a steady gap of 20 ms as well as gaps of 0.3 ms inside packets and 100 ms between them.
+ * decaying with a half-life of `HALF_LIFE_ARRIVALS`. No shape is assumed: the model learns a steady gap of 20 ms as well as gaps of 0.3 ms inside packets and
+ * 100 ms between them.
  *
  * Decision: how long to wait for the next arrival before sending while m tokens are held ("patience"). Holding costs m per ms. The
  * value of an arrival comes from the average-cost optimal stopping problem: let g be the least possible cost per token. A chunk

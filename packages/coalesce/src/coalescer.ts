@@ -9,7 +9,7 @@ import { endsInHalf, endsOpen, pieceEnd, utf8Bytes } from './text-cut.ts';
  *
  * Usage: `offer` every available token, then `tick` once; append what both return; set one timer to `wakeAtMs` and `tick` again
  * when it fires. Tokens offered at one `nowMs` are one arrival. A late `tick` (an append is in flight) is safe: chunks grow by
- * the tokens offered meanwhile.
+ * the tokens offered in the meantime.
  */
 export type Coalescer = {
   readonly settings: Readonly<CoalesceSettings>;
@@ -77,10 +77,10 @@ export function tick(coalescer: Coalescer, nowMs: number): Chunk[] {
  * pair at the end of a lane stays held for HALF_PAIR_HOLD_MS: its other half may follow the event, and half a pair does not
  * survive UTF-8.
  */
-export function flush(coalescer: Coalescer, nowMs: number, reason: FlushReason = 'boundary'): Chunk[] {
+export function flush(coalescer: Coalescer, nowMs: number): Chunk[] {
   const now = advance(coalescer, nowMs);
   const chunks: Chunk[] = [];
-  for (const lane of byOldest(coalescer)) send(coalescer, lane, sendableEnd(lane), reason, now, chunks);
+  for (const lane of byOldest(coalescer)) send(coalescer, lane, sendableEnd(lane), 'boundary', now, chunks);
   return chunks;
 }
 

@@ -109,22 +109,22 @@ export class HoldPolicy {
   }
 
   #choose(nowMs: number): void {
-    const own = this.#own;
-    const allowedMs = dueAt(own, this.#creditMs - this.#eventCostMs);
+    const held = this.#own;
+    const allowedMs = dueAt(held, this.#creditMs - this.#eventCostMs);
     if (allowedMs < nowMs) this.#set(Math.max(nowMs, this.#shadowDueMs()), 'delay');
-    else this.#chooseFreely(nowMs, own);
+    else this.#chooseFreely(nowMs, held);
     if (nowMs <= allowedMs && allowedMs < this.dueMs) this.#set(allowedMs, 'delay');
-    const ageMs = own.startMs + this.#holdMsMax;
+    const ageMs = held.startMs + this.#holdMsMax;
     if (ageMs < this.dueMs) this.#set(ageMs, 'age');
   }
 
   /** Applies the learned rule without the limit that the balance sets. */
-  #chooseFreely(nowMs: number, own: HeldDelay): void {
+  #chooseFreely(nowMs: number, held: HeldDelay): void {
     // A reader waits for the first text, and an unknown source has no pace yet. So the text leaves now, which costs at most one more event
     // per lane.
-    const patienceMs = this.#model?.patienceMs(own.tokens);
+    const patienceMs = this.#model?.patienceMs(held.tokens);
     if (this.#fresh) this.#set(nowMs, 'first');
-    else if (patienceMs === undefined) this.#set(Math.max(nowMs, dueAt(own, this.#eventCostMs)), 'delay');
+    else if (patienceMs === undefined) this.#set(Math.max(nowMs, dueAt(held, this.#eventCostMs)), 'delay');
     else this.#set(nowMs + patienceMs, patienceMs === 0 ? 'ready' : 'quiet');
   }
 

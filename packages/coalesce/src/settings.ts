@@ -11,7 +11,7 @@ export type CoalesceSettings = {
   chunkBytesMax: number;
 };
 
-/** More than a minute of token delay per event is a mistake in the unit. */
+/** A value above a minute is almost certainly in the wrong unit. */
 export const EVENT_COST_MS_MAX = 60_000;
 export const HOLD_MS_MAX = 60_000;
 /** Large enough for any single code point, so that a cut is always possible. */

@@ -25,7 +25,7 @@ function holdTimes(arrivals: readonly Arrival[], settings: Partial<CoalesceSetti
   return times;
 }
 
-/** The same for the coalescer. */
+/** When the coalescer releases text. */
 function coalescerTimes(arrivals: readonly Arrival[], settings: Partial<CoalesceSettings>): number[] {
   const coalescer = createCoalescer(settings);
   const times: number[] = [];

@@ -6,11 +6,14 @@ import { CONTEXT_TASKS_MAX, type Log, LogConflict, LogUnavailable } from '@hopli
 export const TRIES_MAX = 50;
 
 /** `isNew`: the context id was made for this task, so the context is created without a read; a repeated join finds it there. */
-export type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string; isNew?: boolean };
+type ContextTask = { owner: Owner | undefined; contextId: string; taskId: string; isNew?: boolean };
 
 type ContextLog = Pick<Log, 'contexts' | 'facts'>;
 
-/** The key contains the owner, because two owners may use the same context id for different contexts. It is hashed, because ids of clients need not be valid keys. */
+/**
+ * The key contains the owner, because two owners may use the same context id for different contexts. It is hashed, because ids of clients need not be
+ * valid keys.
+ */
 export function contextKey(owner: Owner | undefined, contextId: string): string {
   return hash('sha256', JSON.stringify([owner?.tenant ?? null, owner?.subject ?? null, contextId]));
 }

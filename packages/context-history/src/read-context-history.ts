@@ -46,11 +46,11 @@ export async function readContextHistory(
   const { aggregate } = newest.record;
   const history = new HistoryBuilder(limits);
   if (turn === 1 && aggregate.hasHistory !== true) return history.build();
-  const own = await readTurns(log, newest);
-  if (own.isTruncated) return history.build();
-  for (const [index, past] of own.before(turn).toReversed().entries()) history.add(past, index === 0);
+  const newestTurns = await readTurns(log, newest);
+  if (newestTurns.isTruncated) return history.build();
+  for (const [index, past] of newestTurns.before(turn).toReversed().entries()) history.add(past, index === 0);
   let reads = 0;
-  for await (const turns of earlierTasks(log, own, aggregate, [aggregate.taskId])) {
+  for await (const turns of earlierTasks(log, newestTurns, aggregate, [aggregate.taskId])) {
     for (const past of turns.toReversed()) history.add(past, false);
     reads += 1;
     if (reads >= limits.tasksMax || history.isFull) break;

@@ -5,7 +5,7 @@ import type { MemoryLog } from '@hopline/log/memory';
 import { rootProducer } from '@hopline/task';
 import { agent, StoredScenario } from '@hopline/task/test-kit';
 
-export type TaskOptions = {
+type TaskOptions = {
   text: string;
   contextId?: string;
   role?: Role;

@@ -1,4 +1,4 @@
-import type { SinkItem, StreamReader, Tail } from '@hopline/a2a-http/front';
+import type { NewestEvent, SinkItem, StreamReader } from '@hopline/a2a-http/front';
 import type { Cursor } from '@hopline/events';
 import { positionAfter } from './offset.ts';
 import { endsStream, messageOf } from './stream-message.ts';
@@ -34,7 +34,7 @@ export class PartReader implements StreamReader {
     this.#options = options;
   }
 
-  begin({ generation, ended }: Tail): boolean {
+  begin({ generation, ended }: NewestEvent): boolean {
     this.isFinal = ended;
     if (this.next.generation < generation) return false;
     this.isUpToDate = true;
@@ -67,9 +67,9 @@ export class PartReader implements StreamReader {
 
 /** Reads only where the stream ends. */
 export class TailReader implements StreamReader {
-  tail: Tail = { generation: 0, seq: 0, ended: false };
+  tail: NewestEvent = { generation: 0, seq: 0, ended: false };
 
-  begin(tail: Tail): boolean {
+  begin(tail: NewestEvent): boolean {
     this.tail = tail;
     return true;
   }

@@ -96,7 +96,7 @@ export const AUTH_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-export type AuthSettings = Settings<typeof AUTH_SETTINGS>;
+type AuthSettings = Settings<typeof AUTH_SETTINGS>;
 
 /** Contradictions in the settings of a server listening on `host`, including public access without authentication. */
 export function authFaults(settings: AuthSettings, host: string): string[] {

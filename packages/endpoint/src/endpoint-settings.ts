@@ -11,7 +11,7 @@ export const ENDPOINT_SETTINGS = { ...AUTH_SETTINGS, ...TLS_SETTINGS, ...CORS_SE
 type EndpointSettings = Pick<ServiceSettings, 'HOPLINE_HOST'> & typeof ENDPOINT_SETTINGS;
 
 /**
- * The same config, whose `load` also throws ConfigError for contradictory settings and for public access without
+ * A config whose `load` also throws ConfigError for contradictory settings and for public access without
  * authentication.
  */
 export function withEndpointChecked<T extends EndpointSettings>(config: Config<T>): Config<T> {

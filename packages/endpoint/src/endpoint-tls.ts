@@ -7,7 +7,7 @@ const CERTIFICATES_RECHECK_MS = 1_000;
 /** Time limit of a TLS handshake; Node would hold the connection for two minutes. */
 export const TLS_HANDSHAKE_MS_MAX = 5_000;
 
-export type EndpointTlsOptions = {
+type EndpointTlsOptions = {
   /** Paths of PEM files. */
   cert: string;
   key: string;

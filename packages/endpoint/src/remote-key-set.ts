@@ -13,7 +13,7 @@ export const KEY_SET_COOLDOWN_MS = 30_000;
 /** Delay after a failed fetch. */
 export const KEY_SET_RETRY_MS = 2_000;
 
-export type RemoteKeySetOptions = {
+type RemoteKeySetOptions = {
   url: string;
   /** How long keys stay in use after their refetch was due. */
   staleMsMax: number;

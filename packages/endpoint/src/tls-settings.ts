@@ -20,7 +20,7 @@ export const TLS_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
-export type TlsSettings = Settings<typeof TLS_SETTINGS>;
+type TlsSettings = Settings<typeof TLS_SETTINGS>;
 
 export function tlsFaults(settings: TlsSettings): string[] {
   const { HOPLINE_TLS_CERT_FILE: cert, HOPLINE_TLS_KEY_FILE: key, HOPLINE_TLS_CLIENT_CA_FILE: ca } = settings;

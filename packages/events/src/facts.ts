@@ -124,7 +124,7 @@ export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
   agent: string;
-  /** The same member as in the input. */
+  /** As in `CallInput`. */
   statusPasses?: true;
 } & Partial<CallContent>;
 
@@ -313,4 +313,12 @@ export function foldedOrdinal(
   const folded = producers[id];
   if (folded === undefined || folded.attempt !== attempt || !isSameItem(folded, { item })) return 0;
   return Math.max(folded.n, folded.lastN ?? 0);
+}
+
+/**
+ * Whether relays have folded inputs of this attempt. To a run that begins, they show another run of the same attempt: a nats-server that was killed may
+ * forget a delivery and give the next one the same count. The ids of appends show that only within the duplicate window.
+ */
+export function hasWritten(aggregate: TaskAggregate, producer: Pick<Producer, 'id' | 'item' | 'attempt'>): boolean {
+  return foldedOrdinal(aggregate, producer) > 0;
 }

@@ -30,7 +30,7 @@ export type {
   TaskCreated,
   VisibleFact,
 } from './facts.ts';
-export { entryOf, eventOf, foldedOrdinal, isVisible } from './facts.ts';
+export { entryOf, eventOf, foldedOrdinal, hasWritten, isVisible } from './facts.ts';
 export type {
   AgentInput,
   AgentRecord,
@@ -47,7 +47,7 @@ export type {
   InputRecord,
   InputSource,
   MessageInput,
-  ModelCall,
+  ModelTiming,
   OpenInput,
   Producer,
   ProfileName,
@@ -61,7 +61,7 @@ export type {
   TakenWork,
   TextInput,
   TimeoutInput,
-  ToolCall,
+  ToolTiming,
   TurnQueuedInput,
   UnknownInput,
   WorkGoneInput,

@@ -288,13 +288,13 @@ export type TakenWork = {
 };
 
 /** A tool call of an agent that has ended: its name, beginning (epoch milliseconds) and duration. Used only for measurements. */
-export type ToolCall = { name: string; at: number; ms: number };
+export type ToolTiming = { name: string; at: number; ms: number };
 
 /**
  * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The currency
  * is that of the file of prices. Used only for measurements.
  */
-export type ModelCall = TokenUsage & { model: string; at: number; ms: number; cost?: number };
+export type ModelTiming = TokenUsage & { model: string; at: number; ms: number; cost?: number };
 
 /** One message on the raw subject, from an agent or the supervisor: a micro-batch with the order and times of the source. */
 export type AgentRecord = {
@@ -313,9 +313,9 @@ export type AgentRecord = {
   /** Present in the first record of an attempt. */
   taken?: TakenWork;
   /** Tool calls that have ended since the previous record. */
-  tools?: ToolCall[];
+  tools?: ToolTiming[];
   /** Requests to models that have ended since the previous record. */
-  models?: ModelCall[];
+  models?: ModelTiming[];
 };
 
 /** One message on the raw subject, from a relay. */

@@ -6,7 +6,7 @@ import { titleCase } from './title-case.ts';
 const QUEUE_KEY = 'queue';
 
 /** Content of a queue notice for programs. `ahead`: requests that wait before this one, estimated from the position of the item. */
-export type QueuePlace = { role: Role; ahead: number };
+type QueuePlace = { role: Role; ahead: number };
 
 /** The message of a turn that waits for a free slot. `id` is unique in the task for each place. */
 export function queueNotice(id: string, place: QueuePlace): Message {

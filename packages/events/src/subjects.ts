@@ -1,9 +1,10 @@
-import type { Owner } from './owner.ts';
-
-/**
+/*
  * Subjects and headers of the log. One subject per task, never per event; by `<shard>` the streams are split over Raft groups.
  * PROTOCOL.md section 2.
  */
+
+import type { Owner } from './owner.ts';
+
 export const RAW_PREFIX = 'a2a.raw';
 export const LOG_PREFIX = 'a2a.log';
 export const LIVE_PREFIX = 'a2a.live';
@@ -115,7 +116,7 @@ export const tenantWorkFilter = (role: Role, tenant: string): string => `${WORK_
 
 /** Agents ask relays here to read the log for them. No stream stores it. */
 export const readSubject = (agent: string): string => `${READ_PREFIX}.${agent}`;
-/** The same for one relay. */
+/** The subject of requests to one relay. */
 export const readerSubject = (agent: string, reader: string): string => `${readSubject(agent)}.${reader}`;
 
 /** Processes of one agent wake each other up here. No stream stores it. */

@@ -20,7 +20,7 @@ test('runs that are merged in the queue keep the provenance of the oldest and th
     [4, 'b', 2],
     [5, 'c', 4],
   ] as const)
-    queue.pushRun(run(seq, text, heldMs), 1_000);
+    queue.pushRun(run(seq, text, heldMs));
   const [queued, ...others] = queue.take(1_000);
   assert.deepEqual(others, []);
   assert.equal(queued?.firstSeq, 3);
@@ -41,7 +41,7 @@ test('runs that are merged in the queue keep the provenance of the oldest and th
 test('the oldest sequence belongs to the oldest queued command, in whatever order commands are added and taken', () => {
   const operations: ((queue: AppendQueue) => unknown)[] = [
     ...[1, 2, 3].map(seq => (queue: AppendQueue) => queue.push({ kind: 'unreadable' }, seq)),
-    ...[1, 2, 3].map(seq => (queue: AppendQueue) => queue.pushRun(run(seq, 'a', 0), 1_000)),
+    ...[1, 2, 3].map(seq => (queue: AppendQueue) => queue.pushRun(run(seq, 'a', 0))),
     queue => queue.closeWithRun(run(1, '', 0).from, 'a', undefined),
     queue => queue.take(1),
     queue => queue.take(1_100),
@@ -66,8 +66,8 @@ const textsOf = (queue: AppendQueue) =>
 
 test('runs of one lane are merged up to the bound; those of another lane, attempt or turn, and closed ones, are not', () => {
   const merged = (unitsMax: number, ...runs: TextRun[]) => {
-    const queue = new AppendQueue(() => 0);
-    for (const one of runs) queue.pushRun(one, unitsMax);
+    const queue = new AppendQueue(() => 0, unitsMax);
+    for (const one of runs) queue.pushRun(one);
     return textsOf(queue);
   };
   const [first, second] = [run(1, 'abc'), run(2, 'de')];
@@ -86,8 +86,8 @@ test('the newest queued run closes a lane, unless another command or a mark foll
   const mark = { from, n: 9 };
   const queue = new AppendQueue(() => 0);
   assert.equal(queue.closeWithRun(from, 'a', mark), false);
-  queue.pushRun(run(1, 'one'), 1);
-  queue.pushRun({ ...run(2, 'other'), lane: 'b' }, 1);
+  queue.pushRun(run(1, 'one'));
+  queue.pushRun({ ...run(2, 'other'), lane: 'b' });
   for (const other of [
     { ...from, attempt: 2 },
     { ...from, turn: 2 },
@@ -104,7 +104,7 @@ test('the newest queued run closes a lane, unless another command or a mark foll
       [false, mark],
     ],
   );
-  queue.pushRun(run(3, 'two'), 1);
+  queue.pushRun(run(3, 'two'));
   queue.push({ kind: 'unreadable' }, 4);
   assert.equal(queue.closeWithRun(from, 'a', mark), false);
 });
@@ -112,11 +112,11 @@ test('the newest queued run closes a lane, unless another command or a mark foll
 test('a batch has at least one command and at most the limit; a copy-forward is a separate batch', () => {
   const copyForward = { kind: 'copy-forward', startStoredAt: 1 } as const;
   const filled = () => {
-    const queue = new AppendQueue(() => 0);
-    queue.pushRun(run(1, 'a'.repeat(100)), 0);
-    queue.pushRun(run(2, 'b'.repeat(100)), 0);
+    const queue = new AppendQueue(() => 0, 0);
+    queue.pushRun(run(1, 'a'.repeat(100)));
+    queue.pushRun(run(2, 'b'.repeat(100)));
     queue.push(copyForward, 3);
-    queue.pushRun(run(4, 'c'), 0);
+    queue.pushRun(run(4, 'c'));
     return queue;
   };
   const batches = (unitsMax: number) => {

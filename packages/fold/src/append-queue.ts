@@ -1,5 +1,5 @@
-import { entryOf, type Fact, type Producer, type TaskAggregate } from '@hopline/events';
-import { type Command, decide, evolve, isKnownProducer, type RejectionReason, type TextRun } from '@hopline/task';
+import type { Producer } from '@hopline/events';
+import type { Command, TextRun } from '@hopline/task';
 
 /** A command that waits for its append. */
 export type QueuedCommand = {
@@ -45,14 +45,16 @@ const COMMAND_OVERHEAD_UNITS = 512;
  */
 export class AppendQueue implements CommandQueue {
   readonly #now: () => number;
+  readonly #runUnitsMax: number;
   #commands: QueuedCommand[] = [];
   /** The commands that are not followed by an older one, so that the first is the oldest of all. A command's `firstSeq` never changes. */
   #oldest: QueuedCommand[] = [];
   #size = 0;
 
-  /** `now`: monotonic milliseconds, the clock of holds. */
-  constructor(now: () => number) {
+  /** `now`: monotonic milliseconds, the clock of holds. `runUnitsMax`: UTF-16 units up to which runs are merged. */
+  constructor(now: () => number, runUnitsMax = RECORD_TEXT_UNITS_MAX) {
     this.#now = now;
+    this.#runUnitsMax = runUnitsMax;
   }
 
   get length(): number {
@@ -81,14 +83,14 @@ export class AppendQueue implements CommandQueue {
     this.#oldest.push(queued);
   }
 
-  pushRun(run: TextRun, unitsMax = RECORD_TEXT_UNITS_MAX): void {
+  pushRun(run: TextRun): void {
     const last = this.#commands.at(-1);
     if (
       run.chunk.reason !== PASS_THROUGH &&
       last?.command.kind === 'run' &&
       isSameLane(last.command, run) &&
       !last.command.last &&
-      last.command.text.length + run.text.length <= unitsMax
+      last.command.text.length + run.text.length <= this.#runUnitsMax
     ) {
       last.command = mergeRuns(last.command, run);
       last.size += run.text.length;
@@ -167,67 +169,4 @@ function mergeRuns(a: TextRun, b: TextRun): TextRun {
     ...(firstTrace && { firstTrace }),
   };
   return { ...b, text: a.text + b.text, n: b.n, chunk };
-}
-
-/** Failure reason of a task if a relay could not store one of its records. It does not follow from the task's inputs. */
-export const TOO_LARGE = 'an event of this task is larger than the log accepts';
-export const NOT_ENCODABLE = 'an event of this task cannot be encoded';
-/** Failure reason of a task that has reached its maximum of bytes. */
-export const TASK_TOO_LARGE = 'the task has reached the limit of stored bytes';
-
-/** The result of a batch of commands: the facts of one record, and the aggregate after them. */
-export type BatchDecision = { facts: Fact[]; aggregate: TaskAggregate | undefined };
-
-export type BatchOptions = {
-  /** Milliseconds on the clock of holds. */
-  now: () => number;
-  /** Epoch milliseconds, for the times of facts. */
-  wallNow: () => number;
-  /** Called for each command with the reason of its rejection, if there is one. */
-  onDecided: (command: Command, rejected: RejectionReason | undefined) => void;
-  /** The rules; only a test passes others. */
-  rules?: typeof decide;
-};
-
-/** Decides the commands of one append in order, each on the aggregate that results from the previous one. */
-export function decideBatch(
-  before: TaskAggregate | undefined,
-  batch: readonly QueuedCommand[],
-  { now, wallNow, onDecided, rules = decide }: BatchOptions,
-): BatchDecision {
-  let aggregate = before;
-  const facts: Fact[] = [];
-  for (const queued of batch) {
-    const command = withWait(queued, now());
-    const decision = rules(aggregate, command, wallNow());
-    onDecided(command, decision.rejected);
-    for (const fact of decision.facts) {
-      facts.push(fact);
-      aggregate = evolve(aggregate, fact);
-    }
-    aggregate = withMark(aggregate, queued.mark, decision.rejected);
-  }
-  return { facts, aggregate };
-}
-
-/** Adds to a run of text the time for which it waited for the previous append. */
-function withWait({ command, queuedMs }: QueuedCommand, nowMs: number): Command {
-  if (command.kind !== 'run') return command;
-  return { ...command, chunk: { ...command.chunk, waitMs: Math.max(0, Math.round(nowMs - queuedMs)) } };
-}
-
-/** The aggregate after a command with a mark: the producer's run is folded up to ordinal `n`, except for text. */
-export function withMark(
-  aggregate: TaskAggregate | undefined,
-  mark: QueuedCommand['mark'],
-  rejected: RejectionReason | undefined,
-): TaskAggregate | undefined {
-  if (aggregate === undefined || mark === undefined || rejected === 'other item' || rejected === 'stale attempt')
-    return aggregate;
-  const { id, turn, item, attempt } = mark.from;
-  if (turn !== aggregate.turn || !isKnownProducer(aggregate, id)) return aggregate;
-  const known = entryOf(aggregate.producers, id);
-  const lastN = known?.attempt === attempt ? known.lastN : 0;
-  const producer = { ...(item !== undefined && { item }), attempt, n: mark.n, ...(lastN !== undefined && { lastN }) };
-  return { ...aggregate, producers: { ...aggregate.producers, [id]: producer } };
 }

@@ -144,7 +144,7 @@ function runOf(chunk: Chunk, { from, lane }: PendingTokens, taken: TakenTokens):
 }
 
 /** Tokens of one input record that the coalescer holds, some or all of them. */
-type PendingRun = {
+type PendingRecord = {
   seq: number;
   n: number;
   count: number;
@@ -174,7 +174,7 @@ type TakenTokens = {
 class PendingTokens {
   readonly from: Producer;
   readonly lane: string;
-  readonly #runs: PendingRun[] = [];
+  readonly #runs: PendingRecord[] = [];
 
   constructor(from: Producer, lane: string) {
     this.from = from;
@@ -186,7 +186,7 @@ class PendingTokens {
     return this.#runs[0]?.seq;
   }
 
-  push(run: PendingRun): void {
+  push(run: PendingRecord): void {
     this.#runs.push(run);
   }
 

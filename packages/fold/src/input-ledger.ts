@@ -7,7 +7,7 @@ import type { Command, RejectionReason } from '@hopline/task';
  */
 export type InputOutcome = 'received' | 'accepted' | 'rejected' | 'duplicate' | 'abandoned';
 
-export type InputLedgerOptions = {
+type InputLedgerOptions = {
   onOutcome: (kind: InputKind, outcome: InputOutcome, count: number) => void;
   onRejected: (reason: RejectionReason, count: number) => void;
 };

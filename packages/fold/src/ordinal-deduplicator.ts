@@ -14,7 +14,7 @@ import { isKnownProducer } from '@hopline/task';
  * have held such text when it died: half of a surrogate pair waits for its other half even after a later notice is stored. The lanes of the
  * aggregate show how much of it is folded.
  */
-export type SeenOrdinals = {
+type SeenOrdinals = {
   /** Last ordinal that was accepted, by this relay or a previous owner. */
   n: number;
   /** Last ordinal that this relay accepted; 0 before the first. */
@@ -22,13 +22,13 @@ export type SeenOrdinals = {
 };
 
 /** A run: the inputs of one attempt at one work item. */
-type Run = Pick<Producer, 'turn' | 'item' | 'attempt'>;
+type Attempt = Pick<Producer, 'turn' | 'item' | 'attempt'>;
 
 /** `nextN`: the highest ordinal with which the next record may begin. Undefined if a previous owner did not store it. */
-type SeenRun = SeenOrdinals & Run & { nextN: number | undefined };
+type SeenRun = SeenOrdinals & Attempt & { nextN: number | undefined };
 
 /** Last ordinal of a record that was accepted, and the raw sequence of the record. */
-type AcceptedRecord = { seq: number; id: string; run: Run; lastN: number };
+type AcceptedRecord = { seq: number; id: string; run: Attempt; lastN: number };
 
 const NOTHING: SeenOrdinals = { n: 0, lastSeenOrdinal: 0 };
 /** Most accepted records that are kept separately until an append covers them. Beyond this number they are merged. */
@@ -116,11 +116,11 @@ export class OrdinalDeduplicator {
     const changed: [string, ProducerState][] = [];
     for (const { id, run, lastN } of this.#covered.values()) {
       if (run.turn !== aggregate.turn || !isKnownProducer(aggregate, id)) continue;
-      const { turn: _turn, ...own } = run;
+      const { turn: _turn, ...producer } = run;
       const known = entryOf(aggregate.producers, id);
       // Only a part of the later attempt's first record is folded.
-      if (known !== undefined && known.attempt > own.attempt) continue;
-      changed.push([id, { ...own, n: known?.attempt === own.attempt ? known.n : 0, lastN }]);
+      if (known !== undefined && known.attempt > producer.attempt) continue;
+      changed.push([id, { ...producer, n: known?.attempt === producer.attempt ? known.n : 0, lastN }]);
     }
     // An assignment to `__proto__` would add no entry.
     const producers = { ...aggregate.producers, ...Object.fromEntries(changed) };
@@ -143,7 +143,7 @@ export function withoutStaleOrdinals(aggregate: TaskAggregate): TaskAggregate {
   return { ...aggregate, producers: Object.fromEntries(kept) };
 }
 
-function isLaterRun(one: Run, other: Run): boolean {
+function isLaterRun(one: Attempt, other: Attempt): boolean {
   return one.turn > other.turn || (one.turn === other.turn && one.attempt > other.attempt);
 }
 

@@ -5,8 +5,9 @@ import type { AgentInput, Fact, InputKind, InputRecord, Producer, TaskAggregate,
 import type { StoredInput } from '@hopline/log';
 import type { RejectionReason } from '@hopline/task';
 import fc from 'fast-check';
-import { AppendQueue, decideBatch } from './append-queue.ts';
+import { AppendQueue } from './append-queue.ts';
 import { CoalescedText } from './coalesced-text.ts';
+import { decideBatch } from './decide-batch.ts';
 import { InputLedger, type InputOutcome } from './input-ledger.ts';
 import { OrdinalDeduplicator, withoutStaleOrdinals } from './ordinal-deduplicator.ts';
 import { TaskInputs } from './task-inputs.ts';

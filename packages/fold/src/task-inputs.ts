@@ -6,7 +6,7 @@ import type { InputLedger } from './input-ledger.ts';
 import { alreadyFolded, OrdinalDeduplicator } from './ordinal-deduplicator.ts';
 import type { TextCutter } from './text-cutter.ts';
 
-export type TaskInputsOptions = {
+type TaskInputsOptions = {
   taskId: string;
   aggregate: TaskAggregate | undefined;
   isExpired: boolean;

@@ -26,12 +26,12 @@ export interface Boot<T extends SettingsShape> {
   readonly health: Health;
 }
 
-export interface BootOptions<T extends SettingsShape> {
+export type BootOptions<T extends SettingsShape> = {
   /** `relay`, `ingress`, …: name in logs, traces and metrics. */
   readonly name: string;
   readonly env: Env;
   readonly config: Config<T>;
-}
+};
 
 /**
  * Loads settings and creates the logger and telemetry. An invalid environment is reported on standard error and ends the process.

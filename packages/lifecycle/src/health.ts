@@ -3,15 +3,15 @@ import { closedWord, errorWord } from '@hopline/telemetry';
 /** Bound of one readiness check. */
 export const READY_CHECK_MS_MAX = 1_000;
 
-export interface ReadyCheck {
+export type ReadyCheck = {
   readonly name: string;
   /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
   /** True if the process is useful without this dependency: a failure is reported as degraded, and the process stays ready. */
   readonly optional?: true;
-}
+};
 
-export interface Readiness {
+export type Readiness = {
   readonly ready: boolean;
   readonly draining: boolean;
   /**
@@ -20,12 +20,12 @@ export interface Readiness {
   readonly notReady: readonly FailedCheck[];
   /** Optional checks that fail. `reason`: also the code of a system error, such as `ECONNREFUSED`. */
   readonly degraded: readonly FailedCheck[];
-}
+};
 
-interface FailedCheck {
+type FailedCheck = {
   readonly check: string;
   readonly reason: string;
-}
+};
 
 /** Readiness for traffic: false until `started`, false again after `drain`. */
 export interface Health {

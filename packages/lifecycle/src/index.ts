@@ -16,4 +16,3 @@ export type { Setting, SettingValue, ValueOf } from './setting.ts';
 export { suggestion } from './suggestion.ts';
 export type { WatchedFileOptions } from './watched-file.ts';
 export { WatchedFile } from './watched-file.ts';
-export { withinMs } from './within-ms.ts';

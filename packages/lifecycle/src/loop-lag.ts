@@ -3,11 +3,11 @@ export const LOOP_SAMPLE_MS = 100;
 /** A lag is kept for one to two windows, so that a probe after a block still observes it. */
 export const LOOP_WINDOW_MS = 5_000;
 
-export interface LoopLag {
+type LoopLag = {
   /** Longest delay of the event loop in the last LOOP_WINDOW_MS to 2 * LOOP_WINDOW_MS. */
   maxMs(): number;
   stop(): void;
-}
+};
 
 /**
  * Measures the delay of timers. `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe.

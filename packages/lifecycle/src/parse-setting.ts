@@ -1,6 +1,6 @@
 import { describeAllowed, type Setting, type SettingValue } from './setting.ts';
 
-export type Parsed = { readonly value: SettingValue } | { readonly expected: string };
+type Parsed = { readonly value: SettingValue } | { readonly expected: string };
 
 /** Largest number of URLs in one setting. */
 export const URLS_MAX = 32;

@@ -4,7 +4,7 @@ import { AllowedHosts } from './allowed-hosts.ts';
 import type { Health } from './health.ts';
 import { watchLoopLag } from './loop-lag.ts';
 
-export interface ProbeOptions {
+export type ProbeOptions = {
   readonly health: Health;
   /** Body of `/metrics`. */
   readonly metricsText: (format: MetricsFormat) => Promise<string>;
@@ -14,7 +14,7 @@ export interface ProbeOptions {
   readonly hosts: AllowedHosts;
   /** True if the probes have their own port (HOPLINE_PROBE_PORT), so that `registerProbes` mounts nothing. */
   readonly elsewhere?: boolean;
-}
+};
 
 /** IP addresses and localhost, which kubelets, Prometheus and the local launcher use. A public route has a name. */
 const ADDRESSES = new AllowedHosts();
@@ -44,7 +44,7 @@ export function registerProbes(app: FastifyInstance, options: ProbeOptions): voi
 }
 
 const PROBE_PATHS = ['/livez', '/readyz', '/metrics'] as const;
-export type ProbePath = (typeof PROBE_PATHS)[number];
+type ProbePath = (typeof PROBE_PATHS)[number];
 
 export function isProbePath(path: string): path is ProbePath {
   return (PROBE_PATHS as readonly string[]).includes(path);

@@ -19,13 +19,13 @@ type Line = {
   err?: { message: string };
 };
 
-interface Run {
+type Run = {
   readonly child: ChildProcess;
   readonly lines: Line[];
   /** Resolves with the first line that has this message. Rejects when the process ends without it. */
   line(message: string): Promise<Line>;
   readonly ended: Promise<{ code: number | null; elapsedMs: number; stderr: string }>;
-}
+};
 
 const SCRIPT = new URL('./run-service.test-service.ts', import.meta.url).pathname;
 

@@ -1,4 +1,12 @@
-import { flushLog, type Logger, type LogLevel, setLogLevel, TELEMETRY_SHUTDOWN_MS_MAX, type Telemetry } from '@hopline/telemetry';
+import {
+  flushLog,
+  type Logger,
+  type LogLevel,
+  setLogLevel,
+  TELEMETRY_SHUTDOWN_MS_MAX,
+  type Telemetry,
+  withinMs,
+} from '@hopline/telemetry';
 import closeWithGrace from 'close-with-grace';
 import { AllowedHosts } from './allowed-hosts.ts';
 import { type Boot, type BootOptions, bootService, exitForConfig, type SettingsShape } from './boot-service.ts';
@@ -6,12 +14,11 @@ import { ConfigError, type Settings } from './config.ts';
 import type { ReadyCheck } from './health.ts';
 import { type ProbeServer, startProbeServer } from './probe-server.ts';
 import type { ProbeOptions } from './probes.ts';
-import { withinMs } from './within-ms.ts';
 
 /** A process that still runs this long after the drain and the last flush is ended. */
 const EXIT_GRACE_MS = 500;
 
-export interface ServiceContext<T extends SettingsShape> {
+export type ServiceContext<T extends SettingsShape> = {
   readonly settings: Settings<T>;
   readonly instance: string;
   /** Version of the release. */
@@ -22,7 +29,7 @@ export interface ServiceContext<T extends SettingsShape> {
   readonly signal: AbortSignal;
   /** For `registerProbes`, when the service has its own HTTP server. */
   readonly probes: ProbeOptions;
-}
+};
 
 export interface RunningService {
   /** Readiness conditions. */
@@ -31,7 +38,7 @@ export interface RunningService {
   close(): Promise<void>;
 }
 
-export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> {
+export type ServiceOptions<T extends SettingsShape> = BootOptions<T> & {
   /**
    * `own`: a probe server listens before `start` is called, by default on HOPLINE_HOST:HOPLINE_PORT. `mounted`: `start` calls
    * `registerProbes`, which mounts nothing if HOPLINE_PROBE_PORT is set.
@@ -40,14 +47,14 @@ export interface ServiceOptions<T extends SettingsShape> extends BootOptions<T> 
   /** Addresses under which clients find the service, for the Host check: URLs or `host:port`. */
   publicAddresses?(settings: Settings<T>): readonly (string | undefined)[];
   start(context: ServiceContext<T>): Promise<RunningService>;
-}
+};
 
-interface ProcessState<T extends SettingsShape> {
+type ProcessState<T extends SettingsShape> = {
   readonly boot: Boot<T>;
   readonly drainBegins: AbortController;
   probeServer?: ProbeServer;
   running?: Promise<RunningService>;
-}
+};
 
 /**
  * Runs one service: settings, log, telemetry, probes, `start`; then, on SIGTERM, SIGINT or the end of the lifeline: readiness
@@ -96,8 +103,8 @@ export async function runService<T extends SettingsShape>(options: ServiceOption
 async function start<T extends SettingsShape>(state: ProcessState<T>, options: ServiceOptions<T>): Promise<void> {
   const { settings, base, instance, version, log, telemetry, health } = state.boot;
   const startedMs = performance.now();
-  const own = options.publicAddresses?.(settings) ?? [];
-  const hosts = new AllowedHosts(base.HOPLINE_ALLOWED_HOSTS, [base.HOPLINE_HOST, ...own]);
+  const publicAddresses = options.publicAddresses?.(settings) ?? [];
+  const hosts = new AllowedHosts(base.HOPLINE_ALLOWED_HOSTS, [base.HOPLINE_HOST, ...publicAddresses]);
   const { HOPLINE_PROBE_PORT: probePort, HOPLINE_PROBE_HOST: probeHost = base.HOPLINE_HOST } = base;
   const elsewhere = probePort !== undefined;
   const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts, elsewhere };

@@ -1,4 +1,4 @@
-interface Base {
+type Base = {
   /** One sentence for the settings table. */
   readonly doc: string;
   /** Unit of the value, e.g. `ms`, `bytes`; shown in the table and in errors. */
@@ -7,7 +7,7 @@ interface Base {
   readonly secret?: boolean;
   /** The setting may be absent without a default. Its value is then `undefined`. */
   readonly optional?: boolean;
-}
+};
 
 /** `min` and `max`: length in characters, inclusive. */
 type StringSetting = Base & {

@@ -5,7 +5,7 @@ export const WATCHED_FILE_BYTES_MAX = 1024 * 1024;
 /** Shortest interval between two checks of a file. */
 const FILE_RECHECK_MS = 1_000;
 
-export interface WatchedFileOptions<T> {
+export type WatchedFileOptions<T> = {
   readonly path: string;
   /** Throws an Error whose message does not quote an invalid file. */
   readonly parse: (text: string) => T;
@@ -13,7 +13,7 @@ export interface WatchedFileOptions<T> {
   readonly onFault: (reason: string) => void;
   /** Shortest interval between two checks in milliseconds, 1000 by default. */
   readonly recheckMs?: number;
-}
+};
 
 /**
  * A file named by a setting, read again after a change. It is checked by its path instead of by file events: Kubernetes replaces a mounted

@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts';
 /** Time without a message of the answer after which a request has failed. */
 const SILENCE_MS_MAX = 2_000;
 
-/** A request whose answer is not complete. `state`: what its messages have brought so far. */
+/** A request whose answer is not complete. `state`: what the messages received so far contained. */
 export type OpenRequest<State, Answer> = {
   readonly state: State;
   end: (answer: Answer) => void;

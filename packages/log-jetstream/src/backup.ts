@@ -84,7 +84,7 @@ async function backUpStream(connection: Connection, name: string, folder: string
   try {
     const stored = await connection.api<StoredStream>(`STREAM.SNAPSHOT.${name}`, {
       deliver_subject: parts.subject,
-      // Readers create their consumers again. Those of the work queue count deliveries, which number the attempts.
+      // Readers create their consumers again. The consumers of the work queue count deliveries, which number the attempts.
       no_consumers: name !== connection.names.workStream,
       chunk_size: CHUNK_BYTES,
     });

@@ -147,7 +147,7 @@ export class Connection {
     }
   }
 
-  /** The same for a message with headers. nats.js changes `headers`. */
+  /** As `send`, for a message with headers. nats.js changes `headers`. */
   sendBytes(subject: string, payload: Uint8Array, headers: MsgHdrs): void {
     if (!this.connected) return;
     try {

@@ -2,21 +2,22 @@ import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import { NAK } from './item-replies.ts';
+import { reportFailedCheck } from './periodic-check.ts';
 import { retry } from './retry.ts';
 import { ackSubjects, isWorkerEntry, type WorkerEntry, workerKey, workersKey } from './worker-entry.ts';
 import type { Answer, WorkerPresence } from './worker-presence.ts';
 
 /** Interval at which a worker asks the next one of its role. */
 const ASK_MS = 500;
-/** The same interval while one of the workers that it asked has not answered. */
+/** Shorter interval while a worker that was asked has not answered. */
 const ASK_AGAIN_MS = 250;
 /** A worker without a connection for this long is dead. Longer than a reconnect to another server of a cluster takes. */
 const GONE_MS = 1_000;
-/** Workers publish their ids when they start. Such a message may be lost. */
+/** Interval at which the list of workers is read again, because the message that a worker publishes when it starts may be lost. */
 const LIST_MS = 10 * 60_000;
 /** Longest wait of a worker that knows no sibling. */
 const IDLE_MS = 60_000;
-/** A worker that takes an entry has this long to queue its items. Then it counts as dead too. */
+/** A worker that has taken an entry counts as dead, too, if it has not queued its items within this time. */
 const TAKE_MS = 10_000;
 const NAK_TIMEOUT_MS = 2_000;
 const NAKS_AT_ONCE_MAX = 256;
@@ -36,7 +37,7 @@ type Sibling = {
   taken?: { revision: number; seenAtMs: number };
 };
 
-export type DeadWorkersOptions = {
+type DeadWorkersOptions = {
   role: Role;
   bucket: KeyValue<WorkerEntry>;
   ackWaitMs: number;
@@ -111,11 +112,11 @@ export class DeadWorkers {
     // Answers could not arrive while this process was suspended or had no connection, so that time does not count.
     const elapsedMs = Math.min(nowMs - this.#askedAtMs, ASK_MS);
     this.#askedAtMs = nowMs;
+    const onError = (error: unknown) => reportFailedCheck(this.#connection, 'dead workers', error);
     if (this.#connection.connected) {
       for (const sibling of this.#siblings.values()) this.#count(sibling, nowMs >= this.#judgesAtMs ? elapsedMs : 0);
-      for (const [worker, sibling] of this.#siblings)
-        if (this.#isDead(sibling)) await this.#take(worker, sibling).catch(() => {});
-      await this.#list().catch(() => {});
+      for (const [worker, sibling] of this.#siblings) if (this.#isDead(sibling)) await this.#take(worker, sibling).catch(onError);
+      await this.#list().catch(onError);
     }
     this.#busy = false;
     const areAllPresent = this.#ask();
@@ -185,7 +186,7 @@ export class DeadWorkers {
     const key = workerKey(role, worker);
     const entry = await bucket.get(key);
     if (entry === undefined || !isWorkerEntry(entry.value)) return void this.#siblings.delete(worker);
-    if (entry.value.takenBy !== undefined && !isLeft(sibling, entry.revision)) return;
+    if (entry.value.takenBy !== undefined && !isAbandoned(sibling, entry.revision)) return;
     try {
       await bucket.update(key, { ...entry.value, takenBy: presence.worker }, entry.revision);
     } catch (error) {
@@ -210,8 +211,8 @@ export class DeadWorkers {
   }
 }
 
-/** Whether the sibling that has taken an entry has left it. */
-function isLeft(sibling: Sibling, revision: number): boolean {
+/** Whether the sibling that took this entry has stopped working on it. */
+function isAbandoned(sibling: Sibling, revision: number): boolean {
   if (sibling.taken?.revision !== revision) sibling.taken = { revision, seenAtMs: performance.now() };
   return performance.now() - sibling.taken.seenAtMs >= TAKE_MS;
 }

@@ -156,7 +156,7 @@ function onMsg({ state: { messages, asked }, end, fail }: OpenRequest<State, Ans
     messages.push({ subject: headers?.get('Nats-Subject') ?? '', seq: number('Nats-Sequence'), data: msg.data, msg });
     if (asked === 'one') end({ messages, pending: 0, upTo: 0 });
   } else if (code === NO_MESSAGES && asked === 'newest' && description !== 'No Results')
-    fail(transient('a message was replaced meanwhile'));
+    fail(transient('a message was replaced during the read'));
   else if (code !== END && code !== TOO_MANY && code !== NO_MESSAGES) fail(transient(`${code} ${description}`));
   else {
     const rest = { messages, pending: number('Nats-Num-Pending'), upTo: number('Nats-UpTo-Sequence') };

@@ -7,15 +7,12 @@ import {
   type FollowSource,
   type FollowStart,
   follow,
-  LaterVersion,
-  type LiveRecord,
   LogConflict,
   type LogExtent,
   MATCHES_PER_REQUEST_MAX,
   type ReadStart,
   type RecordFacts,
   type RecordMark,
-  relayOfFactsId,
   requireTaskId,
   type StoredFacts,
   TAIL_CHECK_MS,
@@ -24,22 +21,15 @@ import {
 } from '@hopline/log';
 import type { SeqMsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
-import {
-  decodeContinuesText,
-  decodeFacts,
-  decodeFactsOnly,
-  decodeTrace,
-  encodeFacts,
-  idOf,
-  isLaterFacts,
-  MESSAGE_ID,
-} from './codec.ts';
+import { decodeFacts, decodeFactsOnly, encodeFacts, idOf, MESSAGE_ID, originOf } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type DirectGets, type NewestMessage, newestOf, type StoredMessage } from './direct-gets.ts';
-import type { HistoryMessage, HistoryReader } from './history.ts';
-import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
+import type { HistoryMessage, HistoryReader } from './history-reader.ts';
+import { JetStreamLive } from './live-record.ts';
+import { headersOf, storedHeadersOf } from './message-headers.ts';
+import { newestFactsOf, tailOf } from './newest-facts.ts';
 import type { Publisher } from './publisher.ts';
-import { RecordLooks } from './record-looks.ts';
+import { RecordChecks } from './record-checks.ts';
 import { readExtents } from './retention.ts';
 import { retry } from './retry.ts';
 import { TailWatch } from './tail-watch.ts';
@@ -51,7 +41,7 @@ const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
 
 /** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
-export type JetStreamFactsOptions = {
+type JetStreamFactsOptions = {
   isCompact: boolean;
   history: HistoryReader;
   directGets: DirectGets;
@@ -68,7 +58,7 @@ export class JetStreamFacts implements FactLog {
   readonly #directGets: DirectGets;
   readonly subjects: TaskSubjects;
   readonly #history: HistoryReader;
-  readonly #looks: RecordLooks;
+  readonly #checks: RecordChecks;
   readonly #follow: FollowOptions;
   /** One for each stream that was followed. */
   readonly #tails = new Map<string, TailWatch>();
@@ -82,7 +72,7 @@ export class JetStreamFacts implements FactLog {
     this.#directGets = options.directGets;
     this.subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#history = options.history;
-    this.#looks = new RecordLooks({
+    this.#checks = new RecordChecks({
       newest: taskIds => this.#idsOfNewest(taskIds),
       isLost: ({ seq, id }) =>
         this.#isLost(this.streamOf(taskOfFactsId(id)), seq, stored => idOf(storedHeadersOf(stored)).id === id),
@@ -209,7 +199,7 @@ export class JetStreamFacts implements FactLog {
   }
 
   isLost(mark: RecordMark): Promise<boolean> {
-    return this.#looks.isLost(mark);
+    return this.#checks.isLost(mark);
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
@@ -345,94 +335,4 @@ export class JetStreamFacts implements FactLog {
     if (!record) this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
     return record;
   }
-}
-
-/**
- * The record in the newest message of a task, or the newest one before it with the sequence of that message. `read`: reads all records. Rejects with
- * LaterVersion if a later version wrote the message.
- */
-export async function newestFactsOf(
-  newest: NewestMessage,
-  taskId: string,
-  read: () => AsyncIterable<StoredFacts>,
-): Promise<StoredFacts | undefined> {
-  const record = decodeFacts(newest.data, taskId);
-  if (record) return { seq: newest.seq, record, ...idOf(newest.header), ...originOf(newest.header) };
-  if (isLaterFacts(newest.data)) throw new LaterVersion('the newest record of the task was written by a later version');
-  let before: StoredFacts | undefined;
-  for await (const stored of read()) before = stored;
-  if (before === undefined) return undefined;
-  const { id: _id, ...rest } = before;
-  return { ...rest, seq: newest.seq, ...idOf(newest.header) };
-}
-
-export function tailOf(newest: NewestMessage | null, taskId: string): Tail | undefined {
-  if (newest === null) return undefined;
-  return { seq: newest.seq, startSeq: decodeFacts(newest.data, taskId)?.startSeq ?? 0, ...idOf(newest.header) };
-}
-
-/** A record as the server publishes it again when it has stored it. */
-export class JetStreamLive implements LiveRecord {
-  readonly seq: number;
-  readonly last: number;
-  readonly bytes: number;
-  readonly continuesText: boolean;
-  readonly msg: Msg;
-  readonly textAfter: number | undefined;
-  readonly #headers: Headers;
-  readonly #record: () => FactRecord | undefined;
-
-  private constructor(
-    live: Pick<LiveRecord, 'seq' | 'last' | 'textAfter'> & { msg: Msg; headers: Headers; decode: () => FactRecord | undefined },
-  ) {
-    const { msg, headers, seq, last, textAfter, decode } = live;
-    this.seq = seq;
-    this.last = last;
-    this.textAfter = textAfter;
-    this.bytes = msg.data.length;
-    this.continuesText = decodeContinuesText(headers);
-    this.msg = msg;
-    this.#headers = headers;
-    this.#record = decode;
-  }
-
-  /**
-   * Undefined for another message. The server sets `Nats-Sequence`, `Nats-Last-Sequence` and, since 2.10, `Nats-Time-Stamp`. `textAfter`: as in
-   * LiveRecord.
-   */
-  static of(
-    msg: Msg,
-    taskId: string,
-    options: { textAfter?: number | undefined; onUndecodable: () => void },
-  ): JetStreamLive | undefined {
-    const headers = headersOf(msg);
-    const seq = Number(headers?.get('Nats-Sequence'));
-    const last = Number(headers?.get('Nats-Last-Sequence'));
-    if (headers === undefined || !(seq > 0)) {
-      options.onUndecodable();
-      return undefined;
-    }
-    const decode = () => {
-      const record = decodeFacts(msg.data, taskId);
-      if (!record) options.onUndecodable();
-      return record;
-    };
-    return new JetStreamLive({ msg, headers, seq, last, textAfter: options.textAfter, decode });
-  }
-
-  decode(): StoredFacts | undefined {
-    const { seq } = this;
-    const record = this.#record();
-    const storedAt = Date.parse(this.#headers.get('Nats-Time-Stamp'));
-    return record && { seq, record, ...(storedAt > 0 && { storedAt }), ...originOf(this.#headers) };
-  }
-
-  id(): string | undefined {
-    return idOf(this.#headers).id;
-  }
-}
-
-/** The relay that stored a record, and its trace, for spreading. */
-export function originOf(headers: Headers | undefined): Pick<StoredFacts, 'relay' | 'trace'> {
-  return { ...relayOfFactsId(headers?.get(MESSAGE_ID) ?? ''), ...decodeTrace(headers) };
 }

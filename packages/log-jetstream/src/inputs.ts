@@ -11,7 +11,7 @@ import {
 } from '@hopline/log';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
-import { type HistoryMessage, HistoryReader } from './history.ts';
+import { type HistoryMessage, HistoryReader } from './history-reader.ts';
 import { headersOf } from './message-headers.ts';
 import type { Publisher } from './publisher.ts';
 import { readExtents } from './retention.ts';
@@ -20,7 +20,7 @@ import { ShardReaders } from './shard-readers.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
 /** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
-export type JetStreamInputsOptions = { readBytesMax: number; writer?: Writer | undefined };
+type JetStreamInputsOptions = { readBytesMax: number; writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
@@ -57,7 +57,7 @@ export class JetStreamInputs implements InputLog {
     for await (const delivery of this.#history.read(stream, subject, 1, tail)) {
       const input = this.#toInput(delivery);
       if ('record' in input) yield { ...input, ...decodeTrace(headersOf(delivery.msg)) };
-      else this.#report(input);
+      else this.#reportUndecodable();
     }
   }
 
@@ -73,7 +73,7 @@ export class JetStreamInputs implements InputLog {
       for (const delivery of batch) {
         const input = this.#toInput(delivery);
         if ('record' in input) inputs.push(input);
-        else this.#report(input);
+        else this.#reportUndecodable();
       }
       yield inputs;
     }
@@ -98,7 +98,7 @@ export class JetStreamInputs implements InputLog {
     shard: number,
     from: number,
     signal: AbortSignal,
-    onRejected: (rejected: RejectedInput) => void = input => this.#report(input),
+    onRejected: (rejected: RejectedInput) => void = () => this.#reportUndecodable(),
   ): AsyncGenerator<StoredInput, void> {
     const readers = this.#readersOf(this.#connection.names.inputsStreamOf(shard));
     for await (const { deliveries, beforeLive } of readers.read(shard, from, signal)) {
@@ -129,7 +129,7 @@ export class JetStreamInputs implements InputLog {
     return this.#connection.names.inputsStreamOf(this.#connection.layouts.shardOf(taskId));
   }
 
-  #report(_rejected: RejectedInput): void {
+  #reportUndecodable(): void {
     this.#connection.onEvent({ type: 'undecodable', where: 'inputs' });
   }
 

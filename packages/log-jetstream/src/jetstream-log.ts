@@ -13,11 +13,9 @@ import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
-import { eraseTask } from './erase-task.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
-import { restoreLost } from './lost-streams.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -31,8 +29,10 @@ import {
 } from './options.ts';
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
+import { purgeTask } from './purge-task.ts';
 import { removeUnknown } from './remove-unknown.ts';
-import { RequeueCounts } from './requeues.ts';
+import { RequeueCounts } from './requeue-counts.ts';
+import { restoreLost } from './restore-lost.ts';
 import { watchRetention } from './retention.ts';
 import { checkStreams, ensureStreams } from './streams.ts';
 import { openTaskParts } from './task-parts.ts';
@@ -149,7 +149,7 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
       await tasks.check();
     },
     checkAppends: async () => publisher.health.check(),
-    eraseTask: taskId => eraseTask(connection, taskId),
+    purgeTask: taskId => purgeTask(connection, taskId),
     close: async () => {
       tasks.close();
       await connection.close();

@@ -8,7 +8,7 @@ const RETRY_MS_MIN = 250;
 /** Longest pause between two tries. It is long because both this process and the server log each rejected try. */
 const RETRY_MS_MAX = 30_000;
 
-export type LastingSubscriptionOptions = {
+type LastingSubscriptionOptions = {
   onMsg: (msg: Msg) => void;
   /** Called when the server has rejected the subscription, which then receives nothing. */
   onDenied?: () => void;

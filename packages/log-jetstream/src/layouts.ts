@@ -73,7 +73,7 @@ export function knownUntil(readAtMs: number, { aheadMs }: LayoutTimes): number {
   return readAtMs + aheadMs * KNOWN_SHARE;
 }
 
-export type WatchLayoutsOptions = {
+type WatchLayoutsOptions = {
   times: LayoutTimes;
   onAdded: (layouts: Layouts) => void;
   /** The layouts after the first one that the log should have, and whether this process adds the missing ones. */
@@ -105,7 +105,7 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
       connection.onEvent({ type: 'layout-refused', message: error instanceof Error ? error.message : String(error) });
     });
   };
-  const check = checkPeriodically(connection, times.pollMs, take);
+  const check = checkPeriodically(connection, times.pollMs, 'layouts', take);
   const unlisten = connection.onReconnect(check);
   connection.onUnknownLayout(check);
   connection.closed.addEventListener('abort', unlisten, { once: true });
@@ -172,7 +172,7 @@ export async function addLayout(connection: Connection, size: LayoutSize, aheadM
     await createLike(connection, names.inputsStreams[0]!, inputs, bytesOf);
     await createLike(connection, names.factsStreams[0]!, facts, bytesOf);
   }
-  // Read again, because another process may have stored the same layout meanwhile.
+  // Read again, because another process may have stored the same layout in the meantime.
   const before = await readLayouts(connection);
   if (before.list.length > stored.list.length) return before;
   const added = withNext(before, size, aheadMs);

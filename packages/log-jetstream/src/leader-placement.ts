@@ -10,12 +10,12 @@ import { checkPeriodically } from './periodic-check.ts';
 
 /** Time between two checks, and so between two moves: a stream accepts nothing while its leader moves. */
 const LEADERS_CHECK_MS = 10_000;
-/** A user without the permission tries again after this time, because the permission may be granted meanwhile. */
+/** A user without the permission tries again after this time, because the permission may be granted in the meantime. */
 const DENIED_MS = 10 * 60_000;
 
 /** `followers`: the other nodes with a replica. `isWhole`: all replicas are connected and have everything. */
 export type PlacedStream = { name: string; leader: string; followers: readonly string[]; isWhole: boolean };
-export type LeaderMove = { stream: string; from: string; to: string };
+type LeaderMove = { stream: string; from: string; to: string };
 
 /** Checks the leaders until the log is closed. */
 export function placeLeaders(connection: Connection, { isPlacer, checkMs = LEADERS_CHECK_MS }: PlacementOptions): void {
@@ -26,9 +26,10 @@ export function placeLeaders(connection: Connection, { isPlacer, checkMs = LEADE
     // A failed check is repeated by the next one: a stream may have no leader.
     await moveOne(connection).catch(error => {
       if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
+      else throw error;
     });
   };
-  checkPeriodically(connection, checkMs, check);
+  checkPeriodically(connection, checkMs, 'leaders', check);
 }
 
 async function moveOne(connection: Connection): Promise<void> {

@@ -3,20 +3,21 @@ import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
+import { reportFailedCheck } from './periodic-check.ts';
 import { pause, retry } from './retry.ts';
 import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
 
 /**
- * A message that work has come may be lost, and requesters of an earlier version send none. A worker looks for such work this often at first, as in
- * a rolling update, and then less and less often, because a thousand idle agents look too.
+ * A message that work has come may be lost, and requesters of an earlier version send none. A worker searches for such work this often at first, as in
+ * a rolling update, and then less and less often, because a thousand idle agents search too.
  */
-const LOOK_MS_MIN = 5_000;
-const LOOK_MS_MAX = 60_000;
+const SEARCH_MS_MIN = 5_000;
+const SEARCH_MS_MAX = 60_000;
 /** A requester repeats the message for one queue at most this often. */
 const REPORT_MS = 1_000;
 /** Queues whose last message a requester remembers. */
 const REPORTED_MAX = 10_000;
-/** The message for the queue of work without an owner. That of a tenants' queue is its number. */
+/** The message for the queue of work without an owner. The message for a tenants' queue is the number of that queue. */
 const OWNERLESS = '-';
 
 /** Runs the queues of a role, each from its first work on: a queue without work needs no consumer. */
@@ -50,17 +51,17 @@ export class OpenQueues {
     };
     new LastingSubscription(this.#connection, this.#connection.names.subject(workersSubject(this.#role)), {
       onMsg,
-      // Without messages, most work would wait for the next look.
+      // Without messages, most work would wait for the next search.
       onDenied: () => this.#add(undefined),
       signal: ended,
     });
     if (await this.#isOpenAtStart(ended)) this.#add(undefined);
     for (
-      let waitMs = LOOK_MS_MIN;
+      let waitMs = SEARCH_MS_MIN;
       !ended.aborted && this.#running.size < QUEUES.length;
-      waitMs = Math.min(2 * waitMs, LOOK_MS_MAX)
+      waitMs = Math.min(2 * waitMs, SEARCH_MS_MAX)
     ) {
-      await this.#look(ended).catch(() => {});
+      await this.#search(ended).catch(error => reportFailedCheck(this.#connection, `work for ${this.#role}`, error));
       // Ends early at a reconnect, because a message may have been lost with the connection.
       await pause(this.#connection, waitMs, ended);
     }
@@ -83,7 +84,7 @@ export class OpenQueues {
     }
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
+  async #search(signal: AbortSignal): Promise<void> {
     const { jsm, names } = this.#connection;
     const filter = names.subject(roleWorkFilter(this.#role));
     const read = () => jsm.streams.info(names.workStream, { subjects_filter: filter });

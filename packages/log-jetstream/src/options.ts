@@ -54,7 +54,7 @@ export type JetStreamLogOptions = {
    * once. Default ACK_WAIT_MS.
    */
   ackWaitMs?: number;
-  /** The same for items that no entry of a worker names yet, if that is shorter. Default UNCLAIMED_WAIT_MS. */
+  /** As `ackWaitMs`, for items that no entry of a worker names yet, if that is shorter. Default UNCLAIMED_WAIT_MS. */
   unclaimedWaitMs?: number;
   /** Time before the items of a worker are delivered again when no other worker of its version is left to queue them. Default CLAIM_MS. */
   claimMs?: number;
@@ -92,7 +92,7 @@ export type JetStreamLogOptions = {
   agentTasksMax?: number;
   /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
   placesLeaders?: PlacementOptions;
-  follow?: Omit<FollowOptions, 'onReread'>;
+  follow?: Omit<FollowOptions, 'onReread' | 'onCheckFailed'>;
   /** Called when the streams are known, before they are read. */
   onNames?: (names: LogNames) => void;
   /** Events of the connection and its readers, for logs and metrics. They contain no payload. */
@@ -121,8 +121,8 @@ export type LayoutSize = Pick<Layout, 'shards' | 'groups'>;
 /** Time between two reads of the layouts, and between storing a layout and its beginning. Tests use shorter ones. */
 export type LayoutTimes = { pollMs: number; aheadMs: number };
 
-/** Time between two looks, and looks in a row at which a stream must be missing. Defaults LOOK_MS and LOOKS_MIN. */
-export type LostOptions = { lookMs?: number; looksMin?: number };
+/** Time between two checks, and checks in a row that must miss a stream. Defaults LOST_CHECK_MS and LOST_CHECKS_MIN. */
+export type LostOptions = { checkMs?: number; checksMin?: number };
 
 export type MaxAges = {
   inputsMs: number;
@@ -174,6 +174,8 @@ export type LogEvent =
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role }
+  /** A check that this process repeats has failed, but not for an outage: this is a defect. `what`: what was checked. */
+  | { type: 'check-failed'; what: string; error: unknown }
   /** A worker of the role is dead, and this one has queued again the items that it ran. */
   | { type: 'worker-dead'; role: Role; items: number };
 
@@ -191,11 +193,12 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * The same for inputs. nats-server keeps each id in memory (210 B), so the time is short, but longer than an election and a publish timeout. A record
+ * A repeated input is stored once within this time. nats-server keeps each id in memory (210 B), so the time is short, but longer than an election and a
+ * publish timeout. A record
  * that is stored twice nevertheless changes nothing, because its ordinals are folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
-/** The same for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
+/** As INPUTS_DUPLICATE_WINDOW_MS, for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */
 export const FACTS_DUPLICATE_WINDOW_MS = 1_000;
 /**
  * Retention of leases and of heartbeats of relays and notifiers, which are written every hour or more often. It is independent of the

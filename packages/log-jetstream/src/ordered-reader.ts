@@ -6,10 +6,6 @@ import { type Delivery, PullInbox } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
 import { pause, type RetryOptions, retry } from './retry.ts';
 
-/**
- * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
- * slow reader) is replaced by one that begins after the last received message, so no message is lost, duplicated or out of order.
- */
 export type Reading = {
   stream: string;
   /** One subject filter or several: a list needs hasFilterLists, and may not have two that match one subject. */
@@ -92,6 +88,9 @@ export async function deleteConsumer(connection: Connection, stream: string, nam
 }
 
 /**
+ * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
+ * slow reader) is replaced by one that begins after the last received message, so no message is lost, duplicated or out of order.
+ *
  * Ends when `signal` aborts or the log is closed. Throws LogUnavailable when the stream cannot be read for READ_UNAVAILABLE_MS.
  */
 export async function* readOrdered(connection: Connection, reading: Reading): AsyncGenerator<Batch, void> {

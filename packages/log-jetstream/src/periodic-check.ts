@@ -1,16 +1,20 @@
 import type { Connection } from './connection.ts';
+import { isOutage } from './retry.ts';
+
+type CheckConnection = Pick<Connection, 'closed' | 'onEvent'>;
 
 /**
  * Runs `check` every `ms` until the log is closed, never twice at the same time. Returns a function that runs it now. A check that rejects is repeated by
- * the next one.
+ * the next one; `what` names it in the event of a failure that is no outage.
  */
-export function checkPeriodically({ closed }: Pick<Connection, 'closed'>, ms: number, check: () => Promise<void>): () => void {
+export function checkPeriodically(connection: CheckConnection, ms: number, what: string, check: () => Promise<void>): () => void {
+  const { closed } = connection;
   let isChecking = false;
   const run = () => {
     if (isChecking || closed.aborted) return;
     isChecking = true;
     check()
-      .catch(() => {})
+      .catch(error => reportFailedCheck(connection, what, error))
       .finally(() => {
         isChecking = false;
       });
@@ -18,4 +22,9 @@ export function checkPeriodically({ closed }: Pick<Connection, 'closed'>, ms: nu
   const timer = setInterval(run, ms).unref();
   closed.addEventListener('abort', () => clearInterval(timer), { once: true });
   return run;
+}
+
+/** Reports a failed check. An outage passes, and the next check does the work of this one; any other error is a defect, which would repeat unseen. */
+export function reportFailedCheck({ closed, onEvent }: CheckConnection, what: string, error: unknown): void {
+  if (!closed.aborted && !isOutage(error)) onEvent({ type: 'check-failed', what, error });
 }

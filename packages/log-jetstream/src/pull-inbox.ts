@@ -18,8 +18,8 @@ export type Delivery = {
 };
 
 /**
- * `heartbeatMs`: the server shows that often that it still has the request, and how many messages its consumer has sent, so that a long one is found
- * lost as soon as a short one. Only for a consumer that only this inbox pulls from.
+ * `heartbeatMs`: interval at which the server confirms that it still has the request and how many messages its consumer has sent, so that the loss of a
+ * long request is noticed as soon as that of a short one. Only for a consumer that only this inbox pulls from.
  */
 export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartbeatMs?: number };
 

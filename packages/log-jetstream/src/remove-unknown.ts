@@ -3,8 +3,9 @@ import type { ConsumerInfo } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
 import type { JetStreamLogOptions } from './options.ts';
-import { checkPeriodically } from './periodic-check.ts';
+import { checkPeriodically, reportFailedCheck } from './periodic-check.ts';
 import { isReaderName } from './reader-name.ts';
+import { isOutage } from './retry.ts';
 
 /**
  * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
@@ -21,7 +22,7 @@ export const GUEST_CONSUMERS_MAX = 64;
 /** When the work stream uses this share of its bytes or more, it is searched for items that no worker takes. */
 const WORK_SEARCH_SHARE = 1 / 8;
 const REMOVALS_AT_ONCE_MAX = 32;
-/** A user without the permission tries again after this time, because the permission may be granted meanwhile. */
+/** A user without the permission tries again after this time, because the permission may be granted in the meantime. */
 const DENIED_MS = 10 * 60_000;
 /** Most subjects of a known role outside all its queues that one check removes. */
 const SUBJECTS_PER_CHECK_MAX = 1_000;
@@ -37,13 +38,14 @@ export function removeUnknown(
   // If a check fails for lack of a leader, the next one does its work.
   const onError = (error: unknown) => {
     if (connection.toDenied(error) !== undefined) deniedUntil = performance.now() + DENIED_MS;
+    else reportFailedCheck(connection, 'unknown consumers and work', error);
   };
   const check = async () => {
     if (!connection.connected || performance.now() < deniedUntil) return;
     for (const stream of connection.names.allStreams()) await removeConsumers(connection, stream, keptConsumers).catch(onError);
     await work.remove().catch(onError);
   };
-  checkPeriodically(connection, checkMs, check);
+  checkPeriodically(connection, checkMs, 'unknown consumers and work', check);
 }
 
 type ListedConsumer = Pick<ConsumerInfo, 'name'> & {
@@ -101,8 +103,12 @@ async function atOnce(items: readonly string[], remove: (item: string) => Promis
   const removed: string[] = [];
   const next = async () => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) {
-      // Another relay may have removed it.
-      if (await remove(item).catch(() => false)) removed.push(item);
+      const isRemoved = await remove(item).catch(error => {
+        if (!isOutage(error)) throw error;
+        // Another relay may have removed it.
+        return false;
+      });
+      if (isRemoved) removed.push(item);
     }
   };
   await Promise.all(Array.from({ length: REMOVALS_AT_ONCE_MAX }, next));

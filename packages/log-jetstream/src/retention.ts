@@ -2,7 +2,7 @@ import type { Layouts } from '@hopline/events';
 import { type LogExtent, type StreamExtent, toLogExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import type { LogEvent } from './options.ts';
-import { checkPeriodically } from './periodic-check.ts';
+import { checkPeriodically, reportFailedCheck } from './periodic-check.ts';
 import { retry } from './retry.ts';
 
 /** Time between two checks of the retention of the streams. */
@@ -67,11 +67,11 @@ export async function readExtents(connection: Connection, streams: readonly stri
 export function watchRetention(connection: Connection, onFirstEntry?: (stream: string, firstAt: number) => void): void {
   const check = async () => {
     for (const stream of connection.names.allStreams()) {
-      const info = await connection.jsm.streams.info(stream).catch(() => undefined);
-      if (info !== undefined && info.state.messages > 0) onFirstEntry?.(stream, Date.parse(info.state.first_ts));
+      const info = await connection.jsm.streams.info(stream).catch(error => reportFailedCheck(connection, stream, error));
+      if (info && info.state.messages > 0) onFirstEntry?.(stream, Date.parse(info.state.first_ts));
       const shortage = info && shortageOf(info, Date.now());
       if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);
     }
   };
-  checkPeriodically(connection, RETENTION_CHECK_MS, check)();
+  checkPeriodically(connection, RETENTION_CHECK_MS, 'retention', check)();
 }

@@ -1,5 +1,6 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
-import { JetStreamApiError } from '@nats-io/jetstream';
+import { JetStreamApiError, JetStreamError } from '@nats-io/jetstream';
+import { PermissionViolationError } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
@@ -90,4 +91,11 @@ export function isTransient(error: unknown): boolean {
   if (isStreamNotFound(error)) return true;
   if (error instanceof JetStreamApiError) return error.status >= 500 || error.status === 429 || error.code === NO_SUITABLE_PEERS;
   return error instanceof Error && TRANSIENT_NAMES.has(error.name);
+}
+
+/** Whether an error is an answer of NATS, or the lack of one. */
+export function isOutage(error: unknown): boolean {
+  const isAnswer =
+    error instanceof JetStreamApiError || error instanceof JetStreamError || error instanceof PermissionViolationError;
+  return isAnswer || error instanceof LogUnavailable || isClosed(error) || isTransient(error);
 }

@@ -9,19 +9,20 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
-import { type HopMetrics, LINE, type Logger, snakeWord } from '@hopline/telemetry';
+import type { HopMetrics, Logger } from '@hopline/telemetry';
 import { type BackedUpStream, backUp, restore } from './backup.ts';
 import { requireServer } from './capabilities.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { checkServer, openJetStreamLog } from './jetstream-log.ts';
 import { addLayout, readLayouts } from './layouts.ts';
+import { LogLines } from './log-lines.ts';
+import { LogMetrics } from './log-metrics.ts';
 import { LogNames, PREFIX_FORM } from './names.ts';
 import {
   ACK_WAIT_MS,
   type Credentials,
   type JetStreamLogOptions,
   type LayoutSize,
-  type LogEvent,
   MAX_AGES_DEFAULT,
   MAX_BYTES_DEFAULT,
   type NatsTls,
@@ -177,26 +178,18 @@ export const LOG_SETTINGS = {
 
 export type LogSettings = Settings<typeof LOG_SETTINGS>;
 
-/** A full stream or a missing permission may refuse thousands of writes a second. Each kind is logged once in this time. */
-const REPEATED_LINE_MS = 10_000;
-
-/** `user`: the NATS user as which the service connects. */
-export type OpenOptions = {
-  user: LogUser;
-  name: string;
-  logger: Logger;
-  metrics?: HopMetrics;
-  watchesRetention?: boolean;
-  /** As in JetStreamLogOptions. */
-  compactsRecords?: boolean;
-  /** Absent: nothing is removed. */
-  removesUnknown?: JetStreamLogOptions['removesUnknown'];
-  /** Absent: the leaders of the streams stay where they are. */
-  placesLeaders?: JetStreamLogOptions['placesLeaders'];
-  addsLayouts?: JetStreamLogOptions['addsLayouts'];
-  restoresLost?: JetStreamLogOptions['restoresLost'];
-  openTimeoutMs?: JetStreamLogOptions['openTimeoutMs'];
-};
+/** `user`: the NATS user as which the service connects. The other members are as in JetStreamLogOptions. */
+type OpenOptions = { user: LogUser; logger: Logger; metrics?: HopMetrics } & Pick<
+  JetStreamLogOptions,
+  | 'name'
+  | 'watchesRetention'
+  | 'compactsRecords'
+  | 'removesUnknown'
+  | 'placesLeaders'
+  | 'addsLayouts'
+  | 'restoresLost'
+  | 'openTimeoutMs'
+>;
 
 /**
  * Opens the log of a service; logs its connection events and counts shortages of room. Rejects with ConfigError when settings
@@ -204,40 +197,37 @@ export type OpenOptions = {
  * cannot be used. Throws an uncaught error, which ends the process, when NATS has rejected the credentials for HOPLINE_NATS_REJECTED_MS.
  */
 export async function openFromSettings(settings: LogSettings, openOptions: OpenOptions): Promise<Log> {
-  const {
-    user,
-    name,
-    logger,
-    metrics,
-    watchesRetention = false,
-    compactsRecords = false,
-    removesUnknown,
-    placesLeaders,
-    addsLayouts,
-    restoresLost,
-    openTimeoutMs,
-  } = openOptions;
-  const startAtZero = (names: LogNames) => {
-    if (metrics !== undefined) startShortagesAtZero(metrics, names, watchesRetention);
-    if (metrics !== undefined && removesUnknown !== undefined) startUnknownAtZero(metrics, names);
+  const { logger, metrics, ...rest } = openOptions;
+  const { watchesRetention = false, removesUnknown } = rest;
+  const shown = metrics && new LogMetrics(metrics, { watchesRetention, removesUnknown: removesUnknown !== undefined });
+  shown?.startAtZero(new LogNames(settings.HOPLINE_PREFIX, settings.HOPLINE_STREAM_GROUPS));
+  const lines = new LogLines(logger);
+  const options: JetStreamLogOptions = {
+    ...logOptionsOf(settings),
+    ...rest,
+    onFirstEntry: (stream, firstAt) => shown?.onFirstEntry(stream, firstAt),
+    onNames: names => shown?.startAtZero(names),
+    onEvent: event => {
+      shown?.onEvent(event);
+      lines.onEvent(event);
+      if (event.type === 'rejected')
+        setImmediate(() => {
+          throw new LogUnavailable(event.message);
+        });
+    },
   };
-  startAtZero(new LogNames(settings.HOPLINE_PREFIX, settings.HOPLINE_STREAM_GROUPS));
-  let isConnected = false;
-  metrics?.logConnected.observe(() => [[isConnected ? 1 : 0, {}]]);
-  let factsStreams: readonly string[] = [];
-  const firstEntries = new Map<string, number>();
-  if (watchesRetention)
-    metrics?.logFirstTimestamp.observe(() => [...firstEntries].map(([stream, at]) => [at / 1_000, { stream }]));
-  const lineAtMs = { full: Number.NEGATIVE_INFINITY, denied: Number.NEGATIVE_INFINITY };
-  const options = {
+  const log = await openJetStreamLog(options).catch(asConfigError);
+  if (shown !== undefined) shown.isConnected = true;
+  return log;
+}
+
+function logOptionsOf(settings: LogSettings): Omit<JetStreamLogOptions, 'name'> {
+  return {
     ...connectionOf(settings),
-    user,
-    name,
     rejectedMsMax: settings.HOPLINE_NATS_REJECTED_MS,
     prefix: settings.HOPLINE_PREFIX,
     ...(settings.HOPLINE_SHARDS !== undefined && { shards: settings.HOPLINE_SHARDS }),
     ...(settings.HOPLINE_STREAM_GROUPS !== undefined && { groups: settings.HOPLINE_STREAM_GROUPS }),
-    compactsRecords,
     replicas: settings.HOPLINE_REPLICAS,
     maxBytes: {
       inputs: settings.HOPLINE_INPUTS_BYTES_MAX,
@@ -251,54 +241,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     maxAges: { inputsMs: settings.HOPLINE_INPUTS_AGE_MS, factsMs: settings.HOPLINE_TASKS_AGE_MS },
     ackWaitMs: settings.HOPLINE_ACK_WAIT_MS,
     queueTurnsMax: settings.HOPLINE_QUEUE_TURNS_MAX,
-    watchesRetention,
-    onFirstEntry: (stream: string, firstAt: number) => {
-      if (factsStreams.includes(stream)) firstEntries.set(stream, firstAt);
-    },
-    ...(removesUnknown && { removesUnknown }),
-    ...(placesLeaders && { placesLeaders }),
-    ...(restoresLost && { restoresLost }),
-    ...(openTimeoutMs !== undefined && { openTimeoutMs }),
-    ...(addsLayouts && { addsLayouts }),
-    onNames: (names: LogNames) => {
-      factsStreams = names.factsStreams;
-      startAtZero(names);
-    },
-    onEvent: (event: LogEvent) => {
-      if (event.type === 'disconnected' || event.type === 'reconnected') isConnected = event.type === 'reconnected';
-      if ('count' in event) metrics?.unknownRemoved.add(event.count, { stream: event.stream, kind: snakeWord(event.type) });
-      else if ('stream' in event && event.type !== 'bounds-refused' && event.type !== 'leader-moved')
-        metrics?.logShortages.add(1, { stream: event.stream, reason: snakeWord(event.type) });
-      else metrics?.logEvents.add(1, { kind: snakeWord(event.type) });
-      if (event.type === 'dead-letter')
-        metrics?.deadLetters.add(1, { agent: event.role.replace(/^agent\./, ''), reason: 'undeliverable' });
-      if (event.type === 'full' || event.type === 'denied') {
-        if (performance.now() - lineAtMs[event.type] < REPEATED_LINE_MS) return;
-        lineAtMs[event.type] = performance.now();
-      }
-      report(logger, event);
-      if (event.type === 'rejected')
-        setImmediate(() => {
-          throw new LogUnavailable(event.message);
-        });
-    },
   };
-  const log = await openJetStreamLog(options).catch(asConfigError);
-  isConnected = true;
-  return log;
-}
-
-/** Counters are created at start: one that appears with its first event would hide that event from every rate. */
-function startShortagesAtZero({ logShortages }: HopMetrics, names: LogNames, watchesRetention: boolean): void {
-  const reasons = ['full', ...(watchesRetention ? (['nearly_full', 'removes_by_bytes'] as const) : [])] as const;
-  for (const stream of names.allStreams()) for (const reason of reasons) logShortages.add(0, { stream, reason });
-  for (const reason of ['inputs_rebuilt', 'inputs_behind'] as const)
-    for (const stream of names.inputsStreams) logShortages.add(0, { stream, reason });
-}
-
-function startUnknownAtZero({ unknownRemoved }: HopMetrics, names: LogNames): void {
-  for (const stream of names.allStreams()) unknownRemoved.add(0, { stream, kind: 'unknown_consumers' });
-  unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
 }
 
 /** How long `checkNats` waits for a server that is starting. */
@@ -311,7 +254,7 @@ export async function checkNats(settings: LogSettings): Promise<void> {
   await checkServer(options).catch(asConfigError);
 }
 
-export type AddLayoutOptions = { size: LayoutSize | undefined; onLayout: (layout: Layout) => void };
+type AddLayoutOptions = { size: LayoutSize | undefined; onLayout: (layout: Layout) => void };
 
 /**
  * Adds a layout to the log while the cluster runs; without a size it changes nothing. Reports each layout. Needs the user `admin`. Rejects like
@@ -324,7 +267,7 @@ export async function addLayoutFromSettings(settings: LogSettings, { size, onLay
   });
 }
 
-export type BackupOptions = { folder: string; onStream: (stream: BackedUpStream) => void };
+type BackupOptions = { folder: string; onStream: (stream: BackedUpStream) => void };
 
 /** Writes a backup of the log into a folder, while the cluster runs. Needs the user `admin`. Rejects like openFromSettings. */
 export async function backUpFromSettings(settings: LogSettings, { folder, onStream }: BackupOptions): Promise<void> {
@@ -400,53 +343,4 @@ function tlsOf(settings: LogSettings): NatsTls | undefined {
   if ((cert === undefined) !== (key === undefined))
     throw new ConfigError(['set NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE together, or neither']);
   return ca === undefined && cert === undefined ? undefined : { ca, cert, key };
-}
-
-const LEVELS: Partial<Record<LogEvent['type'], 'debug' | 'info'>> = {
-  reread: 'debug',
-  republished: 'debug',
-  reconnected: 'info',
-  'leader-moved': 'info',
-  'layout-added': 'info',
-};
-
-function report(logger: Logger, event: LogEvent): void {
-  if (event.type === 'denied' || event.type === 'rejected') {
-    logger.error(`log: ${event.message}`);
-    return;
-  }
-  if (event.type === 'streams-lost') {
-    logger.error({ stream: event.streams.join(', ') }, LINE.streamsLost);
-    return;
-  }
-  if (event.type === 'creation-refused') {
-    logger.error({ reason: event.message }, 'missing streams of the log cannot be created again');
-    return;
-  }
-  const reason =
-    event.type === 'layout-refused'
-      ? event.message
-      : 'why' in event
-        ? event.why
-        : 'where' in event
-          ? event.where
-          : 'what' in event
-            ? event.what
-            : undefined;
-  const fields = {
-    ...(reason !== undefined && { reason }),
-    ...('server' in event && { server: event.server }),
-    ...('stream' in event && { stream: event.stream }),
-    ...('begins' in event && {
-      shards: event.shards,
-      stream_groups: event.groups,
-      begins: new Date(event.begins).toISOString(),
-    }),
-    ...('to' in event && { from: event.from, to: event.to }),
-    ...('role' in event && { role: event.role }),
-    ...('items' in event && { items: event.items }),
-    ...('keptMs' in event && { kept_ms: event.keptMs }),
-    ...('count' in event && { count: event.count, subject: event.name }),
-  };
-  logger[LEVELS[event.type] ?? 'warn'](fields, `log: ${snakeWord(event.type)}`);
 }

@@ -19,10 +19,10 @@ const LOSS_MS_MAX = 2_000;
  */
 const DISTANCE_MAX = 4_096;
 
-export type ShardReadersOptions = { stream: string; bytesMax: number };
+type ShardReadersOptions = { stream: string; bytesMax: number };
 
 /** Deliveries of one shard. `beforeLive`: newest sequence that the stream may have had before the reading began. */
-export type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number };
+type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number };
 
 /**
  * Reads the shards of one stream of inputs. Shards that have reached the end of the stream share a consumer: for each message nats-server scans all

@@ -10,7 +10,7 @@ import {
 } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { hasFirstSeq, hasStreamMetadata } from './capabilities.ts';
-import { COMPACT_VERSION } from './codec.ts';
+import { COMPACT_VERSION } from './compact-record.ts';
 import type { Connection } from './connection.ts';
 import {
   descriptionOf,
@@ -315,7 +315,7 @@ function streamSpecs(names: LogNames, options: SpecOptions): Spec[] {
 const FIND_MS_MAX = 5_000;
 /** A retry may find the stream that the first try created. */
 const MISSING = { name: 'TimeoutError' };
-/** Another service created it meanwhile, with other settings. */
+/** Another service has created it in the meantime, with other settings. */
 const STREAM_NAME_IN_USE = 10058;
 
 function findStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo | undefined> {
@@ -350,7 +350,7 @@ async function ensureStream(connection: Connection, spec: Spec, timeoutMs: numbe
   await createStream(connection, spec, timeoutMs);
 }
 
-/** Resolves with false if another process has created the stream meanwhile, with settings that match. */
+/** Resolves with false if another process has created the stream in the meantime, with settings that match. */
 async function createStream(connection: Connection, spec: Spec, timeoutMs: number): Promise<boolean> {
   // nats.js changes its argument.
   const create = async () => (await connection.jsm.streams.add({ ...spec }).catch(asMismatch(spec))).config;

@@ -6,6 +6,7 @@ import { idOf } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
 import { deleteConsumer } from './ordered-reader.ts';
+import { reportFailedCheck } from './periodic-check.ts';
 import { parseDelivery } from './pull-inbox.ts';
 import { readerName } from './reader-name.ts';
 
@@ -26,7 +27,7 @@ const REOPEN_MS_MAX = 30_000;
 /** A user without the permission to watch tries again after one to two of these intervals, because the permission may be granted. */
 const DENIED_MS = 60_000;
 
-export type TailWatchOptions = {
+type TailWatchOptions = {
   stream: string;
   /** Interval of the only timer, which does all the work. A pushed record reaches its followers one to two intervals later. */
   sweepMs: number;
@@ -183,6 +184,7 @@ class Group {
       this.#failures = 0;
     } catch (error) {
       if (this.#connection.toDenied(error) !== undefined) this.#onDenied();
+      else reportFailedCheck(this.#connection, 'tails of tasks', error);
       this.#failures += 1;
       this.#retryAt = performance.now() + backoffMs(this.#failures, REOPEN_MS_BASE, REOPEN_MS_MAX);
       this.lose();

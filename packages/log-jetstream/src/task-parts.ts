@@ -3,11 +3,12 @@ import type { Connection } from './connection.ts';
 import type { DirectGets } from './direct-gets.ts';
 import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamFacts } from './facts.ts';
-import { HistoryReader } from './history.ts';
+import { HistoryReader } from './history-reader.ts';
 import { JetStreamInputs } from './inputs.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { BUCKETS } from './names.ts';
 import { AGENT_TASKS_MAX, type JetStreamLogOptions } from './options.ts';
+import { reportFailedCheck } from './periodic-check.ts';
 import type { Publisher } from './publisher.ts';
 import { ReadClient } from './relayed-reads/read-client.ts';
 import { ReadService } from './relayed-reads/read-service.ts';
@@ -16,13 +17,13 @@ import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
 import { writerOfUser } from './users.ts';
 
 /** The parts of the log that hold tasks. `check`: whether they can be read. */
-export type TaskParts = {
+type TaskParts = {
   parts: Pick<Log, 'inputs' | 'facts' | 'leases' | 'tasks' | 'taskLists'>;
   check: () => Promise<void>;
   close: () => void;
 };
 
-export type TaskPartsDeps = {
+type TaskPartsDeps = {
   connection: Connection;
   publisher: Publisher;
   directGets: DirectGets;
@@ -42,7 +43,11 @@ export function openTaskParts({ connection, publisher, directGets, isCompact, re
   const taskLists = bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
   const leases = bucket(BUCKETS.leases);
   const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
-  const follow = { ...options.follow, onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }) };
+  const follow = {
+    ...options.follow,
+    onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }),
+    onCheckFailed: (error: unknown) => reportFailedCheck(connection, 'the tail of a task', error),
+  };
   if (user?.startsWith('agent.')) {
     const client = new ReadClient(connection, user.slice('agent.'.length));
     const parts = {

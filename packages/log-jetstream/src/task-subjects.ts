@@ -6,7 +6,7 @@ import type { LogNames } from './names.ts';
 const SUBJECTS_MAX = 4_096;
 
 /** The task and the writer of an input, as its subject names them. */
-export type InputOrigin = { taskId: string; writer: Writer };
+type InputOrigin = { taskId: string; writer: Writer };
 
 /**
  * The subjects of the tasks of one cluster. A subject holds a hash of the task's id, and a task has thousands of records: making and checking
@@ -68,7 +68,7 @@ export class TaskSubjects {
     return this.#tokensOf(subject)[0] ?? '';
   }
 
-  /** The tokens behind the shard. */
+  /** The tokens after the shard. */
   #tokensOf(subject: string): string[] {
     return subject
       .slice(this.#names.subject(RAW_PREFIX).length + 1)

@@ -14,7 +14,7 @@ import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { type Delivery, PullInbox } from './pull-inbox.ts';
-import type { RequeueCounts } from './requeues.ts';
+import type { RequeueCounts } from './requeue-counts.ts';
 import { pause, retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
 import { runItem } from './work-item.ts';
@@ -37,7 +37,7 @@ const UNUSED_MS = 24 * 60 * 60_000;
 const CONSUMER_EXISTS = 10148;
 export const CONSUMER_NOT_FOUND = 10014;
 
-export type WorkConsumerOptions = DeliveryBounds & {
+type WorkConsumerOptions = DeliveryBounds & {
   role: Role;
   queue: Queue;
   requeueCounts: RequeueCounts;

@@ -1,5 +1,4 @@
 import type { Role } from '@hopline/events';
-import { withinMs } from '@hopline/lifecycle';
 import {
   backoffMs,
   type DeliveryBounds,
@@ -13,26 +12,27 @@ import {
   Requeued,
   Superseded,
 } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { decodeTrace, decodeWork, isLaterWork } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { DONE, inProgress, later, returned, terminate } from './item-replies.ts';
 import { headersOf } from './message-headers.ts';
 import { CLAIM_MS } from './options.ts';
 import type { Delivery } from './pull-inbox.ts';
-import type { RequeueCounts } from './requeues.ts';
+import type { RequeueCounts } from './requeue-counts.ts';
 import { retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
 
 const ACK_TIMEOUT_MS = 2_000;
 /**
- * How long an item keeps its slot until `+ACK` is confirmed. The ack of a claimed item is repeated after it, until the claim would end:
- * otherwise an item whose job has ended stays in the queue for as long as that, and then runs again (seed 40742).
+ * How long an item keeps its slot until `+ACK` is confirmed. After this time the ack of a claimed item is still repeated until the
+ * claim would end. Otherwise the item of a finished job would stay in the queue until then, and run again (simulator seed 40742).
  */
 const DONE_TIMEOUT_MS = 10_000;
 /** Time limit to count a requeue: two tries of a publish, and well within the drain time of a service. */
 const REQUEUE_COUNT_MS_MAX = 5_000;
 
-export type ItemOptions = DeliveryBounds & {
+type ItemOptions = DeliveryBounds & {
   role: Role;
   requeueCounts: RequeueCounts;
   unclaimedWaitMs: number;
@@ -54,7 +54,7 @@ export async function runItem(
   if (!work) {
     connection.onEvent({ type: 'undecodable', where: 'work' });
     // In a rolling update, a worker of the later version takes the item. A delivery that does not begin does not count as an attempt.
-    if (isLaterWork(msg.data)) await giveBack(connection, delivery, options, REDELIVERY_MS_MAX);
+    if (isLaterWork(msg.data)) await returnItem(connection, delivery, options, REDELIVERY_MS_MAX);
     else terminate(connection, msg);
     return;
   }
@@ -75,7 +75,7 @@ export async function runItem(
     if (options.ended.aborted) throw new Requeued('the worker is stopping');
     requeues = await requeuesBefore(delivery, work.taskId, options);
     const purpose = purposeOf(delivery.deliveries, requeues, options);
-    if (purpose === 'dead') return await giveBack(connection, delivery, options, 0);
+    if (purpose === 'dead') return await returnItem(connection, delivery, options, 0);
     const count = { attempt: delivery.deliveries, requeues, exhausted: purpose === 'settle' };
     const known = newestForJob(work, delivery.deliveries, delivery.storedAt);
     const { role, requeueCounts } = options;
@@ -89,8 +89,8 @@ export async function runItem(
     if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {
       await countRequeue(delivery, options, work.taskId);
-      await giveBack(connection, newest(), options, 0);
-    } else await giveBack(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
+      await returnItem(connection, newest(), options, 0);
+    } else await returnItem(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
     if (isConfirmed || !running.isClaimed(seq)) running.remove(seq);
     else void confirmDone(connection, newest, options, CLAIM_MS).finally(() => running.remove(seq));
@@ -108,7 +108,7 @@ async function release(connection: Connection, delivery: Delivery, options: Item
   if (!isHeld) later(connection, delivery.msg, unclaimedWaitMs);
 }
 
-/** A delivery may arrive late, after the path of this worker stood still: another worker has taken the item meanwhile. */
+/** A delivery may arrive late, after the path of this worker was interrupted, when another worker has taken the item. */
 async function loseTakenOver(delivery: Delivery, taskId: string, { role, requeueCounts, running }: ItemOptions): Promise<void> {
   const { seq, deliveries } = delivery;
   const isTakenOver = await requeueCounts.hasBegunAfter({ role, taskId, seq }, deliveries).catch(() => false);
@@ -143,7 +143,7 @@ async function confirmDone(
 }
 
 /**
- * Counts the requeue before the item is free, for the delivery with which the handler began. Later deliveries did not run the handler; the
+ * Counts the requeue before the item is free, for the delivery with which the handler began. The handler did not run for later deliveries; the
  * next one that begins counts them. If the count cannot be written, the delivery counts as an attempt, as it does after a crash.
  */
 async function countRequeue({ seq, deliveries }: Delivery, { role, requeueCounts }: ItemOptions, taskId: string): Promise<void> {
@@ -158,7 +158,7 @@ function retryWaitMs(failures: number, { ended }: ItemOptions): number {
  * Asks for another delivery after `waitMs`. After the last delivery the server keeps the item as a dead letter. If the request is lost, the
  * server waits for the rest of the ack wait, or of the claim, which is long: the return of a claimed item is repeated until it is confirmed.
  */
-async function giveBack(connection: Connection, delivery: Delivery, options: ItemOptions, waitMs: number): Promise<void> {
+async function returnItem(connection: Connection, delivery: Delivery, options: ItemOptions, waitMs: number): Promise<void> {
   if (delivery.deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
   if (!options.running.isClaimed(delivery.seq)) {
     later(connection, delivery.msg, waitMs);

@@ -21,7 +21,7 @@ import { DUPLICATE_WINDOW_MS } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { QueuePlaces } from './queue-places.ts';
-import type { RequeueCounts } from './requeues.ts';
+import type { RequeueCounts } from './requeue-counts.ts';
 import { pause, retry } from './retry.ts';
 import { RunningItems } from './running-items.ts';
 import { WorkConsumer } from './work-consumer.ts';
@@ -29,7 +29,7 @@ import { WorkRoom } from './work-room.ts';
 import type { WorkerEntry } from './worker-entry.ts';
 import { WorkerPresence } from './worker-presence.ts';
 
-export type JetStreamWorkOptions = DeliveryBounds & {
+type JetStreamWorkOptions = DeliveryBounds & {
   requeueCounts: RequeueCounts;
   workers: KeyValue<WorkerEntry>;
   ackWaitMs: number;

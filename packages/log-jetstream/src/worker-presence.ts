@@ -38,7 +38,7 @@ const PRESENT = '+';
 
 export type Answer = 'present' | 'gone';
 
-export type WorkerPresenceOptions = {
+type WorkerPresenceOptions = {
   role: Role;
   bucket: KeyValue<WorkerEntry>;
   running: RunningItems;
@@ -211,10 +211,10 @@ export class WorkerPresence {
         : bucket.update(key, entry, this.#revision));
     } catch (error) {
       if (!(error instanceof LogConflict)) return RETRY_MS;
-      const own = await this.#readOwn().catch(() => 'unknown' as const);
-      if (own === 'unknown') return RETRY_MS;
-      if (own === undefined) this.#lose();
-      else this.#revision = own;
+      const stored = await this.#readOwn().catch(() => 'unknown' as const);
+      if (stored === 'unknown') return RETRY_MS;
+      if (stored === undefined) this.#lose();
+      else this.#revision = stored;
       return 0;
     }
     this.#stored = deliveries;
@@ -237,10 +237,10 @@ export class WorkerPresence {
     const [worker, revision] = [this.#worker, this.#revision];
     if (revision === undefined || this.#ended.aborted) return;
     try {
-      const own = await this.#readOwn();
+      const stored = await this.#readOwn();
       // An entry that is being written fails by itself if a sibling has taken it.
       if (this.#worker !== worker || this.#revision !== revision || this.#writing !== undefined) return;
-      if (own === undefined) this.#lose();
+      if (stored === undefined) this.#lose();
       // A server that was killed may have forgotten how long the items are claimed.
       else await running.renew();
     } catch {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FairSlots } from './fair-slots.ts';
-import { heapWatch, SCARCE_SLOTS_MIN } from './heap-room.ts';
+import { heapWatch, SCARCE_SLOTS_MIN } from './heap-watch.ts';
 
 type Entry = { queue: string; begun: boolean; release: () => void };
 

@@ -1,4 +1,4 @@
-import { SCARCE_SLOTS_MIN } from './heap-room.ts';
+import { SCARCE_SLOTS_MIN } from './heap-watch.ts';
 
 type Waiting<Q> = { queue: Q; grant: () => void };
 

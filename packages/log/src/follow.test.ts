@@ -288,7 +288,7 @@ test('a tail that is not a record is read once, not after each check', async () 
   assert.deepEqual(log.reads, [1]);
 });
 
-test('a check of the tail that fails is repeated after the next quiet time', async () => {
+test('a check of the tail that fails is reported, and repeated after the next quiet time', async () => {
   const log = taskLog();
   const abort = new AbortController();
   const got: number[] = [];
@@ -297,12 +297,15 @@ test('a check of the tail that fails is repeated after the next quiet time', asy
     if (++failures <= 2) throw new Error('no leader');
     return log.source.tail();
   };
-  const ended = collect(await follow({ ...log.source, tail }, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
+  const failed: unknown[] = [];
+  const options = { tailCheckMs: TAIL_CHECK_MS, onCheckFailed: (error: unknown) => void failed.push(error) };
+  const ended = collect(await follow({ ...log.source, tail }, 'new', abort.signal, options), got);
   log.append(0);
   await until(() => got.length >= 1);
   abort.abort();
   await ended;
   assert.ok(failures > 2);
+  assert.deepEqual(failed.map(String), ['Error: no leader', 'Error: no leader']);
 });
 
 test('a gap is read from its first record, or from the first record of a new task, never from the beginning of the log', async () => {

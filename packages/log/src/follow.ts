@@ -66,6 +66,8 @@ export type FollowOptions = {
   bufferBytesMax?: number;
   /** Called for each detected gap and each buffer overflow. */
   onReread?: (why: RereadReason) => void;
+  /** Called with each error of a check of the tail, but HistoryLost, which ends the follower. The next check does the work of this one. */
+  onCheckFailed?: (error: unknown) => void;
 };
 
 export type RereadReason = 'gap' | 'tail' | 'overflow';
@@ -108,6 +110,7 @@ class Follower {
   readonly #recordsMax: number;
   readonly #bytesMax: number;
   readonly #onReread: (why: RereadReason) => void;
+  readonly #onCheckFailed: (error: unknown) => void;
   /** All records up to this log sequence were yielded or skipped for good. */
   #seen: number;
   /** Sequence of the newest record of the task that the log is known to have held; 0 if none. */
@@ -154,6 +157,7 @@ class Follower {
     this.#recordsMax = options.bufferRecordsMax ?? FOLLOW_BUFFER_RECORDS_MAX;
     this.#bytesMax = options.bufferBytesMax ?? FOLLOW_BUFFER_BYTES_MAX;
     this.#onReread = options.onReread ?? (() => {});
+    this.#onCheckFailed = options.onCheckFailed ?? (() => {});
     this.#isUnconfirmed = typeof after === 'object';
     this.#skipsText = typeof after === 'object' && after.skipsText === true;
     this.#isBehind = typeof after === 'number';
@@ -307,6 +311,7 @@ class Follower {
       if (tail) this.#noteTail(tail);
     } catch (error) {
       if (error instanceof HistoryLost) throw error;
+      this.#onCheckFailed(error);
     }
   }
 

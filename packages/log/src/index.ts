@@ -33,10 +33,9 @@ export { FairSlots, type Slot } from './fair-slots.ts';
 export type { FollowOptions, FollowSource, LiveRecord, RereadReason, Tail } from './follow.ts';
 export { FOLLOW_BUFFER_BYTES_MAX, FOLLOW_BUFFER_RECORDS_MAX, follow, PUSH_AFTER_CHECKS, TAIL_CHECK_MS } from './follow.ts';
 export { type BucketView, followBucket } from './follow-bucket.ts';
-export { heapWatch, SLOTS_DEFAULT, SLOTS_DOC } from './heap-room.ts';
+export { heapWatch, SLOTS_DEFAULT, SLOTS_DOC } from './heap-watch.ts';
 export type { InputAppendOptions, InputLog, RejectedInput, StoredInput, Unread } from './input-log.ts';
-export type { InputWriter } from './input-writer.ts';
-export { createInputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WRITER_WAITING_BYTES_MAX } from './input-writer.ts';
+export { InputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WRITER_WAITING_BYTES_MAX } from './input-writer.ts';
 export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
 export {
   hasText,
@@ -79,6 +78,7 @@ export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
+export { requireNewest } from './require-newest.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,

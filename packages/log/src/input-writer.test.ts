@@ -17,8 +17,7 @@ import {
   APPEND_TIMEOUT_MS,
   BURST_HOLD_MS,
   BURST_TOKENS,
-  createInputWriter,
-  type InputWriter,
+  InputWriter,
   RECORD_INPUT_BYTES_MAX,
   RECORD_TOKENS_MAX,
   WAITING_OVERRUN_FACTOR,
@@ -85,7 +84,7 @@ function pendingLog() {
 /** A writer whose first record, with the given number of tokens, has been stored, and the ordinals of its records. */
 async function burst(tokens: number) {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   for (let i = 0; i < tokens; i += 1) writer.token('a', 't', 0);
   await pending.settled();
   await pending.ack();
@@ -111,9 +110,9 @@ function tokensOf(records: AgentRecord[]): unknown[] {
 
 const closeOf = (lane: string): AgentInput => ({ kind: 'close', lane });
 
-test('the first token is appended at once; tokens that arrive meanwhile are the next record', async () => {
+test('the first token is appended at once; tokens that arrive during the append are the next record', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, { ...OPTIONS, trace: { traceparent: 'x' }, timeoutMs: 7 });
+  const writer = new InputWriter(pending.log, { ...OPTIONS, trace: { traceparent: 'x' }, timeoutMs: 7 });
   writer.token('a', 'one', 1_000, 'm1');
   await pending.settled();
   for (const [i, text] of ['two', 'three', 'four'].entries()) writer.token('a', text, 1_001 + i);
@@ -142,7 +141,7 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
 test('the first record has the times of the work item, and the next one those of tool calls that have ended since', async () => {
   const pending = pendingLog();
   const taken = { queuedAt: 1, at: 2, cause: 'redelivery' } as const;
-  const writer = createInputWriter(pending.log, { ...OPTIONS, taken });
+  const writer = new InputWriter(pending.log, { ...OPTIONS, taken });
   writer.token('a', 'one', 5);
   await pending.settled();
   const tool = { name: 'look_up', at: 6, ms: 7 };
@@ -165,7 +164,7 @@ test('the first record has the times of the work item, and the next one those of
 
 test('requests to models are in the record that follows their end, at most 256 of a writer', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   const call = { model: 'm', at: 6, ms: 7, inputTokens: 1, cost: 0.5 };
   for (let count = 0; count < 255; count += 1) writer.modelEnded(call);
   writer.token('a', 'one', 5);
@@ -185,7 +184,7 @@ test('requests to models are in the record that follows their end, at most 256 o
 
 test('a tool call that ends while a record waits is part of that record, even if the record is the last one', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   writer.token('a', 'one', 5);
   await pending.settled();
   writer.token('a', 'two', 6);
@@ -204,7 +203,7 @@ test('a tool call that ends while a record waits is part of that record, even if
 
 test('inputs of one synchronous step are one record; lanes and kinds keep their order', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, { ...OPTIONS, startN: 10 });
+  const writer = new InputWriter(pending.log, OPTIONS);
   writer.add({ kind: 'open', lane: 'a', artifact: { name: 'answer' } }, 5);
   writer.token('a', 'x', 5);
   writer.token('b', 'y', 5);
@@ -213,7 +212,7 @@ test('inputs of one synchronous step are one record; lanes and kinds keep their 
   writer.add({ kind: 'text', lane: 'b', tokens: ['p', 'q'], ids: ['i1', 'i2'] }, 7);
   await pending.settled();
   assert.equal(pending.appended.length, 1);
-  assert.equal(pending.appended[0]?.record.n, 10);
+  assert.equal(pending.appended[0]?.record.n, 1);
   assert.deepEqual(pending.appended[0]?.record.inputs, [
     { kind: 'open', lane: 'a', artifact: { name: 'answer' } },
     { kind: 'text', lane: 'a', tokens: ['x'] },
@@ -222,12 +221,12 @@ test('inputs of one synchronous step are one record; lanes and kinds keep their 
     { kind: 'close', lane: 'a' },
     { kind: 'text', lane: 'b', tokens: ['p', 'q'], dt: [2, 2], ids: ['i1', 'i2'] },
   ]);
-  assert.equal(writer.nextN, 17);
+  assert.equal(writer.nextN, 8);
 });
 
 test('inputs that follow the first one without waiting for I/O share its record', async () => {
   const { log, appended, settled } = pendingLog();
-  const writer = createInputWriter(log, OPTIONS);
+  const writer = new InputWriter(log, OPTIONS);
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   for (let step = 0; step < 20; step++) await writer.ready();
   writer.add({ kind: 'call', call: 'call-1', agent: 'files' });
@@ -240,7 +239,7 @@ test('inputs that follow the first one without waiting for I/O share its record'
 
 test('a record holds at most RECORD_TOKENS_MAX tokens and RECORD_INPUT_BYTES_MAX bytes', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   for (let i = 0; i <= RECORD_TOKENS_MAX; i += 1) writer.token('a', 't', 0);
   writer.token('a', 'x'.repeat(RECORD_INPUT_BYTES_MAX - 12), 0);
   await pending.settled();
@@ -315,7 +314,7 @@ test('a record of a burst is not held when an input that is not text, or a flush
 
 test('a token larger than a record is split on code points, and only its first piece has the id', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   const text = `x${'👍'.repeat(RECORD_INPUT_BYTES_MAX / 2)}`;
   writer.token('a', text, 0, 'm1');
   for (let i = 0; i < 20; i += 1) await pending.ack();
@@ -333,7 +332,7 @@ test('a token larger than a record is split on code points, and only its first p
 
 test('an input that readers could not read is not stored, and the writer continues', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   const nested = (levels: number): AgentInput => {
     const payload: unknown = JSON.parse('['.repeat(levels - 1) + ']'.repeat(levels - 1));
     return { kind: 'step', step: 's', payload };
@@ -364,7 +363,7 @@ test('an input that readers could not read is not stored, and the writer continu
 
 test('ready resolves only below waitingBytesMax', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
+  const writer = new InputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
   await writer.ready();
   writer.token('a', 'x'.repeat(60), 0);
   await writer.ready();
@@ -384,7 +383,7 @@ test('ready resolves only below waitingBytesMax', async () => {
 
 test('a source that ignores ready fails, so memory is bounded', () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
+  const writer = new InputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 100 });
   const most = 100 * WAITING_OVERRUN_FACTOR;
   let waiting = 0;
   const fill = () => {
@@ -397,7 +396,7 @@ test('a source that ignores ready fails, so memory is bounded', () => {
 
 test('flush waits for the inputs added before it, not for later ones', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, OPTIONS);
+  const writer = new InputWriter(pending.log, OPTIONS);
   await writer.flush();
   writer.token('a', 'one', 0);
   let flushed = false;
@@ -414,7 +413,7 @@ test('flush waits for the inputs added before it, not for later ones', async () 
 
 test('after a failed append the writer appends nothing more and rejects with the same error', async () => {
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 1 });
+  const writer = new InputWriter(pending.log, { ...OPTIONS, waitingBytesMax: 1 });
   writer.token('a', 'one', 0);
   await pending.settled();
   writer.token('a', 'two', 0);
@@ -445,7 +444,7 @@ test('tokens, order, times and ids are kept at any speed of the log, with contig
       fc.boolean(),
       async (steps, holds) => {
         const pending = pendingLog();
-        const writer = createInputWriter(pending.log, { ...OPTIONS, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) });
+        const writer = new InputWriter(pending.log, { ...OPTIONS, ...(holds && { pace: new TextPace(DEFAULT_SETTINGS) }) });
         const expected: unknown[] = [];
         let now = 1_000;
         for (const step of steps) {
@@ -487,7 +486,7 @@ test('an append is retried for APPEND_TIMEOUT_MS by default', async () => {
     timeouts.push(options.timeoutMs);
     return { seq: 1, duplicate: false };
   };
-  const writer = createInputWriter({ append } as InputLog, OPTIONS);
+  const writer = new InputWriter({ append } as InputLog, OPTIONS);
   writer.token('answer', 'x');
   await writer.flush();
   assert.deepEqual(timeouts, [APPEND_TIMEOUT_MS]);
@@ -499,7 +498,7 @@ test('if two runs have the same attempt number, as after a kill of nats-server, 
     writer.token('answer', text);
     await writer.flush();
   };
-  const [first, second] = [createInputWriter(log.inputs, OPTIONS), createInputWriter(log.inputs, OPTIONS)];
+  const [first, second] = [new InputWriter(log.inputs, OPTIONS), new InputWriter(log.inputs, OPTIONS)];
   await token(first, 'first ');
   await assert.rejects(token(second, 'second '), Superseded);
   await token(first, 'goes on');
@@ -514,7 +513,7 @@ test('another item, turn or attempt of a call writes separate records, although 
   const { producer } = OPTIONS;
   const producers = [producer, { ...producer, item: 7 }, { ...producer, turn: 3 }, { ...producer, attempt: 4 }];
   for (const one of producers) {
-    const writer = createInputWriter(log.inputs, { ...OPTIONS, producer: one });
+    const writer = new InputWriter(log.inputs, { ...OPTIONS, producer: one });
     writer.token('answer', 'text');
     await writer.flush();
   }
@@ -529,10 +528,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
     await log.inputs.append(...args);
     return log.inputs.append(...args);
   };
-  const writer = createInputWriter(
-    { ...log.inputs, append, recordAt: (taskId, seq) => log.inputs.recordAt(taskId, seq) },
-    OPTIONS,
-  );
+  const writer = new InputWriter({ ...log.inputs, append, recordAt: (taskId, seq) => log.inputs.recordAt(taskId, seq) }, OPTIONS);
   writer.add({ kind: 'open', lane: 'answer', artifact: { name: 'a' } });
   writer.token('answer', 'half \ud83d');
   await writer.flush();
@@ -546,7 +542,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
 /** A writer that holds text, whose first token is stored; the log stores at once. */
 async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }) {
   const held = heldLog();
-  const writer = createInputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
+  const writer = new InputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
   writer.token('a', 'first ');
   await held.acknowledge(1);
   const texts = () =>
@@ -558,7 +554,7 @@ async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, ho
 test('the first text of each lane leaves at once, and the text after it is held until the rule sends it', async () => {
   const { writer, appended, acknowledge, texts } = await holding();
   writer.token('a', 'second ');
-  // Only microtasks, so that no timer fires meanwhile.
+  // Only microtasks, so that no timer fires in between.
   for (let step = 0; step < 5; step += 1) await undefined;
   assert.deepEqual(texts(), [['first ']]);
   await acknowledge(2);
@@ -594,7 +590,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
   await full.writer.flush();
 
   const { log, appended } = heldLog();
-  const narrow = createInputWriter(log, {
+  const narrow = new InputWriter(log, {
     ...OPTIONS,
     pace: new TextPace({ ...DEFAULT_SETTINGS, holdMsMax: 60_000 }),
     waitingBytesMax: 50,
@@ -624,7 +620,7 @@ test('held text of several writers leaves together, and a first text does not wa
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pace = new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 1e-9 });
   const { log, appended } = heldLog();
-  const writers = ['one', 'two', 'three'].map(taskId => createInputWriter(log, { ...OPTIONS, taskId, pace }));
+  const writers = ['one', 'two', 'three'].map(taskId => new InputWriter(log, { ...OPTIONS, taskId, pace }));
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
   for (const writer of writers) writer.token('a', 'first');
   await settled();
@@ -641,7 +637,7 @@ test('held text of several writers leaves together, and a first text does not wa
 test('without a rule, and where every token is a chunk, no text is held and no record has heldMs', async () => {
   for (const coalesce of [undefined, { ...DEFAULT_SETTINGS, eventCostMs: 0 }]) {
     const { log, appended, acknowledge } = heldLog();
-    const writer = createInputWriter(log, { ...OPTIONS, ...(coalesce && { pace: new TextPace(coalesce) }) });
+    const writer = new InputWriter(log, { ...OPTIONS, ...(coalesce && { pace: new TextPace(coalesce) }) });
     for (let count = 1; count <= 3; count += 1) {
       writer.token('a', 'x');
       await acknowledge(count);
@@ -653,7 +649,7 @@ test('without a rule, and where every token is a chunk, no text is held and no r
 test('tokens that arrive while a record is in flight are held as one arrival', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pending = pendingLog();
-  const writer = createInputWriter(pending.log, {
+  const writer = new InputWriter(pending.log, {
     ...OPTIONS,
     pace: new TextPace({ ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }),
   });
@@ -677,7 +673,7 @@ const REMOTE_RUN = { kind: 'remote-run', run: { id: 'r' } } as const;
 
 test('a held input is sent with the next one, in one record', async () => {
   const { log, appended, acknowledge } = heldLog();
-  const writer = createInputWriter(log, OPTIONS);
+  const writer = new InputWriter(log, OPTIONS);
   writer.addHeld(REMOTE_RUN, 60_000);
   await new Promise(resolve => setTimeout(resolve, 20));
   assert.equal(appended.length, 0);
@@ -696,7 +692,7 @@ test('a held input is sent with the next one, in one record', async () => {
 
 test('a held input added while a record is in flight is not sent when that record is acknowledged', async () => {
   const { log, appended, acknowledge } = heldLog();
-  const writer = createInputWriter(log, OPTIONS);
+  const writer = new InputWriter(log, OPTIONS);
   writer.token('answer', 'a');
   await acknowledge(1, () => writer.addHeld(REMOTE_RUN, 60_000));
   await new Promise(resolve => setTimeout(resolve, 20));
@@ -712,7 +708,7 @@ test('a held input added while a record is in flight is not sent when that recor
 test('a held input waits for its whole time when the input held before it was sent early', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { log, appended } = heldLog();
-  const writer = createInputWriter(log, OPTIONS);
+  const writer = new InputWriter(log, OPTIONS);
   const settled = () => new Promise<void>(resolve => setImmediate(resolve));
   writer.addHeld(REMOTE_RUN, 1_000);
   await settled();
@@ -729,7 +725,7 @@ test('a held input waits for its whole time when the input held before it was se
 
 test('a held input is sent by itself after its hold time', async () => {
   const { log, appended, acknowledge } = heldLog();
-  createInputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
+  new InputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
   await acknowledge(1);
   assert.deepEqual(appended[0]?.inputs, [REMOTE_RUN]);
 });

@@ -4,12 +4,12 @@ import type { TextHold } from '@hopline/coalesce';
 import {
   type AgentInput,
   type AgentRecord,
-  type ModelCall,
+  type ModelTiming,
   ordinalsOf,
   type Producer,
   type TakenWork,
   type TextInput,
-  type ToolCall,
+  type ToolTiming,
   type TraceCarrier,
 } from '@hopline/events';
 import { Superseded } from './errors.ts';
@@ -18,49 +18,7 @@ import { requireTaskId } from './names.ts';
 import { readableBytes } from './readable-input.ts';
 import type { TextPace } from './text-pace.ts';
 
-/**
- * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive meanwhile
- * become the next record. An idle log thus receives a token at once, and a busy one receives larger records: 4 tokens per record have 3.5
- * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
- * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
- *
- * With `pace` the writer holds text by the rule of the relay's coalescer and marks the record (`heldMs`), so that the relay passes the text
- * on at once. Each token is held once, where that saves most: one input record and one fact record fewer.
- */
-export interface InputWriter {
-  /**
-   * Takes an input. Throws the writer's error if it has failed, and InputUnreadable, after which the writer continues, for an input that
-   * readers could not read.
-   * `atMs`: source time in epoch milliseconds, now by default.
-   */
-  add(input: AgentInput, atMs?: number): void;
-  /**
-   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or by itself after `holdMs`, so that it
-   * does not delay the next input by an append.
-   */
-  addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void;
-  /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
-  token(lane: string, text: string, atMs?: number, id?: string): void;
-  /** Adds a finished tool call to the next record. Call it before adding the input that ends the call. */
-  toolEnded(call: ToolCall): void;
-  /** Adds a finished request to a model to the next record; beyond MODEL_CALLS_MAX of an attempt it is left out. */
-  modelEnded(call: ModelCall): void;
-  /**
-   * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
-   * has failed.
-   */
-  ready(): Promise<void>;
-  /** Whether `ready` would resolve at once. */
-  readonly isReady: boolean;
-  /** Resolves when all inputs taken so far are stored. Rejects when the writer has failed. */
-  flush(): Promise<void>;
-  /** Ordinal of the next input. */
-  readonly nextN: number;
-  /** Raw sequence of the newest stored record; undefined before the first. */
-  readonly lastSeq: number | undefined;
-}
-
-export type InputWriterOptions = {
+type InputWriterOptions = {
   taskId: string;
   producer: Producer;
   /** Creation context of the inputs. */
@@ -69,8 +27,6 @@ export type InputWriterOptions = {
   taken?: TakenWork;
   /** Holds text by the rule of its settings. Absent, or with an event cost of 0: text leaves at once, and the relay holds it. */
   pace?: TextPace;
-  /** Ordinal of the first input, default 1. */
-  startN?: number;
   /** Bytes that may wait before `ready` blocks the source, default WRITER_WAITING_BYTES_MAX. */
   waitingBytesMax?: number;
   /** How long one append is retried, in milliseconds; default APPEND_TIMEOUT_MS. */
@@ -93,7 +49,7 @@ export const BURST_TOKENS = 256;
  */
 export const BURST_HOLD_MS = 5;
 /**
- * How long a writer retries one append. A writer that gives in costs its work item an attempt although the agent is alive, so the time is
+ * How long a writer retries one append. A writer that stops retrying costs its work item an attempt although the agent is alive, so the time is
  * longer than a connection is frozen or a server is replaced. A retry after the duplicate window may store a record twice; relays fold its
  * ordinals once.
  */
@@ -112,8 +68,8 @@ type Draft = {
   inputs: AgentInput[];
   ordinals: number;
   bytes: number;
-  tools: ToolCall[];
-  models: ModelCall[];
+  tools: ToolTiming[];
+  models: ModelTiming[];
   /** When an input that is not text makes the record leave, on the clock of holds. Text in the record has its own time. */
   leaveAtMs: number;
   hasText: boolean;
@@ -124,24 +80,28 @@ type Draft = {
 type Arrival = { lane: string; text: string; tokens: number };
 type Waiter = { resolve: () => void; reject: (error: unknown) => void };
 
-export function createInputWriter(inputs: InputLog, options: InputWriterOptions): InputWriter {
-  requireTaskId(options.taskId);
-  return new Writer(inputs, options);
-}
-
-class Writer implements InputWriter {
+/**
+ * The ordered publisher of one producer on one task (PROTOCOL.md section 3). At most one append is in flight; inputs that arrive in the meantime
+ * become the next record. An idle log thus receives a token at once, and a busy one receives larger records: 4 tokens per record have 3.5
+ * times the throughput of one (measured). In a burst a record of text is held for BURST_HOLD_MS or until it is full. Order across lanes and
+ * kinds is kept. After a failed append the writer appends nothing more, because it would be stored out of order.
+ *
+ * With `pace` the writer holds text by the rule of the relay's coalescer and marks the record (`heldMs`), so that the relay passes the text
+ * on at once. Each token is held once, where that saves most: one input record and one fact record fewer.
+ */
+export class InputWriter {
   readonly #inputs: InputLog;
   readonly #options: InputWriterOptions;
   readonly #waitingBytesMax: number;
-  #nextN: number;
-  #storedN: number;
+  #nextN = 1;
+  #storedN = 0;
   #lastSeq: number | undefined;
   #open: Draft | undefined;
   #sealed: Draft[] = [];
   /** Tool calls that ended while no record was waiting. */
-  #tools: ToolCall[] = [];
+  #tools: ToolTiming[] = [];
   /** Requests to models that ended while no record was waiting, and how many there have been. */
-  #models: ModelCall[] = [];
+  #models: ModelTiming[] = [];
   #modelCalls = 0;
   #inFlight = false;
   #checkQueued = false;
@@ -161,26 +121,33 @@ class Writer implements InputWriter {
   #readying: Waiter[] = [];
 
   constructor(inputs: InputLog, options: InputWriterOptions) {
+    requireTaskId(options.taskId);
     this.#inputs = inputs;
     this.#options = options;
     this.#waitingBytesMax = options.waitingBytesMax ?? WRITER_WAITING_BYTES_MAX;
     this.#hold = options.pace?.createHold();
-    this.#nextN = options.startN ?? 1;
-    this.#storedN = this.#nextN - 1;
   }
 
+  /** Ordinal of the next input. */
   get nextN(): number {
     return this.#nextN;
   }
 
+  /** Raw sequence of the newest stored record; undefined before the first. */
   get lastSeq(): number | undefined {
     return this.#lastSeq;
   }
 
+  /** Whether `ready` would resolve at once. */
   get isReady(): boolean {
     return this.#failure === undefined && this.#waitingBytes < this.#waitingBytesMax;
   }
 
+  /**
+   * Takes an input. Throws the writer's error if it has failed, and InputUnreadable, after which the writer continues, for an input that
+   * readers could not read.
+   * `atMs`: source time in epoch milliseconds, now by default.
+   */
   add(input: AgentInput, atMs = Date.now()): void {
     if (input.kind === 'text') {
       for (const [i, text] of input.tokens.entries()) this.token(input.lane, text, atMs + (input.dt?.[i] ?? 0), input.ids?.[i]);
@@ -193,6 +160,10 @@ class Writer implements InputWriter {
     this.#queueCheck();
   }
 
+  /**
+   * Like `add`, for an input that no reader waits for. It is sent in the record of the next input, or by itself after `holdMs`, so that it
+   * does not delay the next input by an append.
+   */
   addHeld(input: Exclude<AgentInput, TextInput>, holdMs: number): void {
     const [draft, bytes] = this.#draftWith(input, Date.now());
     draft.leaveAtMs = Math.min(draft.leaveAtMs, performance.now() + holdMs);
@@ -200,6 +171,7 @@ class Writer implements InputWriter {
     this.#queueCheck();
   }
 
+  /** Takes one token of a lane; allocates nothing when it joins a waiting record. `id`: the source's message id. */
   token(lane: string, text: string, atMs = Date.now(), id?: string): void {
     const idBytes = id === undefined ? 0 : Buffer.byteLength(id);
     const textBytes = Buffer.byteLength(text);
@@ -215,21 +187,28 @@ class Writer implements InputWriter {
     this.#token(lane, text, atMs, id, textBytes + idBytes);
   }
 
-  toolEnded(call: ToolCall): void {
+  /** Adds a finished tool call to the next record. Call it before adding the input that ends the call. */
+  toolEnded(call: ToolTiming): void {
     (this.#open?.tools ?? this.#tools).push(call);
   }
 
-  modelEnded(call: ModelCall): void {
+  /** Adds a finished request to a model to the next record; beyond MODEL_CALLS_MAX of an attempt it is left out. */
+  modelEnded(call: ModelTiming): void {
     this.#modelCalls += 1;
     if (this.#modelCalls <= MODEL_CALLS_MAX) (this.#open?.models ?? this.#models).push(call);
   }
 
+  /**
+   * Resolves when less than `waitingBytesMax` is waiting: await it before the next read of the source. Rejects when the writer
+   * has failed.
+   */
   ready(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     if (this.isReady) return Promise.resolve();
     return new Promise((resolve, reject) => this.#readying.push({ resolve, reject }));
   }
 
+  /** Resolves when all inputs taken so far are stored. Rejects when the writer has failed. */
   flush(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     const upTo = this.#nextN - 1;
@@ -307,7 +286,7 @@ class Writer implements InputWriter {
     // No timer is needed for inputs of one step (a lane's open and its first token) to share a record. The first record waits for one turn
     // of the event loop, so that the turn's state and a plan that is known at once take one append instead of two (0.9 ms of the 18 ms to
     // the first text).
-    if (this.#storedN === (this.#options.startN ?? 1) - 1) setImmediate(check);
+    if (this.#storedN === 0) setImmediate(check);
     else queueMicrotask(check);
   }
 
@@ -390,10 +369,10 @@ class Writer implements InputWriter {
   }
 
   async #append(draft: Draft): Promise<number> {
-    const { taskId, producer, trace, taken, startN = 1, timeoutMs = APPEND_TIMEOUT_MS, pace } = this.#options;
+    const { taskId, producer, trace, taken, timeoutMs = APPEND_TIMEOUT_MS, pace } = this.#options;
     const { tools, models } = draft;
     const measured = {
-      ...(taken && draft.n === startN && { taken }),
+      ...(taken && draft.n === 1 && { taken }),
       ...(tools.length > 0 && { tools }),
       ...(models.length > 0 && { models }),
     };

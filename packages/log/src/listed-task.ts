@@ -1,13 +1,14 @@
 import { type Message, type Metadata, type Task, type TaskState, textOf } from '@hopline/a2a';
 
 /**
- * The part of an ended task that a page of a list shows, so that a list reads no records of tasks: the members of the task without its artifacts, as far as they fit in
+ * The part of an ended task that a page of a list shows, so that a list reads no records of tasks:
+ * the members of the task without its artifacts, as far as they fit in
  * LISTED_TASK_BYTES_MAX, and the words that a filter by text searches.
  */
 export type ListedTask = {
   /** Messages in the whole history. */
   messages: number;
-  /** The newest of them, with empty ids in place of those of the task. */
+  /** The newest of them, with empty ids instead of those of the task. */
   history?: Message[];
   /** Message of the status, with the same empty ids. */
   message?: Message;

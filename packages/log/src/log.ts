@@ -50,7 +50,7 @@ export interface Log {
    * Removes the work, the inputs and the facts of a task, and resolves with the numbers of records. For the administrator of the log: no service may do
    * it. The task must have ended; whatever a worker appends afterwards stays. Idempotent.
    */
-  eraseTask(taskId: string): Promise<ErasedRecords>;
+  purgeTask(taskId: string): Promise<ErasedRecords>;
   close(): Promise<void>;
 }
 

@@ -48,7 +48,7 @@ export function factsId(taskId: string, relay: string, n: number): string {
   return `${taskId}:${relay}:${n}`;
 }
 
-/** In place of a relay's identity in the id of an append by an import. */
+/** Stands for a relay's identity in the id of an append by an import. */
 export const IMPORTER = 'import';
 
 /** `{ relay }` or `{}`, for spreading into a record. */

@@ -11,7 +11,7 @@ const CHECK_MS = 1_000;
 const CHECKS_AT_ONCE_MAX = 32;
 
 /** A work item whose worker has shown no sign of life yet. */
-export type QueueWait = Pick<Work, 'taskId' | 'owner'> & {
+type QueueWait = Pick<Work, 'taskId' | 'owner'> & {
   role: Role;
   /** True if a notice of an earlier process stands. */
   wasShown?: boolean;
@@ -21,7 +21,7 @@ export type QueueWait = Pick<Work, 'taskId' | 'owner'> & {
   clear: () => void;
 };
 
-export type QueueWaitsOptions = {
+type QueueWaitsOptions = {
   work: Pick<WorkQueue, 'ahead'>;
   /** +1 when a wait becomes one that its client sees, -1 when that wait is over. */
   onWaiting: (change: 1 | -1, role: Role) => void;
@@ -111,7 +111,7 @@ export class QueueWaits {
   }
 }
 
-/** A place never moves back: later requests wait behind this one, and a larger estimate is only a worse one. */
+/** A place never moves back: later requests wait after this one, and a larger estimate is only a worse one. */
 function isNews(ahead: number, shown: number | undefined): boolean {
   return shown === undefined || shown === Number.POSITIVE_INFINITY || shown - ahead >= Math.max(1, shown * NEWS_SHARE);
 }

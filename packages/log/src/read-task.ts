@@ -86,7 +86,8 @@ async function* followFrom(facts: FactLog, newest: StoredFacts, signal: AbortSig
  * - plain records: everything after it. Later copies repeat facts that were already yielded, so they pass with `facts`
  *   empty.
  *
- * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before the last part, so no `startSeq` names the parts that it left.
+ * A read that begins with a plain record has no copied run. A plain record within the run ends it: the relay died before
+ * the last part, so no `startSeq` names the parts that it left.
  */
 export async function* fromStart(records: AsyncIterable<StoredFacts> | Iterable<StoredFacts>): AsyncGenerator<StoredFacts, void> {
   let phase: 'copied run' | 'plain records' = 'copied run';

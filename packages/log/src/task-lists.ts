@@ -67,8 +67,8 @@ function token(...names: (string | null)[]): string {
 /** The first two tokens of the keys of an owner's tasks of a role. A caller without a tenant is a tenant of its own. */
 function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: string } {
   const { tenant, subject } = owner;
-  const own = token(role, tenant ?? null, subject ?? null);
-  return { tenant: tenant === undefined ? own : token(role, tenant), owner: own };
+  const ownerToken = token(role, tenant ?? null, subject ?? null);
+  return { tenant: tenant === undefined ? ownerToken : token(role, tenant), owner: ownerToken };
 }
 
 /** Prefix of the keys of an owner in a shard, without the last dot. */
@@ -101,8 +101,8 @@ export function openFilter(role: Role, owner: Owner, isTenant = false): string {
 /** Whether all keys that a filter matches are in the lists of an owner's tasks, or its tenant's, of a role. */
 export function isOwnerFilter(filter: string, role: Role, owner: Owner): boolean {
   const tokens = listTokensOf(role, owner);
-  const [tenant, own] = filter.split('.');
-  return tenant === tokens.tenant && (own === tokens.owner || (own === '*' && owner.tenant !== undefined));
+  const [tenant, ownerToken] = filter.split('.');
+  return tenant === tokens.tenant && (ownerToken === tokens.owner || (ownerToken === '*' && owner.tenant !== undefined));
 }
 export const endedKey = (prefix: string): string => `${prefix}.ended`;
 export const endedPageKey = (prefix: string, n: number): string => `${prefix}.ended.${n}`;
@@ -135,7 +135,7 @@ export async function putTask(
 
 /**
  * Adds ended tasks, at most ENDED_ADDED_MAX, to the newest part of a list; its oldest tasks become a page when it has more than ENDED_NEWEST_MAX or
- * too many units. If a task occurs twice, its later entry counts. Rejects with LogConflict if another process changed the list meanwhile.
+ * too many units. If a task occurs twice, its later entry counts. Rejects with LogConflict if another process has changed the list in the meantime.
  */
 export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, added: readonly EndedTask[]): Promise<void> {
   const found = await lists.get(endedKey(prefix));
@@ -160,7 +160,7 @@ export async function addEnded(lists: KeyValue<TaskListValue>, prefix: string, a
 }
 
 /** Which tasks leave a list, and which pages may have one of them. */
-export type EndedRemoval = { isGone(task: EndedTask): boolean; mayBeIn(page: EndedPageRange): boolean };
+type EndedRemoval = { isGone(task: EndedTask): boolean; mayBeIn(page: EndedPageRange): boolean };
 
 /** Tasks whose facts retention has removed. `firstSeq`: of the facts of their shard that the log still has. */
 export function removedBefore(firstSeq: number): EndedRemoval {
@@ -170,7 +170,7 @@ export function removedBefore(firstSeq: number): EndedRemoval {
 
 /**
  * Removes ended tasks from a list and from its pages, and resolves with the number of tasks that it found there. Rejects with LogConflict if another
- * process changed the list meanwhile; a repetition completes the removal.
+ * process has changed the list in the meantime; a repetition completes the removal.
  */
 export async function removeEnded(
   lists: KeyValue<TaskListValue>,

@@ -17,8 +17,7 @@ export const FASTEST_APPEND_DOUBLING_MS = 10 * 60_000;
 /** An event costs at most this many times the cost of the settings. */
 export const EVENT_COST_FACTOR_MAX = 8;
 /**
- * How much more an event costs when all text waits to leave together with other text, because a process with so many streams keeps the processors
- * busy. At 20 tokens/s a chunk then has three tokens instead of two, at the same median age.
+ * Extra cost of an event when all text has to wait for other text: a process with that many streams keeps the processors busy. At 20 tokens/s a chunk then has three tokens instead of two, at the same median age.
  */
 export const CROWDED_COST_SHARE = 0.75;
 /** Weight of the newest text in the share that waits. */

@@ -30,7 +30,7 @@ export const SECRETS_SETTINGS = {
 type SecretsSettings = { HOPLINE_SECRETS_KEY?: string | undefined; HOPLINE_SECRETS_KEY_FILE?: string | undefined };
 
 /** The keys of the setting: the first one seals, and any of them opens. */
-export type SecretsKeys = readonly { id: string; key: Buffer }[];
+type SecretsKeys = readonly { id: string; key: Buffer }[];
 
 /** Undefined if no key is set. Rejects with an Error of one sentence that does not quote a key. */
 export async function secretsKeysFrom(settings: SecretsSettings): Promise<SecretsKeys | undefined> {

@@ -95,7 +95,7 @@ export type Job = {
 
 /** Records larger than this, as JSON, are not repeated in a work item. */
 export const WORK_NEWEST_BYTES_MAX = 16 * 1024;
-/** The record in an item that waited longer than this is ignored, because the task may have ended meanwhile. */
+/** The record in an item that waited longer than this is ignored, because the task may have ended in the meantime. */
 export const WORK_NEWEST_MS_MAX = 2_000;
 
 /** The member `newest` of a work item, for spreading. */
@@ -106,7 +106,7 @@ export function newestForWork({ seq, record }: StoredFacts): Pick<Work, 'newest'
 /**
  * The record with which the worker of an item may begin, for spreading. Only the first delivery has it, if item and record were stored a
  * moment ago. A later delivery reads the log, because another worker may have written. The same applies if the request was held on its
- * way or followed a late acknowledgement, because another relay may have requested the work meanwhile.
+ * way or followed a late acknowledgement, because another relay may have requested the work in the meantime.
  */
 export function newestForJob({ newest }: Work, deliveries: number, storedAtMs: number): Pick<Job, 'newest'> {
   if (newest === undefined || deliveries > 1) return {};

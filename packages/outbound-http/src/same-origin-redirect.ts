@@ -5,7 +5,7 @@ export const REDIRECTS_MAX = 3;
 const METHOD_KEPT: readonly number[] = [307, 308];
 const MOVED: readonly number[] = [301, 302];
 
-export type RedirectResponse = { method: string; url: URL; status: number; location: string | null | undefined };
+type RedirectResponse = { method: string; url: URL; status: number; location: string | null | undefined };
 
 /**
  * The URL for repeating a request, or undefined when the response is final. Python frameworks redirect `/mcp` to `/mcp/`, so redirects

@@ -2,7 +2,7 @@
 const READ_AHEAD_ITEMS_MAX = 512;
 
 /** A batch of items, and the index of its source. */
-export type SourceBatch<T> = { source: number; items: readonly T[] };
+type SourceBatch<T> = { source: number; items: readonly T[] };
 
 /**
  * Yields the batches of all sources, each source in its order. At most `atOnce` sources are open at a time, and a slow reader slows them

@@ -1,6 +1,6 @@
 import { InputLedger, TaskInputs } from '@hopline/fold';
 import type { decide } from '@hopline/task';
-import { Diverged, type Divergence, RecordedFacts } from './recorded-facts.ts';
+import { Diverged, type Divergence, RecordedDecisions } from './recorded-decisions.ts';
 import { RecordedText } from './recorded-text.ts';
 import type { StoredTask } from './stored-task.ts';
 
@@ -22,7 +22,7 @@ export class ReplayFailed extends Error {
  */
 export function recordedReplay(task: StoredTask, rules?: typeof decide): Divergence | undefined {
   const { taskId } = task;
-  const facts = new RecordedFacts(task, rules);
+  const facts = new RecordedDecisions(task, rules);
   const text = new RecordedText(facts, task.aggregate.foldedSeq);
   const ledger = new InputLedger({ onOutcome: () => {}, onRejected: () => {} });
   const clocks = { now: () => 0, wallNow: () => facts.at };

@@ -4,7 +4,7 @@ import { attemptLaneKey, type FoldedText, isEarlierAttempt, type TextCutter } fr
 import type { StoredInput } from '@hopline/log';
 import type { TextRun } from '@hopline/task';
 import { PendingText } from './pending-text.ts';
-import type { RecordedFacts } from './recorded-facts.ts';
+import type { RecordedDecisions } from './recorded-decisions.ts';
 
 /**
  * Cuts text at the ends of the stored chunks. Text that is in no stored chunk leaves before the next input: the rules must reject it, or
@@ -14,12 +14,12 @@ export class RecordedText implements TextCutter {
   readonly wakeAt = undefined;
   /** Undefined, because a replay stores nothing that would have to wait for text. */
   readonly oldestSeq = undefined;
-  readonly #facts: RecordedFacts;
+  readonly #facts: RecordedDecisions;
   readonly #foldedSeq: number;
   readonly #pending = new Map<string, PendingText>();
 
   /** `foldedSeq`: all inputs up to this sequence are stored or were rejected. */
-  constructor(facts: RecordedFacts, foldedSeq: number) {
+  constructor(facts: RecordedDecisions, foldedSeq: number) {
     this.#facts = facts;
     this.#foldedSeq = foldedSeq;
   }

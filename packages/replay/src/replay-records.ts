@@ -36,7 +36,7 @@ export interface RecordReplay<T> extends AsyncIterable<T> {
   /** Checkpoint of the yielded records, including the current one or the current batch. */
   readonly checkpoint: Checkpoint;
 
-  /** The same records in batches of one shard: faster if an await for each record takes as long as its processing. */
+  /** Yields the records in batches of one shard: faster if an await for each record takes as long as its processing. */
   batches(): AsyncIterable<readonly T[]>;
 }
 

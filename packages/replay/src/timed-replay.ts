@@ -5,7 +5,7 @@ import { AppendQueue, CoalescedText, decideBatch, InputLedger, TaskInputs } from
 import type { StoredInput } from '@hopline/log';
 import type { decide } from '@hopline/task';
 
-export type TimedReplayOptions = {
+type TimedReplayOptions = {
   coalesce: CoalesceSettings;
   rules?: typeof decide;
 };

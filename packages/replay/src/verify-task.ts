@@ -3,7 +3,7 @@ import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
 import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
 import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE, withDecidedConditions } from '@hopline/task';
-import type { Divergence } from './recorded-facts.ts';
+import type { Divergence } from './recorded-decisions.ts';
 import { ReplayFailed, recordedReplay } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
 import type { StoredTask, UnreadableTask } from './stored-task.ts';

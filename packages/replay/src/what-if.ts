@@ -3,7 +3,7 @@ import { type AgentInput, type Fact, isVisible, type Producer } from '@hopline/e
 import type { StoredInput } from '@hopline/log';
 import { SUPERVISOR, withDecidedConditions } from '@hopline/task';
 import type { StoredTask } from './stored-task.ts';
-import { type TextDelays, textDelays } from './text-arrivals.ts';
+import { type TextDelays, textDelays } from './text-delays.ts';
 import { timedReplay } from './timed-replay.ts';
 
 /** The events that clients would have received, and how long text would have waited for them. */
@@ -115,18 +115,18 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
   return inputs.flatMap(input => {
     const { record } = input;
     if (!('inputs' in record)) return [input];
-    const own = record.inputs
+    const kept = record.inputs
       .filter(({ kind }) => record.from.id !== SUPERVISOR || !SHOWN.has(kind))
       .map(one => (one.kind === 'open' ? { ...one, artifact: { ...one.artifact, separateClose: undefined } } : one));
-    if (own.length === 0) return [];
+    if (kept.length === 0) return [];
     // Omitted inputs take no ordinals; otherwise the next input would follow a gap.
     const key = runOf(record.from);
     const n = record.from.id === SUPERVISOR ? (next.get(key) ?? 1) : record.n;
     next.set(
       key,
-      own.reduce((sum, one) => sum + (one.kind === 'text' ? one.tokens.length : 1), n),
+      kept.reduce((sum, one) => sum + (one.kind === 'text' ? one.tokens.length : 1), n),
     );
-    return [{ ...input, record: { ...record, n, inputs: own as AgentInput[] } }];
+    return [{ ...input, record: { ...record, n, inputs: kept as AgentInput[] } }];
   });
 }
 
@@ -138,11 +138,11 @@ function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
   const apart = inputs.flatMap(input => {
     const { record, storedAt } = input;
     if (!('inputs' in record) || record.heldMs === undefined) return [input];
-    const { heldMs, inputs: own, n: firstN, ...rest } = record;
-    const oldest = own.find(one => one.kind === 'text');
+    const { heldMs, inputs: together, n: firstN, ...rest } = record;
+    const oldest = together.find(one => one.kind === 'text');
     const wayMs = storedAt - (record.at + (oldest?.dt?.[0] ?? 0) + heldMs);
     let n = firstN;
-    return own.flatMap(one => {
+    return together.flatMap(one => {
       const single = (atMs: number, content: AgentInput) => ({
         ...input,
         storedAt: Math.min(storedAt, atMs + wayMs),

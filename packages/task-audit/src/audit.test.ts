@@ -54,6 +54,15 @@ const chunk = (content: string, count: number, attempt = 1): Command => {
 };
 const done: Exclude<AgentInput, { kind: 'text' }> = { kind: 'status', state: 'TASK_STATE_COMPLETED' };
 
+test('an input of a kind that a later version wrote is accounted for', async () => {
+  const task = await new AuditedTask().receiveMessage();
+  await task.receive(agent(), [{ kind: 'pause' } as unknown as AgentInput]);
+  await task.store();
+  const report = await reportTask(task.log, TASK);
+  assert.equal(report?.audit.tallies.unknown.received, 1);
+  assert.ok(isBalanced(report.audit));
+});
+
 test('each merged token is accounted for', async () => {
   const task = await new AuditedTask().receiveMessage();
   await task.receive(agent(), [open, text('H', 'ere', ' is', ' ', 'ha', 'ha'), done]);

@@ -93,11 +93,11 @@ export class CriticalPaths {
 
   /** The path to the end of each turn, or to the newest fact of a turn that runs. */
   turns(): TurnPath[] {
-    return [...this.#turns].map(([turn, own]) => {
-      const last = own.findLast(({ fact }) => isEnd(fact));
+    return [...this.#turns].map(([turn, turnFacts]) => {
+      const last = turnFacts.findLast(({ fact }) => isEnd(fact));
       // The next message ends a turn that still runs.
-      const end = last ?? this.#facts[own.at(-1)!.index + 1] ?? own.at(-1)!;
-      const fromMs = this.#beginMs(own);
+      const end = last ?? this.#facts[turnFacts.at(-1)!.index + 1] ?? turnFacts.at(-1)!;
+      const fromMs = this.#beginMs(turnFacts);
       return { turn, fromMs, toMs: Math.max(fromMs, end.storedMs), path: this.#pathTo(end, turn) };
     });
   }
@@ -133,11 +133,11 @@ const waitedForRelay = ({ hop, fromMs, toMs, isStored = false }: WalkedPart, { t
   (ENDED_BY_RELAY.has(hop) || isStored) && fromMs < takenMs && toMs > takenMs;
 
 function takeoversOf({ facts, startMs }: PathRecords): TakenOver[] {
-  return facts.flatMap(({ record: { takeover, facts: own, aggregate } }, index) => {
+  return facts.flatMap(({ record: { takeover, facts: recorded, aggregate } }, index) => {
     const before = facts[index - 1];
     if (takeover === undefined || before === undefined) return [];
     const { storedAt = before.record.aggregate.at } = before;
-    const toMs = (own[0]?.at ?? aggregate.at) - startMs;
+    const toMs = (recorded[0]?.at ?? aggregate.at) - startMs;
     return [{ fromMs: storedAt - startMs, takenMs: takeover.at - startMs, toMs }];
   });
 }
@@ -397,18 +397,18 @@ class Walk {
 
   #followAgent(run: ProducerActivity, placed: PlacedFact): void {
     const { id, agent, takenMs, firstMs, firstTokenMs, lastTokenMs, lastMs, endMs } = run;
-    const own = { agent };
+    const labels = { agent };
     const toMs = this.#atMs;
     const first = this.#parts.length;
-    if (endMs === undefined && firstTokenMs !== undefined) this.#add('silence', lastMs, own);
-    if (lastTokenMs !== undefined) this.#add('finish', lastTokenMs, own);
-    if (firstTokenMs !== undefined) this.#add('talk', firstTokenMs, own);
-    this.#add('agent', takenMs ?? firstMs, own);
+    if (endMs === undefined && firstTokenMs !== undefined) this.#add('silence', lastMs, labels);
+    if (lastTokenMs !== undefined) this.#add('finish', lastTokenMs, labels);
+    if (firstTokenMs !== undefined) this.#add('talk', firstTokenMs, labels);
+    this.#add('agent', takenMs ?? firstMs, labels);
     this.#splitTools(run, first, toMs);
     if (this.#followEarlier(run, placed)) return;
     const started = isRoot(run) ? this.#begun() : this.#startOf(id, placed);
     const queuedMs = run.queuedMs ?? started?.storedMs ?? this.#records.beginMs;
-    this.#add(run.attempt > 1 ? 'redelivery' : isRoot(run) ? 'work_queue' : 'agent_queue', queuedMs, own);
+    this.#add(run.attempt > 1 ? 'redelivery' : isRoot(run) ? 'work_queue' : 'agent_queue', queuedMs, labels);
     if (isRoot(run)) this.#add('accept', this.#records.beginMs);
     else if (started !== undefined) this.#followStart(started);
   }
@@ -429,16 +429,16 @@ class Walk {
     const isPlan = placed.fact.kind === 'call.started' || ended === undefined;
     const hop = isPlan ? 'plan' : 'compose';
     const takenMs = run.takenMs ?? run.firstMs;
-    const own = { agent: run.agent };
+    const labels = { agent: run.agent };
     if (ended !== undefined && ended.storedMs >= takenMs) {
-      this.#add(hop, ended.storedMs, own);
+      this.#add(hop, ended.storedMs, labels);
       this.#followFact(ended);
       return;
     }
-    this.#add(hop, takenMs, own);
+    this.#add(hop, takenMs, labels);
     const before = this.#records.runs.findLast(one => one.id === run.id && one.attempt < run.attempt);
     if (ended !== undefined && (before === undefined || before.lastMs <= ended.storedMs)) {
-      this.#add('redelivery', ended.storedMs, own);
+      this.#add('redelivery', ended.storedMs, labels);
       this.#followFact(ended);
       return;
     }
@@ -446,7 +446,7 @@ class Walk {
     this.#add(
       run.attempt > 1 ? 'redelivery' : 'work_queue',
       run.queuedMs ?? this.#begun()?.storedMs ?? this.#records.beginMs,
-      own,
+      labels,
     );
     this.#add('accept', this.#records.beginMs);
   }
@@ -477,7 +477,7 @@ class Walk {
 
   /** Gives the time in tools to the tools. If tools overlap, the one that began first has the time. */
   #splitTools({ agent, tools }: ProducerActivity, first: number, toMs: number): void {
-    const own = this.#parts.splice(first);
+    const parts = this.#parts.splice(first);
     const disjoint: PathPart[] = [];
     let freeMs = Number.NEGATIVE_INFINITY;
     for (const { name, fromMs, ms } of tools.toSorted((a, b) => a.fromMs - b.fromMs)) {
@@ -486,7 +486,7 @@ class Walk {
       disjoint.push(part);
       freeMs = part.toMs;
     }
-    this.#parts.push(...own.flatMap(part => withTools(part, disjoint).toReversed()));
+    this.#parts.push(...parts.flatMap(part => withTools(part, disjoint).toReversed()));
   }
 }
 

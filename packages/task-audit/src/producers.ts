@@ -1,12 +1,12 @@
 import { codePoints, isObject, stateWord } from '@hopline/a2a';
 import {
   type AgentRecord,
-  type ModelCall,
+  type ModelTiming,
   type Producer,
   type TakenWork,
   TOKEN_COUNTS,
   type TokenUsage,
-  type ToolCall,
+  type ToolTiming,
 } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import type { TracedStep } from './traced-steps.ts';
@@ -98,11 +98,11 @@ class ActivityCounter {
     this.#appendMs.push(Math.max(0, storedAt - at));
     if (isTaken(taken)) this.#taken ??= taken;
     if (Array.isArray(tools))
-      for (const { name, at: toolAt, ms } of tools.filter(isToolCall)) {
+      for (const { name, at: toolAt, ms } of tools.filter(isToolTiming)) {
         this.#tools.push({ name, fromMs: toolAt - this.#startMs, ms });
       }
     if (Array.isArray(models))
-      for (const { at: callAt, model, ms, ...more } of models.filter(isModelCall)) {
+      for (const { at: callAt, model, ms, ...more } of models.filter(isModelTiming)) {
         this.#models.push({ model, fromMs: callAt - this.#startMs, ms, ...numbersOf(more) });
       }
     for (const input of inputs) {
@@ -169,11 +169,11 @@ function isTaken(value: TakenWork | undefined): value is TakenWork {
   return Number.isFinite(at) && Number.isFinite(queuedAt) && (cause === 'requeue' || cause === 'redelivery');
 }
 
-function isToolCall(value: ToolCall): boolean {
+function isToolTiming(value: ToolTiming): boolean {
   return typeof value?.name === 'string' && Number.isFinite(value.at) && Number.isFinite(value.ms);
 }
 
-function isModelCall(value: ModelCall): boolean {
+function isModelTiming(value: ModelTiming): boolean {
   return typeof value?.model === 'string' && Number.isFinite(value.at) && Number.isFinite(value.ms);
 }
 

@@ -1,4 +1,4 @@
-import type { AgentInput, AgentRecord, Producer, Role, TakenWork, ToolCall } from '@hopline/events';
+import type { AgentInput, AgentRecord, Producer, Role, TakenWork, ToolTiming } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
 import { Scenario } from '@hopline/task/test-kit';
@@ -270,7 +270,7 @@ export class RecordedTask {
     let line = timeline;
     let atMs = takenMs;
     let n = 1;
-    let tools: ToolCall[] = [];
+    let tools: ToolTiming[] = [];
     const passes = (ms: number, name: string) => {
       atMs += ms;
       line = this.#until(line, atMs, `${name} ${agent}`);

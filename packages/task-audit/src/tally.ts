@@ -1,27 +1,30 @@
 import type { InputKind } from '@hopline/events';
 import type { RejectionReason } from '@hopline/task';
 
+const KINDS = {
+  message: true,
+  cancel: true,
+  timeout: true,
+  'auth-timeout': true,
+  'copy-forward': true,
+  'work-gone': true,
+  open: true,
+  text: true,
+  close: true,
+  artifact: true,
+  status: true,
+  queued: true,
+  call: true,
+  ended: true,
+  step: true,
+  'remote-run': true,
+  'agent-step': true,
+  malformed: true,
+  unknown: true,
+} satisfies Record<InputKind, true>;
+
 /** Every kind of input: the audit accounts for all of them (S2-13, S2-32). */
-export const INPUT_KINDS = [
-  'message',
-  'cancel',
-  'timeout',
-  'auth-timeout',
-  'copy-forward',
-  'work-gone',
-  'open',
-  'text',
-  'close',
-  'artifact',
-  'status',
-  'queued',
-  'call',
-  'ended',
-  'step',
-  'remote-run',
-  'agent-step',
-  'malformed',
-] as const satisfies InputKind[];
+export const INPUT_KINDS = Object.keys(KINDS) as InputKind[];
 
 /** Outcomes of the inputs of one kind. Each token counts. */
 export type Tally = {

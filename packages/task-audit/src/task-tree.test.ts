@@ -63,7 +63,7 @@ test(`a tree has at most ${TREE_LEVELS_MAX} levels, also when a cluster is its o
 });
 
 for (const count of [TREE_TASKS_MAX, TREE_TASKS_MAX + 1])
-  test(`of ${count} tasks below, at most ${TREE_TASKS_MAX} are read`, async () => {
+  test(`at most ${TREE_TASKS_MAX} of ${count} nested tasks are read`, async () => {
     let reads = 0;
     const many = Object.fromEntries(Array.from({ length: count }, (_, index) => [`agent-${index}`, `t-${index}`]));
     const tree = await treeOf(auditWith(many), async () => {

@@ -9,7 +9,7 @@ export type TurnHop = {
   turn: number;
   fromMs: number;
   toMs: number;
-  /** The same value as in the metric: for `agent` without the time in tools, and never negative. */
+  /** The value that the metric has: for `agent` without the time in tools, and never negative. */
   ms: number;
   agent?: string;
   /** Id of the producer; absent for `accept`. */

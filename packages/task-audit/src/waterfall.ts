@@ -94,9 +94,9 @@ function textRows(
   trace: TaskTrace,
 ): WaterfallRow[] {
   if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
-  const own = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
-  const toMs = own.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
-  const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(own.length, 'chunk')}`;
+  const chunks = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
+  const toMs = chunks.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
+  const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(chunks.length, 'chunk')}`;
   return [{ kind: 'text', turn, label: `text ${agent}`, fromMs: firstTokenMs, toMs, note }];
 }
 

@@ -150,7 +150,7 @@ export function decodeEnd(value: JsonObject, line: number): TaskEnd {
 
 const CARRIER = optional(objectOf({ traceparent: optional(isText), tracestate: optional(isText) }));
 
-export function decodeInput(value: JsonObject, line: number): InputEntry {
+export function decodeInputLine(value: JsonObject, line: number): InputEntry {
   const { seq, storedAt, writer, trace } = value;
   if (!isPositive(seq) || !isTime(storedAt) || typeof writer !== 'string' || !isWriter(writer) || !CARRIER(trace)) {
     throw malformed(line, 'this input lacks a member, or one has another type');
@@ -169,7 +169,7 @@ export function decodeInput(value: JsonObject, line: number): InputEntry {
   };
 }
 
-export function decodeFacts(value: JsonObject, line: number): FactsEntry {
+export function decodeFactsLine(value: JsonObject, line: number): FactsEntry {
   const { seq, storedAt, generation, trace, record } = value;
   if (!isPositive(seq) || !isTime(storedAt) || !isCount(generation) || !CARRIER(trace) || !isObject(record)) {
     throw malformed(line, 'this record of facts lacks a member, or one has another type');

@@ -22,7 +22,7 @@ export function encodeLine(value: object, before: string): { line: string; sum: 
   return { line: `${body},"sum":"${sum}"}`, sum };
 }
 
-export type DecodedLine = { value: JsonObject; sum: string };
+type DecodedLine = { value: JsonObject; sum: string };
 
 /** Throws TaskFileError for text that is not JSON, for duplicate members, and for a wrong sum. */
 export function decodeLine(text: string, number: number, before: string): DecodedLine {

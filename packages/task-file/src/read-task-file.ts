@@ -1,6 +1,6 @@
 import type { JsonObject } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
-import { decodeEnd, decodeFacts, decodeHeader, decodeInput, isProgress } from './decode-entry.ts';
+import { decodeEnd, decodeFactsLine, decodeHeader, decodeInputLine, isProgress } from './decode-entry.ts';
 import {
   type FactsEntry,
   type InputEntry,
@@ -55,11 +55,11 @@ export type ResumePoint = {
 };
 
 /** Reads a file that may be truncated anywhere. Resolves with the position at which a writer can continue it. Throws TaskFileError. */
-export async function findResumePoint(bytes: Bytes, options: ReadOptions = {}): Promise<ResumePoint> {
+export async function findResumePoint(bytes: Bytes): Promise<ResumePoint> {
   const finished: TaskHeader[] = [];
   let end = 0;
   let open: ResumePoint['open'];
-  for await (const { entry, header, progress, line } of decodedLines(bytes, { ...options, allowTruncated: true })) {
+  for await (const { entry, header, progress, line } of decodedLines(bytes, { allowTruncated: true })) {
     end = line.end;
     open = { header, progress };
     if (entry.kind !== 'end') continue;
@@ -170,8 +170,8 @@ class TaskReader {
       this.header = decodeHeader(line, number);
       return { kind: 'header', header: this.header };
     }
-    if (line.kind === 'input') return this.#input(decodeInput(line, number), number);
-    if (line.kind === 'facts') return this.#facts(decodeFacts(line, number), number);
+    if (line.kind === 'input') return this.#input(decodeInputLine(line, number), number);
+    if (line.kind === 'facts') return this.#facts(decodeFactsLine(line, number), number);
     if (line.kind === 'end') return this.#end(decodeEnd(line, number), number);
     throw new TaskFileError('malformed', number, '"kind" must be "input", "facts" or "end"');
   }

@@ -2,7 +2,7 @@ import type { FactRecord, InputRecord, TraceCarrier, Writer } from '@hopline/eve
 import type { TaskEntry, TaskHeader } from './format.ts';
 
 /** A record of inputs of a task file, as the log returns it. */
-export type RecordedInput = {
+type FileInputRecord = {
   seq: number;
   taskId: string;
   storedAt: number;
@@ -14,10 +14,10 @@ export type RecordedInput = {
 };
 
 /** A record of facts of a task file, as the log returns it. */
-export type RecordedFacts = { seq: number; storedAt: number; record: FactRecord; trace?: TraceCarrier };
+export type FileFactRecord = { seq: number; storedAt: number; record: FactRecord; trace?: TraceCarrier };
 
 /** A task of a file with all of its records. */
-export type RecordedTask = { header: TaskHeader; facts: RecordedFacts[]; inputs: RecordedInput[] };
+export type RecordedTask = { header: TaskHeader; facts: FileFactRecord[]; inputs: FileInputRecord[] };
 
 /**
  * Collects the entries of a task file (`readTaskFile`) into tasks. Each task is yielded at its end, so a truncated one never is; `onHeader` is

@@ -80,10 +80,10 @@ test('an erased task leaves nothing in the log, other tasks keep theirs, and a r
 test('an interrupted removal is completed by a repetition, also while relays write the list', async () => {
   const log = createMemoryLog({ shards: 1 });
   const entry = await storeTask(log, 'one');
-  const { eraseTask: eraseRecords } = log;
-  log.eraseTask = () => Promise.reject(new Error('interrupted'));
+  const { purgeTask: eraseRecords } = log;
+  log.purgeTask = () => Promise.reject(new Error('interrupted'));
   await assert.rejects(erase(log, 'one'), /interrupted/);
-  log.eraseTask = eraseRecords;
+  log.purgeTask = eraseRecords;
   await addEnded(log.taskLists, listPrefixOf('one', entry, log.layouts), [endedTaskOf('one', entry)]);
   const { update } = log.taskLists;
   let conflicts = 2;

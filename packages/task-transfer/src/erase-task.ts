@@ -51,7 +51,7 @@ export async function eraseTask(
   const messageIds = await removeMessageIds(log, taskId, newest);
   if (indexed !== undefined) await log.tasks.purge(taskId, indexed.revision);
   const listRows = task === undefined ? 0 : await removeRow(log, taskId, task);
-  const records = await log.eraseTask(taskId);
+  const records = await log.purgeTask(taskId);
   return { ...records, indexEntries: indexed === undefined ? 0 : 1, listRows, messageIds, webhooks };
 }
 

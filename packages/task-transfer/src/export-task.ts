@@ -100,9 +100,9 @@ async function* factsEntries(stored: AsyncIterable<StoredFacts>, after = 0): Asy
   for await (const { seq, storedAt, record, trace } of stored) {
     if (seq <= after) continue;
     // A later copy repeats facts that are already in the export, so its record is written without them.
-    const { copied: _copied, ...own } = record;
-    const { generation, at } = own.aggregate;
+    const { copied: _copied, ...uncopied } = record;
+    const { generation, at } = uncopied.aggregate;
     // The newest record, if it was read by itself, has no storage time. The time of its facts is used instead.
-    yield { kind: 'facts', seq, storedAt: storedAt ?? at, generation, record: own, ...(trace && { trace }) };
+    yield { kind: 'facts', seq, storedAt: storedAt ?? at, generation, record: uncopied, ...(trace && { trace }) };
   }
 }

@@ -6,7 +6,7 @@ const NO_GENERATION = 0;
 type Stored = { seq: number; record: InputRecord };
 
 /**
- * The inputs of a task with the outcome of their conditions in place of the conditions, for programs that decide again without the chunks of the
+ * The inputs of a task with the outcome of their conditions instead of the conditions, for programs that decide again without the chunks of the
  * relay, and so with other generations. `facts`: all facts of the task.
  */
 export function withDecidedConditions<T extends Stored>(inputs: readonly T[], facts: Iterable<Fact>): readonly T[] {

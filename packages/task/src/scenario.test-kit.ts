@@ -93,7 +93,7 @@ export class Scenario {
 }
 
 /** Store for records of facts: `log.facts` of any log. */
-export type FactSink = { append(record: FactRecord, options: { expected: number; id: string }): Promise<{ seq: number }> };
+type FactSink = { append(record: FactRecord, options: { expected: number; id: string }): Promise<{ seq: number }> };
 
 /** A scenario whose facts are stored in a log, as its relay would store them. */
 export class StoredScenario extends Scenario {

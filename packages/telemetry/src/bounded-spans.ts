@@ -6,7 +6,8 @@ export const SPAN_QUEUE_MAX = 2_048;
 /**
  * Delay of an export, unless OTEL_BSP_SCHEDULE_DELAY is set. A killed process loses the spans of this time. The SDK's
  * default of 5 s would lose the very spans that are exported early in order to survive. A request to the collector costs an idle process about
- * 1.5 ms of CPU however few spans it has: compared with 1 s, a delay of 500 ms used 1 % more of a cluster's CPU at 20 tasks a second, and 200 ms used 2 % more. ADR 53.
+ * 1.5 ms of CPU however few spans it has: compared with 1 s, a delay of 500 ms used 1 % more of a cluster's CPU at 20 tasks a second, and 200 ms used 2 %
+ * more. ADR 53.
  */
 export const SPAN_DELAY_MS = 1_000;
 

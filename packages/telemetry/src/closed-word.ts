@@ -40,8 +40,8 @@ export function modelLabel(name: string): string {
   return MODEL_NAME.test(name) ? name : 'other';
 }
 
-/** A word with underscores in place of spaces and hyphens: the form of label values. */
-export type SnakeWord<T extends string> = T extends `${infer A}${' ' | '-'}${infer B}` ? `${A}_${SnakeWord<B>}` : T;
+/** A word with underscores instead of spaces and hyphens: the form of label values. */
+type SnakeWord<T extends string> = T extends `${infer A}${' ' | '-'}${infer B}` ? `${A}_${SnakeWord<B>}` : T;
 
 export function snakeWord<T extends string>(word: T): SnakeWord<T> {
   return word.replaceAll(/[ -]/g, '_') as SnakeWord<T>;

@@ -9,7 +9,7 @@ const LOG_DELAY_MS = 1_000;
 /** Severity numbers of the OpenTelemetry log data model, by the level of our lines. */
 const SEVERITIES: Readonly<Record<string, number>> = { trace: 1, debug: 5, info: 9, warn: 13, error: 17, fatal: 21 };
 
-export type LogExport = {
+type LogExport = {
   /** Receives one line as the logger wrote it, already redacted. */
   line(line: string): void;
   stop(): Promise<void>;

@@ -51,9 +51,9 @@ function exporterNames(env: Env, signal: Signal, known: readonly string[], byDef
 }
 
 function endpointOf(env: Env, signal: Signal): string | undefined {
-  const own = env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`];
+  const signalUrl = env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`];
   const base = env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const endpoint = own || (base ? `${base.replace(/\/+$/, '')}/${PATHS[signal]}` : undefined);
+  const endpoint = signalUrl || (base ? `${base.replace(/\/+$/, '')}/${PATHS[signal]}` : undefined);
   if (endpoint === undefined) return undefined;
   const protocol = env[`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`] || env.OTEL_EXPORTER_OTLP_PROTOCOL || 'http/protobuf';
   if (protocol !== 'http/protobuf') {

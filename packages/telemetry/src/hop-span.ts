@@ -19,7 +19,7 @@ import { withSpanId } from './span-ids.ts';
  * trace, so a slow hop must have ended a span by then. ADR 97.
  */
 export const SEGMENT_MS_FIRST = 10_000;
-/** The same limit for every later segment, so that a long task is visible while it runs. */
+/** Longest time of every later segment, so that a long task is visible while it runs. */
 export const SEGMENT_MS_MAX = 60_000;
 /** Links at the start of a hop; further ones are dropped. Measured: 32 links cost 24 µs per span, none 4 µs. */
 export const HOP_LINKS_MAX = 8;
@@ -40,7 +40,7 @@ type Kind = keyof typeof KINDS;
 
 export type HopAttributes = { readonly [K in AttributeKey]?: string | number | boolean | readonly string[] | undefined };
 
-export interface HopOptions {
+export type HopOptions = {
   readonly kind: Kind;
   /** Trace context of the message or request that caused this hop. Absent: the active span is the parent. */
   readonly parent?: TraceCarrier | undefined;
@@ -49,13 +49,13 @@ export interface HopOptions {
   readonly attributes?: HopAttributes;
   /** The message that this hop receives. It has its own short span, which is exported at once. */
   readonly receive?: Receive;
-}
+};
 
 /**
  * The span of a message from its queue to the process that takes it. It ends before the hop begins, so it is exported even if the process
  * crashes. It is the parent of the hop and of everything that the hop causes, so that a crash leaves no span without its parent.
  */
-export interface Receive {
+export type Receive = {
   readonly name: SpanName;
   /** Epoch milliseconds at which the message was queued, and at which this process took it; absent: now. */
   readonly queuedAt?: number | undefined;
@@ -63,7 +63,7 @@ export interface Receive {
   /** Id of the span, for a link from a later delivery. */
   readonly spanId?: string;
   readonly attributes?: HopAttributes;
-}
+};
 
 /** The work of one service for one task: one span per segment, never one per token. */
 export interface Hop {
@@ -122,9 +122,9 @@ export function startHop(name: SpanName, options: HopOptions): Hop {
     startSpan(receive.name, { kind: 'client', parent, attributes: { ...attributes, ...receive.attributes }, causes, startTime }),
   );
   received.end(takenAt);
-  const own = trace.setSpan(parent, received);
-  const span = startSpan(name, { kind, parent: own, attributes: { ...attributes, [ATTR.segment]: 1 }, startTime: takenAt });
-  return span.isRecording() ? new RecordingHop(name, options, own, span, received.spanContext()) : new PassingHop(span, own);
+  const taken = trace.setSpan(parent, received);
+  const span = startSpan(name, { kind, parent: taken, attributes: { ...attributes, [ATTR.segment]: 1 }, startTime: takenAt });
+  return span.isRecording() ? new RecordingHop(name, options, taken, span, received.spanContext()) : new PassingHop(span, taken);
 }
 
 type StartedSpan = {

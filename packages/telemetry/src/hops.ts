@@ -3,7 +3,7 @@
  * time from the client's request to the socket, because each hop begins when the previous one ends. A hop that did not delay the end of the
  * turn, such as the hold of a chunk while its agent talked on, has no share of the turn's critical path.
  */
-export type HopDefinition = {
+type HopDefinition = {
   /** Value of the label `hop`. */
   readonly name: string;
   readonly from: string;
@@ -159,7 +159,7 @@ export const HOPS = [
     to: 'accepted by the webhook',
     measured: 'notifier',
     per: 'notification',
-    meaning: 'The delivery of a fact to a webhook, in place of `append`, `splice` and `socket`.',
+    meaning: 'The delivery of a fact to a webhook, instead of `append`, `splice` and `socket`.',
   },
   // Only the trace of a task has these, because one process begins them and another one ends them.
   {

@@ -15,7 +15,7 @@ export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName
 export { A2A_METHOD, ATTR, COUNT, chatSpan, DESTINATION, executeToolSpan, invokeAgentSpan, SPAN } from './names.ts';
 export type { MetricsFormat } from './open-metrics.ts';
 export { METRICS_TYPES, metricsFormatFor } from './open-metrics.ts';
-export type { OwnerNames, Party } from './parties.ts';
+export type { OwnerNames, PartyLabels } from './parties.ts';
 export { ownerAttributes, ownerFields } from './parties.ts';
 export type { TraceCarrier } from './propagation.ts';
 export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
@@ -28,4 +28,5 @@ export {
   startTelemetry,
   TELEMETRY_SHUTDOWN_MS_MAX,
 } from './start-telemetry.ts';
+export { withinMs } from './within-ms.ts';
 export { redeliveryCause, startWorkHop, takenWork } from './work-hop.ts';

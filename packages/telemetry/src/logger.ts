@@ -44,7 +44,7 @@ export interface Logger {
   child(fields: LogFields): Logger;
 }
 
-export interface LoggerOptions {
+export type LoggerOptions = {
   readonly service: string;
   readonly instance: string;
   readonly level: LogLevel;
@@ -52,7 +52,7 @@ export interface LoggerOptions {
   readonly format?: LogFormat;
   /** Receives the lines; standard output by default. */
   readonly destination?: Output;
-}
+};
 
 const STDOUT = 1;
 /** Lines within this time are one write, because a write costs more than a line. */

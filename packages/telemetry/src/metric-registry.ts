@@ -321,9 +321,13 @@ export const METRICS = {
     name: 'hopline.chunks',
     type: 'counter',
     unit: '{chunk}',
-    meaning: 'Stored chunks of text, by the reason for which the coalescer released them',
+    meaning:
+      'Stored chunks of text, by the reason for which the coalescer released them; `producer`: the sender had held the text; `other`: a reason of another version',
     services: ['relay'],
-    labels: { agent: 'configured', reason: ['each', 'first', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close'] },
+    labels: {
+      agent: 'configured',
+      reason: ['each', 'first', 'producer', 'ready', 'quiet', 'delay', 'age', 'size', 'boundary', 'close', 'other'],
+    },
   },
   events: {
     name: 'hopline.events',
@@ -633,7 +637,7 @@ export const METRICS = {
     type: 'counter',
     unit: '{event}',
     meaning:
-      'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again; `streams_lost`: a relay has created missing streams again',
+      'Events of the connection to the log and of its readers. `facts_lost`: a relay folds the inputs of a shard again; `streams_lost`: a relay has created missing streams again; `check_failed`: a repeated check failed because of a defect',
     services: ALL,
     labels: {
       kind: [
@@ -656,6 +660,7 @@ export const METRICS = {
         'facts_lost',
         'streams_lost',
         'creation_refused',
+        'check_failed',
       ],
     },
   },

@@ -60,14 +60,14 @@ export type HopMetrics = { readonly [K in keyof Registry]: InstrumentOf<Registry
 };
 
 /** A sum or gauge whose values are taken when metrics are read. Only the values that `read` returns at that time are exported. */
-export interface ReadMetric {
+export type ReadMetric = {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
   readonly kind: 'counter' | 'up-down' | 'gauge';
   readonly startTime: HrTime;
   read(): Iterable<readonly [value: number, labels: Point]>;
-}
+};
 
 /**
  * The reader that collects the instruments. `startMetrics` makes one that is exported. `fastPaths` false: the SDK counts sums and
@@ -169,7 +169,7 @@ function createInstrument(toPoint: ToPoint, exported: Exported, definition: Defi
   return { instrument: { add }, points };
 }
 
-/** The same instrument, counted by the SDK. */
+/** An instrument that the SDK counts instead of this process. */
 function sdkInstrument(toPoint: ToPoint, meter: Meter, definition: Definition, bounds: readonly number[]) {
   const { name, type, unit, meaning: description } = definition;
   if (type === 'histogram') {

@@ -15,7 +15,7 @@ const CALLER_HASH_CHARS = 12;
 export type OwnerNames = { readonly tenant?: string; readonly subject?: string };
 
 /** Values of the labels `tenant` and `caller`. */
-export type Party = { readonly tenant: string; readonly caller: string };
+export type PartyLabels = { readonly tenant: string; readonly caller: string };
 
 /**
  * A caller as twelve hexadecimal digits, because a subject may be the address of a person. Equal in all processes and restarts, and in
@@ -31,7 +31,7 @@ export function ownerAttributes(owner: OwnerNames = {}): HopAttributes {
   return { [ATTR.tenant]: owner.tenant, [ATTR.caller]: callerHash(owner) };
 }
 
-/** Fields of a log line for the same. */
+/** The fields of a log line that name an owner. */
 export function ownerFields(owner: OwnerNames = {}): { tenant: string | undefined; caller: string | undefined } {
   return { tenant: owner.tenant, caller: callerHash(owner) };
 }
@@ -42,14 +42,13 @@ export class Parties {
   readonly #callers: TopNames;
 
   /** `onReplaced`: the series of this label value end. */
-  constructor(onReplaced: (label: 'tenant' | 'caller', value: string) => void, now?: () => number) {
-    const options = { max: PARTIES_NAMED_MAX, ...(now && { now }) };
-    this.#tenants = new TopNames({ ...options, onReplaced: name => onReplaced('tenant', name) });
-    this.#callers = new TopNames({ ...options, onReplaced: name => onReplaced('caller', name) });
+  constructor(onReplaced: (label: 'tenant' | 'caller', value: string) => void) {
+    this.#tenants = new TopNames({ max: PARTIES_NAMED_MAX, onReplaced: name => onReplaced('tenant', name) });
+    this.#callers = new TopNames({ max: PARTIES_NAMED_MAX, onReplaced: name => onReplaced('caller', name) });
   }
 
   /** Call it once for a request or a turn: it counts how busy the owner is. */
-  of(owner: OwnerNames = {}): Party {
+  of(owner: OwnerNames = {}): PartyLabels {
     const { tenant } = owner;
     const caller = callerHash(owner);
     return {

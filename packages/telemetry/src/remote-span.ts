@@ -21,12 +21,12 @@ export type RemoteSpan = {
 export function readableSpan(span: RemoteSpan, resource: ReadableSpan['resource']): ReadableSpan {
   const { traceId, spanId, parentSpanId, name, kind, startTime, endTime, attributes, status, scope } = span;
   const contextOf = (id: string) => ({ traceId, spanId: id, traceFlags: 1 });
-  const own = contextOf(spanId);
+  const spanContext = contextOf(spanId);
   const nanos = (endTime[0] - startTime[0]) * NANOS_PER_S + endTime[1] - startTime[1];
   return {
     name,
     kind,
-    spanContext: () => own,
+    spanContext: () => spanContext,
     ...(parentSpanId !== undefined && { parentSpanContext: { ...contextOf(parentSpanId), isRemote: true } }),
     startTime,
     endTime,

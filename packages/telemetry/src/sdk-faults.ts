@@ -10,7 +10,7 @@ export const SDK_FAULT_DELAY_MS = 1_000;
 
 const VAGUE: ReadonlySet<string> = new Set(['queue_full', 'unknown']);
 
-export type SdkFaults = {
+type SdkFaults = {
   /** Records that spans or metrics were lost. `count`: number of lost spans. */
   lost(reason: string, count: number): void;
   /** Logs losses that have not been logged yet. Call it at the end of the process. */

@@ -16,7 +16,7 @@ import { SCOPE } from './names.ts';
 import { type MetricsFormat, openMetricsText } from './open-metrics.ts';
 import { importOptional } from './optional-packages.ts';
 
-export interface MetricsReader extends Exported {
+interface MetricsReader extends Exported {
   readonly provider: MeterProviderApi & { shutdown(): Promise<void> };
   readonly resource: Resource;
   text(format?: MetricsFormat): Promise<string>;
@@ -49,8 +49,8 @@ export async function startMetrics(
     .defaultResource()
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const own = { histograms: [] as Histogram[], readMetrics: [] as ReadMetric[] };
-  const producers = [ownProducer(sdk, resource, own)];
+  const counted = { histograms: [] as Histogram[], readMetrics: [] as ReadMetric[] };
+  const producers = [ownProducer(sdk, resource, counted)];
   const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true, metricProducers: producers }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
@@ -73,7 +73,7 @@ export async function startMetrics(
     const serialized = serializer.serialize(all);
     return format === 'text' ? serialized : openMetricsText(serialized, all);
   };
-  return { provider, resource, text, meter: provider.getMeter(SCOPE), fastPaths, ...own };
+  return { provider, resource, text, meter: provider.getMeter(SCOPE), fastPaths, ...counted };
 }
 
 /**
@@ -83,7 +83,7 @@ export async function startMetrics(
 function ownProducer(
   { AggregationTemporality, DataPointType }: typeof import('@opentelemetry/sdk-metrics'),
   resource: Resource,
-  own: Pick<Exported, 'histograms' | 'readMetrics'>,
+  counted: Pick<Exported, 'histograms' | 'readMetrics'>,
 ): MetricProducer {
   const aggregationTemporality = AggregationTemporality.CUMULATIVE;
   const histogramData = ({ name, unit, description, series }: Histogram, endTime: HrTime): HistogramMetricData => {
@@ -116,8 +116,8 @@ function ownProducer(
   return {
     collect: async () => {
       const now = hrTimeNow();
-      const histograms = own.histograms.map(histogram => histogramData(histogram, now));
-      const others = own.readMetrics.map(metric => readData(metric, now));
+      const histograms = counted.histograms.map(histogram => histogramData(histogram, now));
+      const others = counted.readMetrics.map(metric => readData(metric, now));
       const metrics = [...histograms, ...others].filter(({ dataPoints }) => dataPoints.length > 0);
       return { resourceMetrics: { resource, scopeMetrics: [{ scope: { name: SCOPE }, metrics }] }, errors: [] };
     },

@@ -12,6 +12,7 @@ import { type RemoteSpan, readableSpan } from './remote-span.ts';
 import { exportFault, reportSdkFaults } from './sdk-faults.ts';
 import { spanIds } from './span-ids.ts';
 import { startMetrics } from './start-metrics.ts';
+import { withinMs } from './within-ms.ts';
 
 /** Bound on flushing the last spans at shutdown. An unreachable collector must not delay a drain. */
 export const TELEMETRY_SHUTDOWN_MS_MAX = 2_000;
@@ -20,7 +21,7 @@ export const ATTRIBUTE_CHARS_MAX = 512;
 export const SPAN_ATTRIBUTES_MAX = 96;
 export const SPAN_LINKS_MAX = 16;
 
-export interface TelemetryOptions {
+export type TelemetryOptions = {
   /** `relay`, `ingress`, …: the label `service`, and with `hopline-` the `service.name` unless OTEL_SERVICE_NAME is set. */
   readonly service: string;
   /** Name of the cluster, for `service.namespace`. Default: `hopline`. */
@@ -33,7 +34,7 @@ export interface TelemetryOptions {
   readonly fastPaths?: boolean;
   /** Receives faults of the SDK (an unreachable collector), at most one line a minute. */
   readonly log?: Logger;
-}
+};
 
 export interface Telemetry {
   readonly metrics: HopMetrics;
@@ -166,14 +167,4 @@ function positive(text: string | undefined): number | undefined {
 function optional<K extends string>(key: K, text: string | undefined): { [key in K]?: number } {
   const value = positive(text);
   return (value === undefined ? {} : { [key]: value }) as { [key in K]?: number };
-}
-
-async function withinMs(work: Promise<unknown>, ms: number): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`not done after ${ms} ms`)), ms);
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -9,7 +9,7 @@ export const TURNOVER_MS = 60_000;
 const USES_FACTOR = 2;
 export const USES_MIN = 5;
 
-export type TopNamesOptions = {
+type TopNamesOptions = {
   /** Names that are label values at the same time. */
   readonly max: number;
   /** Called with a name that another one replaces as a label value, so that its series end. */

@@ -5,7 +5,7 @@ import { carrierOf, spanContextFrom, type TraceCarrier } from './propagation.ts'
 import { deliverySpanId } from './span-ids.ts';
 
 /** One delivery of a work item. */
-export type Delivery = {
+export type WorkDelivery = {
   readonly taskId: string;
   readonly role: string;
   /** Stream sequence of the item. */
@@ -25,13 +25,17 @@ export type Delivery = {
 export function redeliveryCause({
   attempt,
   requeues,
-}: Pick<Delivery, 'attempt' | 'requeues'>): 'requeue' | 'redelivery' | undefined {
+}: Pick<WorkDelivery, 'attempt' | 'requeues'>): 'requeue' | 'redelivery' | undefined {
   if (attempt === 1) return undefined;
   return requeues === attempt - 1 ? 'requeue' : 'redelivery';
 }
 
 /** When and why a worker took an item, for the first record that it writes. */
-export function takenWork({ queuedAt, takenAt, ...delivery }: Pick<Delivery, 'attempt' | 'requeues' | 'queuedAt' | 'takenAt'>) {
+export function takenWork({
+  queuedAt,
+  takenAt,
+  ...delivery
+}: Pick<WorkDelivery, 'attempt' | 'requeues' | 'queuedAt' | 'takenAt'>) {
   const cause = redeliveryCause(delivery);
   return { ...(queuedAt !== undefined && { queuedAt }), at: takenAt, ...(cause && { cause }) };
 }
@@ -40,7 +44,7 @@ export function takenWork({ queuedAt, takenAt, ...delivery }: Pick<Delivery, 'at
  * The hop of a worker over one work item. The span of its receipt is exported at once; a later delivery links to the span of the previous
  * one, whose process may have died.
  */
-export function startWorkHop(name: SpanName, kind: HopOptions['kind'], delivery: Delivery, attributes: HopAttributes): Hop {
+export function startWorkHop(name: SpanName, kind: HopOptions['kind'], delivery: WorkDelivery, attributes: HopAttributes): Hop {
   const { taskId, role, item, attempt, queuedAt, takenAt, trace = {} } = delivery;
   const subject = { destination: `a2a.work.${role}.${taskId}`, consumer: role.replace('.', '-') };
   const parent = spanContextFrom(trace);

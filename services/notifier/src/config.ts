@@ -1,5 +1,5 @@
 import { defineServiceConfig } from '@hopline/lifecycle';
-import { LEASE_HEARTBEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { leaseSettings } from '@hopline/log/shard-leases';
 import { SECRETS_SETTINGS } from '@hopline/log/webhook-secrets';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { WEBHOOK_SETTINGS } from '@hopline/webhook-guard';
@@ -92,20 +92,5 @@ export const notifierConfig = defineServiceConfig({
     max: 1_000,
     doc: 'Notifications in flight to one host and port: the most that a slow host can occupy.',
   },
-  HOPLINE_LEASE_MS: {
-    type: 'integer',
-    default: LEASE_MS,
-    min: 500,
-    max: 60_000,
-    unit: 'ms',
-    doc: 'A notifier without a heartbeat for this long loses its shards.',
-  },
-  HOPLINE_LEASE_HEARTBEAT_MS: {
-    type: 'integer',
-    default: LEASE_HEARTBEAT_MS,
-    min: 50,
-    max: 10_000,
-    unit: 'ms',
-    doc: 'Interval of the lease heartbeat.',
-  },
+  ...leaseSettings('A notifier without a heartbeat for this long loses its shards.'),
 });

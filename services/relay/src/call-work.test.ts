@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentInput, CallContent, Role, TaskAggregate, TraceCarrier, Work } from '@hopline/events';
-import { createInputWriter, type InputWriter } from '@hopline/log';
+import { InputWriter } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import { COALESCE, relayOn } from './relay.test-kit.ts';
@@ -45,7 +45,7 @@ class Calls {
   }
 
   writer(id = 'supervisor', agent = 'supervisor', attempt = 1): InputWriter {
-    return createInputWriter(this.log.inputs, { taskId: 't', producer: { id, agent, turn: 1, item: 1, attempt } });
+    return new InputWriter(this.log.inputs, { taskId: 't', producer: { id, agent, turn: 1, item: 1, attempt } });
   }
 
   call(call: string, more: Partial<CallContent> = CONTENT): AgentInput {

@@ -1,6 +1,6 @@
 import { type Config, ConfigError, defineServiceConfig, type Settings } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS } from '@hopline/log';
-import { LEASE_HEARTBEAT_MS, LEASE_MS } from '@hopline/log/shard-leases';
+import { leaseSettings } from '@hopline/log/shard-leases';
 import { LAYOUTS_FORM, LOG_SETTINGS } from '@hopline/log-jetstream';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 
@@ -26,29 +26,16 @@ const declared = defineServiceConfig({
     type: 'string',
     optional: true,
     form: { pattern: LAYOUTS_FORM, words: 'layouts of the form <shards>/<stream groups>, separated by commas' },
-    doc: 'Layouts of the log behind its first one, for example `64/4`. A relay adds those that the log lacks; new tasks are in the newest one 10 minutes later, others stay where they are. Only add new ones at the end, and only when every service has a version that knows this setting.',
+    doc: 'Layouts of the log after its first one, for example `64/4`. A relay adds those that the log lacks; new tasks are in the newest one 10 minutes later, others stay where they are. Only add new ones at the end, and only when every service has a version that knows this setting.',
   },
   HOPLINE_COMPACT_RECORDS: {
     type: 'boolean',
     default: false,
     doc: 'Store records of facts without the values that they repeat, also in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
   },
-  HOPLINE_LEASE_MS: {
-    type: 'integer',
-    default: LEASE_MS,
-    min: 500,
-    max: 60_000,
-    unit: 'ms',
-    doc: 'A relay without a heartbeat for this long loses its shards; one whose connection to NATS is gone, after two heartbeats. Bounds the pause in a stream after the death of its relay.',
-  },
-  HOPLINE_LEASE_HEARTBEAT_MS: {
-    type: 'integer',
-    default: LEASE_HEARTBEAT_MS,
-    min: 50,
-    max: 10_000,
-    unit: 'ms',
-    doc: 'Interval of the lease heartbeat.',
-  },
+  ...leaseSettings(
+    'A relay without a heartbeat for this long loses its shards; one whose connection to NATS is gone, after two heartbeats. Bounds the pause in a stream after the death of its relay.',
+  ),
   HOPLINE_INPUT_TIMEOUT_MS: {
     type: 'integer',
     optional: true,
@@ -63,7 +50,7 @@ const declared = defineServiceConfig({
     min: 100,
     max: 365 * 24 * 60 * 60_000,
     unit: 'ms',
-    doc: 'A task in auth-required fails after this. Its agent holds a slot meanwhile.',
+    doc: 'A task in auth-required fails after this. Its agent holds a slot until then.',
   },
   HOPLINE_KEPT_CONSUMERS: {
     type: 'string',

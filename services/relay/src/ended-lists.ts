@@ -35,7 +35,7 @@ const WRITE_TRIES_MAX = 4;
 /** `sinceMs`: on the clock of `performance.now`. */
 type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number; sinceMs: number };
 
-export type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'facts' | 'layouts'>; logger: Logger; moveMs?: number };
+type EndedListsOptions = { log: Pick<Log, 'taskLists' | 'facts' | 'layouts'>; logger: Logger; moveMs?: number };
 
 /**
  * Moves the entries of tasks that have ended into the lists of their owners: many tasks in one message, so that a list reads few messages

@@ -8,7 +8,7 @@ import { type IndexWrite, type OpenTask, replaces, storeEntry } from './index-en
  */
 const INDEX_DELAY_MS = 25;
 /**
- * The same for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner takes one
+ * Delay for a running task: lists read such tasks from the log, and none of its deadlines is near. A task that ends sooner takes one
  * write.
  */
 export const RUNNING_INDEX_DELAY_MS = 500;
@@ -16,7 +16,7 @@ export const RUNNING_INDEX_DELAY_MS = 500;
 const KNOWN_TASKS_MAX = 16_384;
 
 /** The entries in the task lists: `open` are those of open tasks, as this relay knows them. */
-export type ListWrites = {
+type ListWrites = {
   readonly open: ReadonlyMap<string, OpenTask>;
   store(taskId: string, write: IndexWrite): Promise<void>;
 };

@@ -7,6 +7,7 @@ import {
   endedTaskOf,
   type Log,
   LogConflict,
+  LogUnavailable,
   listKeyOf,
   listPrefixOf,
   type ShardProgress,
@@ -23,7 +24,7 @@ const WRITES_AT_ONCE_MAX = 64;
 const RETRY_MS_BASE = 500;
 const RETRY_MS_MAX = 30_000;
 
-export type ListMigrationOptions = {
+type ListMigrationOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>;
   tasks: ShardTasks;
   ended: EndedLists;
@@ -58,7 +59,10 @@ export class ListMigration {
   /** Needed before the first shard begins. */
   async start(): Promise<void> {
     this.#created = await this.#readCreated();
-    this.#timer = setInterval(() => void this.#check().catch(() => {}), this.#options.checkMs ?? CHECK_MS);
+    this.#timer = setInterval(
+      () => void this.#check().catch(error => this.#onCheckFailed(error)),
+      this.#options.checkMs ?? CHECK_MS,
+    );
   }
 
   /** The members of the lease of a shard that concern its lists. */
@@ -90,6 +94,11 @@ export class ListMigration {
   }
 
   /** While the log is away, the next check does the work of this one. */
+  #onCheckFailed(error: unknown): void {
+    if (!(error instanceof LogUnavailable))
+      this.#options.logger.error({ err: error }, 'the bucket of the task lists could not be checked');
+  }
+
   async #check(): Promise<void> {
     const created = await this.#readCreated();
     if (created === this.#created || this.#stop.signal.aborted) return;
@@ -180,7 +189,7 @@ export class ListMigration {
       const revision = await log.taskLists.create(listKeyOf(taskId, entry, log.layouts), entry);
       tasks.apply(taskId, { entry, revision });
     } catch (error) {
-      // This relay has written the entry meanwhile.
+      // This relay has written the entry in the meantime.
       if (!(error instanceof LogConflict)) throw error;
     }
   }

@@ -10,7 +10,7 @@ import { Shard, type ShardContext } from './shard.ts';
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 5_000;
 
-export type OwnedShardsOptions = {
+type OwnedShardsOptions = {
   context: Omit<ShardContext, 'onFailure' | 'owned'>;
   /** Stops a shard and starts it again from its checkpoint, unless its lease is lost. */
   restart: (shard: number) => Promise<void>;
@@ -72,7 +72,7 @@ export class OwnedShards {
     shard.start();
   }
 
-  /** Resolves with the shard's progress; undefined for one that does not run. */
+  /** Resolves with the shard's progress; undefined for one that is not running. */
   async stop(index: number): Promise<ShardProgress | undefined> {
     const shard = this.#running.get(index);
     if (shard === undefined) return undefined;

@@ -12,12 +12,12 @@ import {
   PATH_RECORDS_MAX,
   PathMeasurement,
 } from './path-measurement.ts';
-import type { StoredStep } from './pipeline-context.ts';
+import type { StoredChange } from './pipeline-context.ts';
 import { logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
 type Added = { seconds: Map<string, number>; turns: Map<string, number> };
 
-/** Counts in place of the metrics of a relay. */
+/** Counts instead of the metrics of a relay. */
 function counted(): Added & { metrics: Pick<typeof NO_METRICS, 'pathTime' | 'pathTurns'> } {
   const seconds = new Map<string, number>();
   const turns = new Map<string, number>();
@@ -32,7 +32,7 @@ function counted(): Added & { metrics: Pick<typeof NO_METRICS, 'pathTime' | 'pat
 }
 
 /** Ends a task of two chunks, and returns the step of its end. */
-async function endedTask(log: MemoryLog, taskId: string, text = 'b'): Promise<StoredStep> {
+async function endedTask(log: MemoryLog, taskId: string, text = 'b'): Promise<StoredChange> {
   await sendMessage(log, taskId);
   const writer = writerOf(log, { taskId });
   await write(
@@ -61,7 +61,7 @@ const settled = async (turns: Map<string, number>, outcome: string) => {
   await untilTick(() => turns.has(outcome));
 };
 
-test('of the turns that end in a pause one is measured, as the trace shows it; the others are counted', async t => {
+test('one of the turns that end in a pause is measured, as the trace shows it; the others are counted', async t => {
   const log = createMemoryLog();
   const steps = await withRelay(log, () => Promise.all(['t1', 't2', 't3'].map(taskId => endedTask(log, taskId))));
   const { metrics, seconds, turns } = counted();
@@ -101,7 +101,7 @@ test('a turn that is too long, that the log no longer has, or that cannot be rea
     await endedTask(log, 'long', 'x'.repeat(PATH_INPUT_BYTES_MAX)),
     await endedTask(log, 'short'),
   ]);
-  const outcomeOf = async (step: StoredStep, outcome: string, own: Pick<MemoryLog, 'inputs' | 'facts'> = log) => {
+  const outcomeOf = async (step: StoredChange, outcome: string, own: Pick<MemoryLog, 'inputs' | 'facts'> = log) => {
     const { metrics, turns, seconds } = counted();
     const measurement = new PathMeasurement({ log: own, metrics, logger, now: () => 0, pauseMs: 1 });
     measurement.stored(step);

@@ -2,7 +2,7 @@ import { isTerminal } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { costsOf, readTaskPaths, TaskTooLong } from '@hopline/task-audit';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
-import type { StoredStep } from './pipeline-context.ts';
+import type { StoredChange } from './pipeline-context.ts';
 
 /** Least milliseconds between two measurements. */
 export const PATH_PAUSE_MS = 1_000;
@@ -47,7 +47,7 @@ export class PathMeasurement {
   }
 
   /** Called when a record is stored. */
-  stored({ facts, aggregate, storedBytes }: StoredStep): void {
+  stored({ facts, aggregate, storedBytes }: StoredChange): void {
     const { taskId, turn, generation } = aggregate;
     const hasEnded = facts.some(fact => {
       if (fact.kind !== 'status.changed') return false;

@@ -1,23 +1,23 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
 import type { CallInput, Fact, Layouts, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { FactLog, RecordMark } from '@hopline/log';
-import type { HopMetrics, Logger, Party } from '@hopline/telemetry';
+import type { HopMetrics, Logger, PartyLabels } from '@hopline/telemetry';
 import type { RejectedRecord } from './rejected-records.ts';
 
 /** A task after an append, or after an input that was already folded. Side effects follow from it. */
-export type StoredStep = {
+export type StoredChange = {
   /** Empty for an input that was already folded. */
   facts: readonly Fact[];
   aggregate: TaskAggregate;
   /** Log sequence of the newest record. */
   seq: number;
-  /** The same as in the task's newest record. */
+  /** As in the task's newest record. */
   startSeq: number;
   startStoredAt: number;
   /** Bytes that the task's records take in the log, including the newest. */
   storedBytes: number;
   /** Labels of the task's owner; absent from a step that stored no record. */
-  party?: Party;
+  party?: PartyLabels;
   /**
    * Set when the side effects may have been lost with the previous owner. `message` and `calls` are in the input that is read again;
    * `storedAt`: epoch milliseconds at which the log stored that input.
@@ -58,7 +58,7 @@ export type PipelineContext = {
    * Called after a record is stored. A returned promise holds back the shard's checkpoint until it resolves. `isStopped`: the pipeline no
    * longer holds the task, and leaves the remaining work to the next owner.
    */
-  applySideEffects: (step: StoredStep, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
+  applySideEffects: (step: StoredChange, trace: TraceCarrier, isStopped: () => boolean) => Promise<void> | undefined;
   metrics: HopMetrics;
   logger: Logger;
   /** Called when a record was skipped, or when it could not be applied, which fails its task. */

@@ -1,6 +1,6 @@
 import { Fold } from '@hopline/a2a';
 import { type AgentInput, type Fact, type FactRecord, isVisible, type Owner, type Role } from '@hopline/events';
-import { createInputWriter, type InputWriter, readTask, type StoredFacts } from '@hopline/log';
+import { InputWriter, readTask, type StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
@@ -50,12 +50,12 @@ export async function sendMessage(
   return log.inputs.append(taskId, { v: 1, at: Date.now(), from: 'client', input }, { id });
 }
 
-type Attempt = { taskId?: string; turn?: number; item?: number; attempt?: number; startN?: number };
+type Attempt = { taskId?: string; turn?: number; item?: number; attempt?: number };
 
 /** The writer of the agent that received the message. */
-export function writerOf(log: MemoryLog, { taskId = TASK, turn = 1, item, attempt = 1, startN }: Attempt = {}): InputWriter {
+export function writerOf(log: MemoryLog, { taskId = TASK, turn = 1, item, attempt = 1 }: Attempt = {}): InputWriter {
   const producer = { id: 'agent', agent: 'echo', turn, ...(item !== undefined && { item }), attempt };
-  return createInputWriter(log.inputs, { taskId, producer, ...(startN !== undefined && { startN }) });
+  return new InputWriter(log.inputs, { taskId, producer });
 }
 
 export async function write(writer: InputWriter, ...inputs: AgentInput[]): Promise<void> {

@@ -70,7 +70,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   });
   const migration = new ListMigration({ log, tasks, ended, logger, checkMs: deps.listsCheckMs });
   const index = new IndexWrites(log.tasks, tasks);
-  const shown = new ShownTasks(log);
+  const shown = new ShownTasks(log, deps.logger);
   const owns = (shard: number) => owned.get(shard) !== undefined;
   const waits = new TurnWaits({ log, owns, metrics, logger });
   const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });

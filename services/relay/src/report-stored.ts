@@ -1,12 +1,13 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
+import { FLUSH_REASONS, type FlushReason } from '@hopline/coalesce';
 import { type ArtifactUpdated, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import { producerAgent } from '@hopline/task';
 import { type HopMetrics, inTrace, type Logger, taskLogger } from '@hopline/telemetry';
-import type { StoredStep } from './pipeline-context.ts';
+import type { StoredChange } from './pipeline-context.ts';
 import { beginsTurn } from './task-appender.ts';
 
 type ReportOptions = {
-  /** That of the turn. */
+  /** Trace context of the turn. */
   trace: TraceCarrier;
   /** Epoch milliseconds at which the server received the newest message. */
   receivedAt: number | undefined;
@@ -21,7 +22,7 @@ type ReportOptions = {
  * logged. Counts facts instead of decisions, so that the figures agree with the log.
  */
 export function reportStored(
-  step: StoredStep,
+  step: StoredChange,
   { metrics, logger }: { metrics: HopMetrics; logger: Logger },
   { trace, receivedAt, unfoldedSince }: ReportOptions,
 ): void {
@@ -52,7 +53,7 @@ type EndedState = 'completed' | 'failed' | 'canceled' | 'rejected';
 
 const EVENT_KINDS = { 'task.created': 'task', 'status.changed': 'status', 'artifact.updated': 'artifact' } as const;
 
-/** The three times add up to the time from the oldest token to the beginning of the append. */
+/** `publish`, `hold` and `wait_for_append` add up to the time from the oldest token to the start of the append. */
 function measureChunk(
   { at, producer, chunk }: ArtifactUpdated,
   aggregate: TaskAggregate,
@@ -63,16 +64,18 @@ function measureChunk(
   const agent = producerAgent(aggregate, producer);
   const { heldMs, waitMs = 0 } = chunk;
   metrics.tokens.add(chunk.count, { agent });
-  metrics.chunks.add(1, { agent, reason: chunk.reason as FlushLabel });
+  metrics.chunks.add(1, { agent, reason: reasonOf(chunk.reason) });
   metrics.hopDuration.recordMs(at - waitMs - heldMs - chunk.firstAt, { hop: 'publish', agent }, trace);
   metrics.hopDuration.recordMs(heldMs, { hop: 'hold', agent }, trace);
   metrics.hopDuration.recordMs(waitMs, { hop: 'wait_for_append', agent }, trace);
 }
 
-/** Facts keep the coalescer's reason as text. */
-type FlushLabel = 'each' | 'first' | 'ready' | 'quiet' | 'delay' | 'age' | 'size' | 'boundary' | 'close';
+/** A chunk of another version may have a reason that this one does not know. */
+function reasonOf(reason: string): FlushReason | 'other' {
+  return FLUSH_REASONS.find(known => known === reason) ?? 'other';
+}
 
-function logLines(logger: Logger, { facts, aggregate }: StoredStep, isTakeover: boolean): void {
+function logLines(logger: Logger, { facts, aggregate }: StoredChange, isTakeover: boolean): void {
   const log = taskLogger(logger, aggregate.taskId, aggregate.owner);
   const { contextId, turn, role, profile, generation } = aggregate;
   if (isTakeover) log.info({ turn, generation }, 'task taken over');

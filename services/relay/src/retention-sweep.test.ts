@@ -8,17 +8,7 @@ import { INPUTS_LOST, WORKER_GONE } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
 import type { OpenTask } from './index-entry.ts';
 import { IndexWrites } from './index-writes.ts';
-import {
-  COALESCE,
-  factsOf,
-  kill,
-  logger,
-  relayOn as relayWith,
-  sendMessage,
-  storedWhen,
-  write,
-  writerOf,
-} from './relay.test-kit.ts';
+import { COALESCE, factsOf, kill, logger, relayOn as relayWith, sendMessage, storedWhen } from './relay.test-kit.ts';
 import {
   COPIES_PER_SWEEP_MAX,
   COPY_FORWARD_MARGIN,
@@ -36,8 +26,10 @@ const coalesce = { ...COALESCE, chunkBytesMax: 262_144 };
 const relayOn = (log: MemoryLog, copyForwardAfterMs?: number) =>
   relayWith(log, { coalesce, sweepMs: 25, silentMs: SILENT_MS, copyForwardAfterMs, moveMs: 3_600_000 });
 
-async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], startN = 1): Promise<void> {
-  await write(writerOf(log, { taskId, startN }), ...inputs);
+/** Appends one record of the agent. `n`: ordinal of its first input. */
+async function appendAgent(log: MemoryLog, taskId: string, inputs: AgentInput[], n = 1): Promise<void> {
+  const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  await log.inputs.append(taskId, { v: 1, at: Date.now(), from, n, inputs }, { id: `${taskId}:agent:1:0:1:${n}` });
 }
 
 const BYTES_MAX = 256 * 1024;

@@ -5,7 +5,7 @@ import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { OpenTask } from './index-entry.ts';
 import type { IndexWrites } from './index-writes.ts';
 import type { ShardTasks } from './shard-tasks.ts';
-import { indexEntry, stepOf } from './side-effects.ts';
+import { changeOf, indexEntry } from './side-effects.ts';
 import { copyForwardInput } from './task-deadlines.ts';
 
 /** Time between two sweeps. */
@@ -24,7 +24,7 @@ export const EXAMINED_PER_SWEEP_MAX = 256;
 /** An open task without a fact for this long is examined, once per this time. */
 export const SILENT_MS_MIN = 60_000;
 
-export type RetentionSweepOptions = {
+type RetentionSweepOptions = {
   log: Pick<Log, 'inputs' | 'facts' | 'work' | 'taskLists'>;
   index: Pick<IndexWrites, 'put'>;
   /** Open tasks of the shards of this relay. */
@@ -134,7 +134,7 @@ export class RetentionSweep {
       const { aggregate } = newest.record;
       // The relay died between writing the record and the index entry, and no input is left from which a successor would write the entry.
       if (aggregate.generation > entry.generation) {
-        await this.#options.index.put(taskId, indexEntry(stepOf(newest), aggregate.at));
+        await this.#options.index.put(taskId, indexEntry(changeOf(newest), aggregate.at));
         continue;
       }
       if (isInterrupted(aggregate.state) || !mayLackInputs(aggregate, taskId) || !isSilent(aggregate.at)) continue;

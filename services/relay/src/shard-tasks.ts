@@ -13,7 +13,7 @@ import {
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { EndedLists } from './ended-lists.ts';
 import { type IndexWrite, type OpenTask, storeEntry } from './index-entry.ts';
-import { indexEntry, stepOf } from './side-effects.ts';
+import { changeOf, indexEntry } from './side-effects.ts';
 
 /** Pause before entries are read again that could not be read. */
 const RELOAD_MS_BASE = 200;
@@ -25,7 +25,7 @@ const READS_PER_REMOVAL = 6;
 /** An entry without a fact is removed after this long, because its server ended before it stored the message. */
 const UNSTORED_MS_MAX = 60 * 60_000;
 
-export type ShardTasksOptions = {
+type ShardTasksOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>;
   ended: EndedLists;
   /** Epoch milliseconds. */
@@ -152,7 +152,7 @@ export class ShardTasks {
   async #verify(taskId: string, { revision }: OpenTask, key: string): Promise<void> {
     const { log, logger } = this.#options;
     const newest = await log.facts.last(taskId);
-    if (newest !== undefined) return this.store(taskId, indexEntry(stepOf(newest), newest.record.aggregate.at));
+    if (newest !== undefined) return this.store(taskId, indexEntry(changeOf(newest), newest.record.aggregate.at));
     await log.taskLists.purge(key, revision);
     this.#drop(taskId);
     taskLogger(logger, taskId).debug('removed the entry of a task that was never stored');

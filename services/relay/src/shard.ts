@@ -21,7 +21,7 @@ import { TaskPipeline } from './task-pipeline.ts';
 export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long is evicted from memory; its next input loads it from the log. */
 export const IDLE_MS = 30_000;
-/** The same for a task that has ended, because few inputs follow its end and each task in memory is a step of every checkpoint. */
+/** As above, for a task that has ended: few inputs follow its end, and every checkpoint visits each task in memory. */
 export const ENDED_IDLE_MS = 2_000;
 export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
@@ -29,7 +29,7 @@ const CATCH_UP_POLL_MS = 5;
 const RECORDS_PER_CHECK = 128;
 const BYTES_PER_CHECK = 1024 * 1024;
 /** Records of a task after which the folded ones are forgotten. */
-const RECORDS_PER_LOOK = 64;
+const RECORDS_PER_FORGET = 64;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   inputs: InputLog;
@@ -47,7 +47,7 @@ type LoadedTask = {
   /** Raw sequences that were not folded at the last check, oldest first, and when each was stored, in epoch milliseconds. */
   unfolded: { readonly seqs: number[]; readonly storedAt: number[] };
   /** Records read since the last check. */
-  sinceLook: number;
+  sinceForgotten: number;
   /** Set if a later version wrote the task's facts: a relay of that version continues at this input, and this relay folds none. */
   blockedAt?: number;
 };
@@ -205,7 +205,7 @@ export class Shard {
         waiting: [input],
         waitingBytes: input.bytes,
         unfolded: { seqs: [input.seq], storedAt: [input.storedAt] },
-        sinceLook: 0,
+        sinceForgotten: 0,
       };
       this.#tasks.set(input.taskId, loading);
       if (createsTask(input)) this.#continue(input.taskId, loading, 'new');
@@ -302,15 +302,15 @@ function noteRead(task: LoadedTask, { seq, storedAt }: StoredInput): void {
   const { unfolded } = task;
   unfolded.seqs.push(seq);
   unfolded.storedAt.push(storedAt);
-  task.sinceLook += 1;
-  if (task.sinceLook >= Math.max(RECORDS_PER_LOOK, unfolded.seqs.length / 2)) unfoldedOf(task);
+  task.sinceForgotten += 1;
+  if (task.sinceForgotten >= Math.max(RECORDS_PER_FORGET, unfolded.seqs.length / 2)) unfoldedOf(task);
 }
 
 /** Forgets folded records, so that the lists contain only waiting ones. */
 function unfoldedOf(task: LoadedTask): LoadedTask['unfolded'] {
   const { pipeline, unfolded } = task;
   const { seqs, storedAt } = unfolded;
-  task.sinceLook = 0;
+  task.sinceForgotten = 0;
   if (pipeline !== undefined && seqs.length > 0) {
     const { foldedSeq } = pipeline;
     const waiting = seqs.findIndex(seq => seq > foldedSeq);

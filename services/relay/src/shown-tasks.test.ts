@@ -5,7 +5,7 @@ import { endedKey, isEndedTasks, type ListedTask, listPrefixOf, type StoredFacts
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
-import { kill, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
+import { kill, logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 import { READ_UNITS_MAX, ShownTasks } from './shown-tasks.ts';
 
 const ROLE = 'agent.echo';
@@ -74,7 +74,7 @@ test('a relay that took over in the middle of a task reads it for its row', asyn
 
 test('the row of a task that another relay has continued in between is read from the log', async () => {
   const log = createMemoryLog({ shards: 1 });
-  const shown = new ShownTasks(log);
+  const shown = new ShownTasks(log, logger);
   const task = new StoredScenario(log.facts).message('a question');
   await task.store();
   const noteStored = (facts: number) => shown.stored({ facts: task.facts.slice(-facts), aggregate: task.aggregate! });
@@ -117,7 +117,7 @@ test('a task that is read for its row is kept without its files, and read no fur
       for (let n = 0; n < (2 * READ_UNITS_MAX) / (64 * 1024); n += 1) yield of([facts(n)]);
       isReadToEnd = true;
     };
-    const shown = new ShownTasks({ layouts: log.layouts, facts: { last: async () => newest, read } as never });
+    const shown = new ShownTasks({ layouts: log.layouts, facts: { last: async () => newest, read } as never }, logger);
     return shown.ended({ aggregate: newest!.record.aggregate }, 1);
   };
   assert.equal((await readWith(file))?.answer, 'an answer');

@@ -1,15 +1,28 @@
 import { type Artifact, isTerminal, type Part } from '@hopline/a2a';
 import { type ArtifactUpdated, type Fact, isVisible, shardOf } from '@hopline/events';
-import { BoundedMap, LISTED_TEXT_BYTES_MAX, type ListedTask, type Log, listedTaskOf, readTask } from '@hopline/log';
+import {
+  BoundedMap,
+  LaterVersion,
+  LISTED_TEXT_BYTES_MAX,
+  type ListedTask,
+  type Log,
+  LogUnavailable,
+  listedTaskOf,
+  readTask,
+} from '@hopline/log';
 import { TaskViewBuilder } from '@hopline/task';
-import type { StoredStep } from './pipeline-context.ts';
+import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { StoredChange } from './pipeline-context.ts';
 
 /** Open tasks whose facts are kept. Those that changed longest ago are dropped first, and read from the log when they end. */
 const TASKS_MAX = 4_096;
 /** UTF-16 units of JSON of the facts that are kept of one task. A task with more is read from the log when it ends. */
 const TASK_UNITS_MAX = 16 * 1024;
 
-/** The same of a task that is read when it ends. Lists read a task with more, because its row would be cut short as well. */
+/**
+ * The same limit for a task that is read from the log when it ends. A larger task gets no row; lists read it instead, because its row would be truncated
+ * anyway.
+ */
 export const READ_UNITS_MAX = 4 * 1024 * 1024;
 
 type Kept = {
@@ -26,14 +39,16 @@ type Kept = {
  */
 export class ShownTasks {
   readonly #log: Pick<Log, 'facts' | 'layouts'>;
+  readonly #logger: Logger;
   readonly #kept = new BoundedMap<string, Kept>(TASKS_MAX);
 
-  constructor(log: Pick<Log, 'facts' | 'layouts'>) {
+  constructor(log: Pick<Log, 'facts' | 'layouts'>, logger: Logger) {
     this.#log = log;
+    this.#logger = logger;
   }
 
   /** Takes the facts of a stored step. Called once for each, in order. */
-  stored({ facts, aggregate }: Pick<StoredStep, 'facts' | 'aggregate'>): void {
+  stored({ facts, aggregate }: Pick<StoredChange, 'facts' | 'aggregate'>): void {
     const { taskId } = aggregate;
     if (facts.length === 0) return;
     const isFirst = facts[0]!.kind === 'task.created';
@@ -52,7 +67,7 @@ export class ShownTasks {
    * The part of an ended task that lists show. `at`: the time in its row. Undefined if the log has lost its beginning or does not answer, or if too
    * much of it would be kept: lists then read the task.
    */
-  async ended({ aggregate }: Pick<StoredStep, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
+  async ended({ aggregate }: Pick<StoredChange, 'aggregate'>, at: number): Promise<ListedTask | undefined> {
     const { taskId, generation } = aggregate;
     const kept = this.#kept.get(taskId);
     this.#kept.delete(taskId);
@@ -67,7 +82,13 @@ export class ShownTasks {
         if (read.units > READ_UNITS_MAX) return undefined;
       }
       return read.builder.view && listedTaskOf(read.builder.view.task, at);
-    } catch {
+    } catch (error) {
+      // The end of the task is stored, and its entry must be, so any other error is only logged.
+      if (!(error instanceof LogUnavailable || error instanceof LaterVersion))
+        taskLogger(this.#logger, taskId, aggregate.owner).error(
+          { err: error },
+          'the row of a task could not be built: lists read the task',
+        );
       return undefined;
     }
   }

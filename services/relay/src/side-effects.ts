@@ -25,7 +25,7 @@ import {
 import { rootProducer } from '@hopline/task';
 import type { IndexWrites } from './index-writes.ts';
 import type { PathMeasurement } from './path-measurement.ts';
-import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+import type { PipelineContext, StoredChange } from './pipeline-context.ts';
 import type { ShownTasks } from './shown-tasks.ts';
 import type { TurnWaits } from './turn-waits.ts';
 
@@ -57,7 +57,8 @@ export type SideEffectsOptions = {
 
 /**
  * Follows each stored step: a message becomes a work item for the task's role, a call one for its agent, a change of state goes into the task
- * index. All happen at least once: a work item has an id, and its worker reads the log before it starts.
+ * index. All of these may happen more than once, which is harmless: work
+ * items are deduplicated by id, and a worker reads the log before it starts.
  */
 export function createSideEffects(options: SideEffectsOptions): PipelineContext['applySideEffects'] {
   const { waits, paths } = options;
@@ -71,7 +72,11 @@ export function createSideEffects(options: SideEffectsOptions): PipelineContext[
   };
 }
 
-function apply({ log, index, shown }: SideEffectsOptions, step: StoredStep, options: RequestOptions): Promise<void> | undefined {
+function apply(
+  { log, index, shown }: SideEffectsOptions,
+  step: StoredChange,
+  options: RequestOptions,
+): Promise<void> | undefined {
   const effects: Promise<unknown>[] = [];
   const { facts, aggregate, replay } = step;
   shown.stored(step);
@@ -111,7 +116,7 @@ function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
  * The items of inputs that are read again and whose workers have written nothing: their requests may have been lost with the previous
  * owner.
  */
-function itemsReadAgain({ aggregate, replay }: StoredStep): Item[] {
+function itemsReadAgain({ aggregate, replay }: StoredChange): Item[] {
   if (replay === undefined || isTerminal(aggregate.state)) return [];
   const { message, calls = [] } = replay;
   const isNewest = message !== undefined && aggregate.messageIds.at(-1) === message.message.messageId;
@@ -140,13 +145,13 @@ function callItem(aggregate: TaskAggregate, call: CallInput | CallStarted): Item
 }
 
 /** Whether this record begins another INDEXED_BYTES_STEP. Every relay gets the same result, without remembering the last entry. */
-function hasGrown({ aggregate, storedBytes }: StoredStep): boolean {
+function hasGrown({ aggregate, storedBytes }: StoredChange): boolean {
   const steps = (bytes: number) => Math.floor(bytes / INDEXED_BYTES_STEP);
   return steps(storedBytes) > steps(aggregate.storedBytes ?? 0);
 }
 
 /** The newest record of a task as a step, for its index entry. */
-export function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
+export function changeOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
   const { seq, record } = newest;
   const { aggregate, startStoredAt } = record;
   return { aggregate, seq, startSeq: startSeqOf(newest), startStoredAt, storedBytes: aggregate.storedBytes ?? 0 };
@@ -154,7 +159,7 @@ export function stepOf(newest: StoredFacts): Parameters<typeof indexEntry>[0] {
 
 /** The index entry of a stored task. `at`: time of its newest change of state, epoch milliseconds; undefined: as in its last entry. */
 export function indexEntry<At extends number | undefined>(
-  step: Pick<StoredStep, 'aggregate' | 'seq' | 'startSeq' | 'startStoredAt' | 'storedBytes'>,
+  step: Pick<StoredChange, 'aggregate' | 'seq' | 'startSeq' | 'startStoredAt' | 'storedBytes'>,
   at: At,
 ): Omit<TaskIndexEntry, 'at'> & { at: At } {
   const { aggregate, seq, startSeq, startStoredAt, storedBytes } = step;
@@ -177,7 +182,7 @@ export function indexEntry<At extends number | undefined>(
   return { ...entry, ...(inputRequest && { inputRequest }), ...(authRequest && { authRequest }) };
 }
 
-function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredStep): Pick<Work, 'newest'> {
+function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredChange): Pick<Work, 'newest'> {
   return newestForWork({ seq, record: { v: 1, facts: [...facts], aggregate, startSeq, startStoredAt } });
 }
 

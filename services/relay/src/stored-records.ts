@@ -11,7 +11,7 @@ export const CHECK_OLD_MS = 60_000;
 /** Records checked concurrently. */
 const CHECKS_AT_ONCE_MAX = 16;
 
-export type StoredRecordsOptions = {
+type StoredRecordsOptions = {
   facts: Pick<FactLog, 'isLost'>;
   /** `leadership` of the stream of facts that the shard writes. */
   leadership: () => Promise<string | undefined>;
@@ -62,7 +62,7 @@ export class StoredRecords {
   /** When this process stored the newest record or, if it stored none, took the shard. */
   #storedAtMs: number;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
-  /** The running check, and the next one. */
+  /** The check that is running, and the one that later callers share. */
   #checking: Promise<void> | undefined;
   #nextCheck: Promise<void> | undefined;
 
@@ -90,7 +90,7 @@ export class StoredRecords {
     return this.#leapTo;
   }
 
-  /** @param isUnanswered an append had no answer when the shard stopped, so the log may have stored and lost its record */
+  /** `isUnanswered`: an append was still unanswered when the shard stopped, so the log may have stored its record and then lost it. */
   progress(checkpoint: number, isUnanswered: boolean): Omit<ShardProgress, 'checkpoint'> {
     const refoldTo = this.#refoldTo ?? 0;
     const isInDoubt = this.#isInDoubt || isUnanswered;

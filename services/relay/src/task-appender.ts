@@ -20,9 +20,9 @@ import {
 } from '@hopline/fold';
 import { LogConflict, RecordTooLarge, type StoredFacts, startSeqOf } from '@hopline/log';
 import { evolve, failTask, onlyContinuesText } from '@hopline/task';
-import type { Party } from '@hopline/telemetry';
+import type { PartyLabels } from '@hopline/telemetry';
 import { copyForward, type TaskStart } from './copy-forward.ts';
-import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+import type { PipelineContext, StoredChange } from './pipeline-context.ts';
 
 /**
  * Least leap of the generation, for a task that is ahead of this clock, or has made a leap in the last minutes. More events than a task gets in the
@@ -32,7 +32,7 @@ const LEAP_GENERATIONS_MIN = 1_000_000;
 /** Bytes of records of one task by default: an eighth of the default size of `A2A_LOG`. */
 export const TASK_BYTES_MAX = 512 * 1024 * 1024;
 
-export type TaskAppenderOptions = {
+type TaskAppenderOptions = {
   taskId: string;
   newest: StoredFacts | undefined;
   /** Set when another owner of the shard stored `newest`: the next record contains it. */
@@ -62,7 +62,7 @@ export class TaskAppender {
   /** The log may have lost records of the task, so the next event gets a generation that no client knows. */
   #leap: 'none' | 'due' | 'done' = 'none';
   /** Labels of the task's owner, looked up once for a turn. */
-  #party: Party | undefined;
+  #party: PartyLabels | undefined;
   #isStopped = false;
   /** An append has begun and its outcome is not known. */
   #isUnanswered = false;
@@ -95,7 +95,7 @@ export class TaskAppender {
    * Appends the facts of a batch as one record. Resolves with undefined when the batch made no fact, or no record can hold its
    * first one.
    */
-  async append(batch: readonly QueuedCommand[]): Promise<StoredStep | undefined> {
+  async append(batch: readonly QueuedCommand[]): Promise<StoredChange | undefined> {
     if (this.#leap === 'none' && this.#mayReplaceLost(batch)) this.#leap = 'due';
     const decided = this.#decide(batch);
     const isOver = this.#storedBytes >= this.#options.context.taskBytesMax;
@@ -105,11 +105,11 @@ export class TaskAppender {
   }
 
   /**
-   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay stopped meanwhile. If the start differs
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay has stopped. If the start differs
    * from the command's, the previous owner has already copied the facts. The step is returned nevertheless, because that relay may have died before
    * it wrote the task index, and without the entry the next copy-forward would never become due.
    */
-  async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredStep | undefined> {
+  async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredChange | undefined> {
     const { context, ledger } = this.#options;
     const [aggregate, taskStart] = [this.#aggregate, this.#taskStart];
     if (aggregate === undefined || taskStart === undefined || isTerminal(aggregate.state)) return undefined;
@@ -130,7 +130,7 @@ export class TaskAppender {
   }
 
   /** The step of an input that was folded before; undefined when there is no task. */
-  replay(replay: NonNullable<StoredStep['replay']> = {}): StoredStep | undefined {
+  replay(replay: NonNullable<StoredChange['replay']> = {}): StoredChange | undefined {
     const [aggregate, storedBytes] = [this.#aggregate, this.#storedBytes];
     return aggregate && { facts: [], aggregate, seq: this.#newestSeq, ...this.#taskStart!, storedBytes, replay };
   }
@@ -147,7 +147,7 @@ export class TaskAppender {
     return decideBatch(this.#aggregate, batch, { now: context.now, wallNow: context.wallNow, onDecided });
   }
 
-  async #appendFacts(decided: BatchDecision): Promise<StoredStep | undefined> {
+  async #appendFacts(decided: BatchDecision): Promise<StoredChange | undefined> {
     if (decided.facts.length === 0 || decided.aggregate === undefined) {
       this.#aggregate = decided.aggregate;
       return undefined;
@@ -194,7 +194,7 @@ export class TaskAppender {
    * would end in the same way. A task whose first record does not fit never starts. Servers reject such a message; one that another writer
    * appended must not block the shard.
    */
-  async #reject(facts: readonly Fact[], reason: string): Promise<StoredStep | undefined> {
+  async #reject(facts: readonly Fact[], reason: string): Promise<StoredChange | undefined> {
     const { context, ledger } = this.#options;
     const aggregate = this.#aggregate;
     if (aggregate === undefined) {

@@ -17,7 +17,7 @@ export const CHECK_MS_MAX = 60_000;
 type Deadline = { at: number; name: string; input: RelayInput };
 
 /** Derives a deadline from a task's index entry. */
-export type DeadlineRule = (entry: TaskIndexEntry) => Deadline | undefined;
+type DeadlineRule = (entry: TaskIndexEntry) => Deadline | undefined;
 
 /** Fails a task whose client does not answer within `timeoutMs` of its input-required status. */
 export function inputTimeout(timeoutMs: number): DeadlineRule {
@@ -55,7 +55,7 @@ export function copyForwardInput(startStoredAt: number): { name: string; input: 
   return { name: `copy-forward:${startStoredAt}`, input: { kind: 'copy-forward', startStoredAt } };
 }
 
-export type TaskDeadlinesOptions = {
+type TaskDeadlinesOptions = {
   log: Pick<Log, 'inputs' | 'layouts'>;
   rules: readonly DeadlineRule[];
   /** Whether this relay owns the shard now. A hint only: the input's id keeps two relays from storing it twice. */

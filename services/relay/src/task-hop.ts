@@ -13,7 +13,7 @@ import {
   SPAN,
   startHop,
 } from '@hopline/telemetry';
-import type { StoredStep } from './pipeline-context.ts';
+import type { StoredChange } from './pipeline-context.ts';
 
 type TaskHopOptions = {
   taskId: string;
@@ -79,7 +79,7 @@ export class TaskHop {
   input(input: StoredInput, aggregate: TaskAggregate | undefined): void {
     if (this.#isTakeover && !this.#hasInput) this.#unfoldedSince = Math.max(this.#unfoldedSince, input.storedAt);
     this.#hasInput = true;
-    const isMessage = beginsTurn(input, aggregate);
+    const isMessage = isNewMessage(input, aggregate);
     if (isMessage && this.#hop !== undefined) this.#end('superseded');
     if (this.#hop === undefined) {
       // Inputs of an ended task are rejected, so they begin no hop.
@@ -97,7 +97,7 @@ export class TaskHop {
   }
 
   /** The numbers come from facts, so that they agree with the log. */
-  stored({ facts, aggregate }: StoredStep): void {
+  stored({ facts, aggregate }: StoredChange): void {
     if (this.#hop === undefined) return;
     const sums = this.#sums;
     for (const fact of facts) {
@@ -183,7 +183,7 @@ function noSums(): Sums {
 }
 
 /** Whether the input is a new message, which creates the task or starts its next turn. */
-function beginsTurn({ record }: StoredInput, aggregate: TaskAggregate | undefined): boolean {
+function isNewMessage({ record }: StoredInput, aggregate: TaskAggregate | undefined): boolean {
   if (record.from !== 'client' || record.input.kind !== 'message') return false;
   if (aggregate === undefined) return true;
   return !isTerminal(aggregate.state) && !aggregate.messageIds.includes(record.input.message.messageId);

@@ -129,7 +129,7 @@ test('tasks of the previous version are listed when a relay takes their shard, a
   assert.deepEqual(await leases(), [true, true], 'the next relay need not read the bucket');
 });
 
-test('a shard that a relay of the previous version has owned meanwhile is read again', async () => {
+test('a shard that a relay of the previous version has owned in between is read again', async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
   const lease = async () => (await log.leases.get('shard.0'))!.value;

@@ -4,7 +4,7 @@ import { AppendQueue, CoalescedText, InputLedger, type QueuedCommand, TaskInputs
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
 import { snakeWord } from '@hopline/telemetry';
-import type { PipelineContext, StoredStep } from './pipeline-context.ts';
+import type { PipelineContext, StoredChange } from './pipeline-context.ts';
 import { reportStored } from './report-stored.ts';
 import { isTaskFault, TaskAppender } from './task-appender.ts';
 import { TaskHop } from './task-hop.ts';
@@ -235,7 +235,7 @@ export class TaskPipeline {
   }
 
   /** Holds the shard's checkpoint below `seq` until the side effects are done. */
-  #applySideEffects(step: StoredStep, seq: number): void {
+  #applySideEffects(step: StoredChange, seq: number): void {
     const effect = this.#context.applySideEffects(step, this.#hop.carrier(), () => this.#isStopped);
     if (effect === undefined) return;
     this.#barriers.hold(seq);

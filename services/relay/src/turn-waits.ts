@@ -3,9 +3,9 @@ import { entryOf, queueNotice, type Role, shardOf } from '@hopline/events';
 import { type Log, QueueWaits } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import { type HopMetrics, type Logger, taskLogger } from '@hopline/telemetry';
-import type { StoredStep } from './pipeline-context.ts';
+import type { StoredChange } from './pipeline-context.ts';
 
-export type TurnWaitsOptions = {
+type TurnWaitsOptions = {
   log: Pick<Log, 'work' | 'inputs' | 'layouts'>;
   owns: (shard: number) => boolean;
   metrics: Pick<HopMetrics, 'queueWaiting'>;
@@ -31,7 +31,7 @@ export class TurnWaits {
   }
 
   /** The work of the step is queued. */
-  queued({ facts, aggregate }: StoredStep): void {
+  queued({ facts, aggregate }: StoredChange): void {
     if (!facts.some(({ kind }) => kind === 'task.created' || kind === 'message.received')) return;
     const { taskId, role, turn, owner } = aggregate;
     this.#waits.drop(taskId);
@@ -41,7 +41,7 @@ export class TurnWaits {
   }
 
   /** Ends the wait of a turn that has begun, or is over. */
-  stored({ aggregate }: StoredStep): void {
+  stored({ aggregate }: StoredChange): void {
     const hasBegun = entryOf(aggregate.producers, rootProducer(aggregate)) !== undefined;
     if (hasBegun || !isInProgress(aggregate.state)) this.#waits.drop(aggregate.taskId);
   }

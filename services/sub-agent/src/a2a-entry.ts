@@ -1,5 +1,5 @@
 import { Type } from '@hopline/a2a/schema-type';
-import type { Deltas, StatusText } from '@hopline/agent-a2a';
+import type { Deltas, StatusMeaning } from '@hopline/agent-a2a';
 import { authHeader } from '@hopline/agent-a2a/credential-headers';
 import { AGENT_EXTENSIONS_MAX } from '@hopline/agent-a2a/limits';
 import type { Static } from 'typebox';
@@ -8,7 +8,7 @@ import { httpUrl, ms, oneOf, strings, text, variable } from './entry-fields.ts';
 /** Fields of adapter `a2a`: how to read a remote agent, and how to authenticate to it. */
 
 const DELTAS = ['incremental', 'cumulative', 'whole'] as const satisfies readonly Deltas[];
-const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusText[];
+const STATUS_TEXTS = ['answer', 'progress', 'hidden'] as const satisfies readonly StatusMeaning[];
 const EVENT_BYTES_MAX = 64 * 1024 * 1024;
 const HEADERS_MAX = 64;
 /** RFC 9110, 5.6.2. */

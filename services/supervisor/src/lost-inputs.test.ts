@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TaskAggregate } from '@hopline/events';
-import { createInputWriter, Superseded } from '@hopline/log';
+import { InputWriter, Superseded } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import { showLostInputs } from './lost-inputs.ts';
@@ -23,7 +23,7 @@ for (const [fate, isShown] of [
   test(`a supervisor whose last input ${fate} writes ${isShown ? 'another one, which shows the gap' : 'nothing'}`, async () => {
     const log = createMemoryLog();
     const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
-    const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+    const writer = new InputWriter(log.inputs, { taskId: 't', producer });
     const stop = new AbortController();
     let checks = 0;
     const extent = log.inputs.extent.bind(log.inputs);
@@ -55,7 +55,7 @@ for (const [fate, isShown] of [
 test('a supervisor whose inputs are not folded, and whose item another one has begun, releases the item', async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
-  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  const writer = new InputWriter(log.inputs, { taskId: 't', producer });
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   await writer.flush();
   const { signal } = new AbortController();

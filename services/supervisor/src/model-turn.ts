@@ -2,7 +2,7 @@ import { isInterrupted, type Message, textOf } from '@hopline/a2a';
 import type { ChatModel, Step, StepEvent } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { type CallEnded, type StatusInput, titleCase, type Work } from '@hopline/events';
-import { Superseded } from '@hopline/log';
+import { requireNewest } from '@hopline/log';
 import { answerArtifact, laneArtifact } from '@hopline/profiles';
 import { SUPERVISOR, TURN_CALLS_MAX } from '@hopline/task';
 import { AgentCalls, type CallOptions } from './agent-calls.ts';
@@ -230,7 +230,7 @@ export class ModelTurn implements TurnRunner {
   #until(condition: () => boolean): Promise<void> {
     const { view, attempt } = this.#context;
     return this.#waits.until(() => {
-      if ((view.aggregate?.producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
+      if (view.aggregate !== undefined) requireNewest(view.aggregate, { id: SUPERVISOR, attempt });
       return condition();
     });
   }

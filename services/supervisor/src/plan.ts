@@ -29,7 +29,7 @@ export function planOfCalls(agents: readonly string[]): string | undefined {
 }
 
 /** A run of a model's text, which belongs to its plan (with both markers) or to its own words. */
-export type TextRun = { kind: 'plan' | 'prose'; text: string };
+export type MarkedText = { kind: 'plan' | 'prose'; text: string };
 
 /**
  * Separates the plan in a model's text, from the first ⟦ to the first ⟧ after it, from the model's own words. White space around the plan
@@ -45,21 +45,21 @@ export class PlanParser {
     return this.#hasPlan;
   }
 
-  take(token: string): TextRun[] {
-    const runs: TextRun[] = [];
+  take(token: string): MarkedText[] {
+    const runs: MarkedText[] = [];
     let rest = token;
     while (rest !== '') rest = this.#position === 'plan' ? this.#inPlan(rest, runs) : this.#outside(rest, runs);
     return runs;
   }
 
   /** Ends the step: closes a plan that is still open. */
-  end(): TextRun[] {
+  end(): MarkedText[] {
     if (this.#position !== 'plan') return [];
     this.#position = 'after';
     return [{ kind: 'plan', text: END }];
   }
 
-  #inPlan(text: string, runs: TextRun[]): string {
+  #inPlan(text: string, runs: MarkedText[]): string {
     const at = text.indexOf(END);
     const length = at < 0 ? text.length : at + END.length;
     runs.push({ kind: 'plan', text: text.slice(0, length) });
@@ -67,7 +67,7 @@ export class PlanParser {
     return text.slice(length);
   }
 
-  #outside(text: string, runs: TextRun[]): string {
+  #outside(text: string, runs: MarkedText[]): string {
     const begin = this.#hasPlan ? -1 : text.indexOf(BEGIN);
     this.#prose(begin < 0 ? text : text.slice(0, begin), runs);
     if (begin < 0) return '';
@@ -78,7 +78,7 @@ export class PlanParser {
     return text.slice(begin + BEGIN.length);
   }
 
-  #prose(text: string, runs: TextRun[]): void {
+  #prose(text: string, runs: MarkedText[]): void {
     if (text === '') return;
     const words = this.#pending + text;
     // Pending text is white space; checking it again with each token would be quadratic in its length.

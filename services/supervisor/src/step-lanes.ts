@@ -2,14 +2,14 @@ import type { LaneArtifact } from '@hopline/events';
 import { answerArtifact, laneArtifact, progressStatus } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { ModelStep } from './model-step.ts';
-import { completePlan, PlanParser, splitPlan, type TextRun, unmarked } from './plan.ts';
+import { completePlan, type MarkedText, PlanParser, splitPlan, unmarked } from './plan.ts';
 import type { ConductingContext } from './turn-runner.ts';
 
 /** One step of the model as the client sees it: an artifact for the plan between its markers, and one for the supervisor's own words (C-24). */
 export class StepLanes {
   readonly #context: ConductingContext;
-  readonly #lanes: Record<TextRun['kind'], string>;
-  readonly #open = new Set<TextRun['kind']>();
+  readonly #lanes: Record<MarkedText['kind'], string>;
+  readonly #open = new Set<MarkedText['kind']>();
   #parser = new PlanParser();
 
   constructor(context: ConductingContext, step: string) {
@@ -56,7 +56,7 @@ export class StepLanes {
   }
 
   /** Whether the lane must be closed now. Text that this supervisor has not written is written first. */
-  #needsClose(kind: TextRun['kind'], text: string): boolean {
+  #needsClose(kind: MarkedText['kind'], text: string): boolean {
     const phase = this.#context.view.aggregate?.lanes[this.#lanes[kind]]?.phase;
     if (this.#open.has(kind)) return true;
     if (phase === 'closed' || (phase === undefined && text === '')) return false;
@@ -65,18 +65,18 @@ export class StepLanes {
     return true;
   }
 
-  #write({ kind, text }: TextRun): void {
+  #write({ kind, text }: MarkedText): void {
     if (kind === 'plan' && this.#context.profile.plan === 'status') return;
     if (!this.#open.has(kind)) this.#openLane(kind);
     this.#context.writer.token(this.#lanes[kind], text);
   }
 
-  #openLane(kind: TextRun['kind']): void {
+  #openLane(kind: MarkedText['kind']): void {
     this.#context.writer.add({ kind: 'open', lane: this.#lanes[kind], artifact: this.#artifact(kind) });
     this.#open.add(kind);
   }
 
-  #artifact(kind: TextRun['kind']): LaneArtifact {
+  #artifact(kind: MarkedText['kind']): LaneArtifact {
     const { profile, displayName } = this.#context;
     if (kind === 'plan' && profile.plan !== 'status') return laneArtifact(profile, profile.plan.streaming, displayName);
     return answerArtifact(profile, displayName, SUPERVISOR);

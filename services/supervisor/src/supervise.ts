@@ -1,11 +1,10 @@
 import { isInterrupted, isTerminal, stateWord } from '@hopline/a2a';
 import { readContextHistory } from '@hopline/context-history';
-import { type Fact, foldedOrdinal, isSameItem, type StatusInput, type TaskAggregate } from '@hopline/events';
+import { type Fact, hasWritten, isSameItem, type StatusInput } from '@hopline/events';
 import {
-  createInputWriter,
   followTask,
   InputUnreadable,
-  type InputWriter,
+  InputWriter,
   type Job,
   type LiveAgents,
   type Log,
@@ -13,6 +12,7 @@ import {
   newestOfTurn,
   type QueueWaits,
   Requeued,
+  requireNewest,
   type StoredFacts,
   Superseded,
   type TextPace,
@@ -176,8 +176,8 @@ async function followWith(
       return;
     }
     if (record.seq < newest.seq) continue;
-    requireNewest(record.record.aggregate, job);
-    if (turn === undefined && hasWritten(record.record.aggregate, job)) throw new Superseded();
+    requireNewest(record.record.aggregate, producer);
+    if (turn === undefined && hasWritten(record.record.aggregate, producer)) throw new Superseded();
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
     else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
     else if (turn === undefined || !continues) {
@@ -228,22 +228,6 @@ function continuesArtifacts(facts: readonly Fact[]): boolean {
   return facts.length > 0 && facts.every(fact => fact.kind === 'artifact.updated' && fact.producer !== SUPERVISOR);
 }
 
-/**
- * The relay rejects the inputs of a superseded attempt. If the newer attempt is dead, a worker that kept the item would keep it from the
- * next attempt.
- */
-function requireNewest({ producers }: TaskAggregate, { attempt }: Job): void {
-  if ((producers[SUPERVISOR]?.attempt ?? 0) > attempt) throw new Superseded();
-}
-
-/**
- * Whether another run of the same attempt has written: a nats-server that was killed may forget a delivery and give the next one the same count. The
- * ids of appends show that only within the duplicate window.
- */
-function hasWritten(aggregate: TaskAggregate, { item, attempt }: Job): boolean {
-  return foldedOrdinal(aggregate, { id: SUPERVISOR, item, attempt }) > 0;
-}
-
 /** The task ends with a reason instead of hanging. */
 function taskFailure(reason: string, retryable = true): StatusInput {
   return { kind: 'status', state: 'TASK_STATE_FAILED', metadata: { reason, retryable } };
@@ -284,7 +268,7 @@ function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: {
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
   const options = { taskId: work.taskId, producer, trace: hop.carrier(), taken };
-  return createInputWriter(log.inputs, { ...options, ...(pace && { pace }) });
+  return new InputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
 type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {

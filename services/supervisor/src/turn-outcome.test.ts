@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AgentInput, ArtifactInput } from '@hopline/events';
-import { createInputWriter, type InputWriter, WRITER_WAITING_BYTES_MAX } from '@hopline/log';
+import { InputWriter, WRITER_WAITING_BYTES_MAX } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { Scenario, supervisor } from '@hopline/task/test-kit';
 import { addResult, RESULT_BYTES_MAX } from './turn-outcome.ts';
@@ -12,7 +12,7 @@ const ARTIFACT = { name: 'final_result' };
 
 async function added(view: TurnView, text: string): Promise<AgentInput[]> {
   const inputs: AgentInput[] = [];
-  const writer = { add: (input: AgentInput) => void inputs.push(input), ready: async () => {} } as InputWriter;
+  const writer = { add: (input: AgentInput) => void inputs.push(input), ready: async () => {} } as unknown as InputWriter;
   await addResult({ view, writer }, LANE, ARTIFACT, text);
   return inputs;
 }
@@ -58,7 +58,7 @@ test('350,000 Chinese characters, or as many characters that JSON escapes, fit i
 test("a result larger than the writer's buffer is appended whole", async () => {
   const log = createMemoryLog();
   const producer = { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 };
-  const writer = createInputWriter(log.inputs, { taskId: 't', producer });
+  const writer = new InputWriter(log.inputs, { taskId: 't', producer });
   // A source that does not wait for the writer fails at 16 times that size.
   const text = 'x'.repeat(17 * WRITER_WAITING_BYTES_MAX);
   await addResult({ view: new TurnView(), writer }, LANE, ARTIFACT, text);

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentRecord, Producer } from '@hopline/events';
-import { createInputWriter, type InputWriter, type Log } from '@hopline/log';
+import { InputWriter, type Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { monotonicMs } from '../measure/clock.ts';
 import { answerCalls } from '../measure/load-process.ts';
@@ -127,7 +127,7 @@ async function oneMore({ taskIds }: { taskIds: string[] }): Promise<void> {
 }
 
 function begin(taskId: string): InputWriter {
-  const writer = createInputWriter(log.inputs, { taskId, producer: PRODUCER, trace: TRACE });
+  const writer = new InputWriter(log.inputs, { taskId, producer: PRODUCER, trace: TRACE });
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
   writer.add({ kind: 'open', lane: LANE, artifact: { name: ANSWER } });
   return writer;

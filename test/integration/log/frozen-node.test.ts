@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createInputWriter } from '@hopline/log';
+import { InputWriter } from '@hopline/log';
 import { INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -26,7 +26,7 @@ test('a history is read in bounded time while a follower of its stream is frozen
   const frozen = cluster.servers.get(NODES.find(name => name !== leader && name !== metaLeader)!)!;
   const log = await openJetStreamLog({ servers: cluster.servers.get(leader)!.url, name: 'reader', replicas: 3 });
   t.after(() => log.close());
-  const writer = createInputWriter(log.inputs, { taskId: 'task', producer: { id: 'agent', agent: 'a', turn: 1, attempt: 1 } });
+  const writer = new InputWriter(log.inputs, { taskId: 'task', producer: { id: 'agent', agent: 'a', turn: 1, attempt: 1 } });
   writer.token('answer', 'text');
   await writer.flush();
   frozen.pause();

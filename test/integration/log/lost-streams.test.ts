@@ -19,7 +19,7 @@ import { startNatsCluster } from '../../support/nats/nats-server.ts';
 import { startedLog } from './started-log.ts';
 
 const LISTS = `KV_${BUCKETS.taskLists}`;
-const restoresLost = { lookMs: 20, looksMin: 3 };
+const restoresLost = { checkMs: 20, checksMin: 3 };
 /** The options of a relay, and the events of all relays that were opened with them. */
 function relays(): { events: LogEvent[]; options: Partial<JetStreamLogOptions> } {
   const events: LogEvent[] = [];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { AgentRecord, FactRecord, Work } from '@hopline/events';
-import { createInputWriter, type Log } from '@hopline/log';
+import { InputWriter, type Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
@@ -73,7 +73,7 @@ describe('a server that is killed and restarted', { concurrency: true }, () => {
     });
     let stop = false;
     const writers = ids.map(async taskId => {
-      const writer = createInputWriter(log.inputs, { taskId, producer: { id: 'c', agent: 'a', turn: 1, attempt: 1 } });
+      const writer = new InputWriter(log.inputs, { taskId, producer: { id: 'c', agent: 'a', turn: 1, attempt: 1 } });
       let n = 0;
       for (; !stop; n += 1) {
         writer.token('answer', `${n}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createInputWriter } from '@hopline/log';
+import { InputWriter } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
@@ -17,7 +17,7 @@ test('a connection whose path is gone without being closed is replaced, and wait
   t.after(() => proxy.close());
   const log = await openJetStreamLog({ servers: proxy.url, name: 'stranded' });
   t.after(() => log.close());
-  const writer = createInputWriter(log.inputs, { taskId: 'task', producer: { id: 'agent', agent: 'a', turn: 1, attempt: 1 } });
+  const writer = new InputWriter(log.inputs, { taskId: 'task', producer: { id: 'agent', agent: 'a', turn: 1, attempt: 1 } });
   proxy.strand();
   const startedAt = performance.now();
   writer.token('answer', 'text');

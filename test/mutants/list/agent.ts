@@ -37,7 +37,7 @@ export const AGENT_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/agent/src/run-turn.ts',
-        from: 'if (hasWritten(newest.record.aggregate, job)) throw new Superseded();',
+        from: 'if (hasWritten(newest.record.aggregate, { id: work.call?.id ?? ROOT_AGENT, item, attempt })) throw new Superseded();',
         to: 'void hasWritten;',
       },
     ],

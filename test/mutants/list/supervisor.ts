@@ -68,7 +68,7 @@ export const SUPERVISOR_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a superseded supervisor goes on',
-    edits: [{ file: SUPERVISE, from: 'requireNewest(record.record.aggregate, job);', to: '' }],
+    edits: [{ file: SUPERVISE, from: 'requireNewest(record.record.aggregate, producer);', to: '' }],
     tests: [SUPERVISE_TEST],
   },
   {

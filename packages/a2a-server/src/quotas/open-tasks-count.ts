@@ -17,7 +17,7 @@ const PARTIES_MAX = 10_000;
 const COUNTED_MAX = 10_000;
 
 /** `begun`: tasks that this process began since the count. */
-type Party = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
+type PartyCount = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
 
 export type OpenTasksCountOptions = {
   log: Pick<Log, 'taskLists'>;
@@ -33,7 +33,7 @@ export type OpenTasksCountOptions = {
  */
 export class OpenTasksCount {
   readonly #options: OpenTasksCountOptions;
-  readonly #parties = new BoundedMap<string, Party>(PARTIES_MAX);
+  readonly #parties = new BoundedMap<string, PartyCount>(PARTIES_MAX);
   readonly #counted = new BoundedMap<string, true>(COUNTED_MAX);
   readonly #now: () => number;
 
@@ -77,7 +77,7 @@ export class OpenTasksCount {
     });
   }
 
-  async #count(caller: Owner, isTenant: boolean, party: Party, max: number): Promise<void> {
+  async #count(caller: Owner, isTenant: boolean, party: PartyCount, max: number): Promise<void> {
     const { log, role, onLost } = this.#options;
     const begunBefore = party.begun;
     party.countedAtMs = this.#now();
@@ -96,7 +96,7 @@ export class OpenTasksCount {
     }
   }
 
-  #party(key: string): Party {
+  #party(key: string): PartyCount {
     const known = this.#parties.get(key);
     if (known !== undefined) return known;
     const party = { count: 0, begun: 0, countedAtMs: Number.NEGATIVE_INFINITY };

@@ -17,7 +17,13 @@ export type SlotKind = 'stream' | 'request';
 type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webhooks' | 'stored' | 'sent';
 
 /** Usage of this process by a caller, or by all callers of a tenant. */
-type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
+type PartyUsage = {
+  messages: TokenBucket;
+  bytes: TokenBucket;
+  sent: TokenBucket;
+  slots: Record<SlotKind, number>;
+  slotsMax: number;
+};
 
 export type QuotasOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
@@ -51,8 +57,8 @@ const UNSEEN_SHARE = 1 / 16;
 export class Quotas {
   readonly #limits: Limits;
   readonly #metrics: HopMetrics | undefined;
-  readonly #owners = new Map<string, Party>();
-  readonly #tenants = new Map<string, Party>();
+  readonly #owners = new Map<string, PartyUsage>();
+  readonly #tenants = new Map<string, PartyUsage>();
   readonly #tasks: OpenTasksCount;
   readonly #webhooks: OwnerCounts<PushConfigEntry>;
   readonly #stored: StoredBytes | undefined;
@@ -211,7 +217,7 @@ export class Quotas {
     return new A2AError('QUOTA_EXCEEDED', { detail, retryAfterMs });
   }
 
-  #partiesOf(caller: Owner): Party[] {
+  #partiesOf(caller: Owner): PartyUsage[] {
     const { owner, tenant } = partyKeysOf(caller);
     const { streamsMax, ownerStreamsMax, tenantLimitFactor: factor } = this.#limits;
     // A share protects other callers, and without authentication there are none.
@@ -223,7 +229,7 @@ export class Quotas {
     return parties;
   }
 
-  #party(parties: Map<string, Party>, key: string, factor: number, slotsMax: number): Party {
+  #party(parties: Map<string, PartyUsage>, key: string, factor: number, slotsMax: number): PartyUsage {
     const known = parties.get(key);
     if (known !== undefined) return known;
     const nowMs = performance.now();
@@ -233,7 +239,7 @@ export class Quotas {
     const limits = this.#limits;
     const bucket = (perSecond: number, burst: number) =>
       new TokenBucket({ perSecond: perSecond * factor, burst: burst * factor }, nowMs);
-    const party: Party = {
+    const party: PartyUsage = {
       messages: bucket(limits.ownerMessagesPerSecond, limits.ownerMessagesBurst),
       // The burst must be able to hold the largest request.
       bytes: bucket(limits.ownerRequestBytesPerSecond, Math.max(limits.ownerRequestBytesBurst, limits.bodyBytesMax)),
@@ -246,6 +252,6 @@ export class Quotas {
   }
 }
 
-function isIdle({ messages, bytes, sent, slots }: Party, nowMs: number): boolean {
+function isIdle({ messages, bytes, sent, slots }: PartyUsage, nowMs: number): boolean {
   return slots.stream === 0 && slots.request === 0 && [messages, bytes, sent].every(bucket => bucket.isFull(nowMs));
 }

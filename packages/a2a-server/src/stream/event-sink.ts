@@ -5,7 +5,7 @@ import type { ArtifactIndex, VisibleEntry } from '../feed/fact-ring.ts';
 export type Gap = { from: number; to: number };
 
 /** The newest event of a task: its generation, the log sequence of its record, and whether none can follow. */
-export type Tail = { generation: number; seq: number; ended: boolean };
+export type NewestEvent = { generation: number; seq: number; ended: boolean };
 
 /**
  * One open response of a binding, for the events of one viewer. Additions go out with the next `flush`, `flushAll` or `end`, in
@@ -20,7 +20,7 @@ export interface EventSink {
   /** Starts the response at once, before any event exists (S0-2). */
   open(): void;
   /** The stream begins while the task ends there. Events up to it are not new. */
-  follows?(tail: Tail): void;
+  follows?(tail: NewestEvent): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
   /** Adds the task as it is. `cursor`: the position after it. `generation`: the generation of its newest event. */
   addSnapshot(task: Task, cursor: string, generation: number): void;

@@ -14,13 +14,13 @@ import { REFERENCES } from './encode.ts';
 export function jsonMessage(value: unknown): unknown {
   if (!isObject(value) || (value.content === undefined && value.parts !== undefined)) return value;
   const { role, content, metadata, ...same } = withJsonFieldNames(value);
-  const { [REFERENCES]: referenceTaskIds, ...own } = isObject(metadata) ? metadata : {};
+  const { [REFERENCES]: referenceTaskIds, ...otherMetadata } = isObject(metadata) ? metadata : {};
   return present({
     ...same,
     kind: 'message',
     role: role === 'ROLE_USER' ? 'user' : role === 'ROLE_AGENT' ? 'agent' : role,
     parts: Array.isArray(content) ? content.map(jsonPart) : [],
-    metadata: Object.keys(own).length > 0 ? own : undefined,
+    metadata: Object.keys(otherMetadata).length > 0 ? otherMetadata : undefined,
     referenceTaskIds,
   });
 }
@@ -68,7 +68,7 @@ function configurationOf(value: unknown): JsonObject | undefined {
 export function setPushParams(taskId: unknown, request: JsonObject): JsonObject {
   const body = withJsonFieldNames(request);
   const outer = isObject(body.config) ? withJsonFieldNames(body.config) : body;
-  const own = isObject(outer.pushNotificationConfig) ? outer.pushNotificationConfig : outer;
-  const id = own.id || body.configId;
-  return present({ taskId, pushNotificationConfig: { ...own, ...present({ id: id || undefined }) } });
+  const config = isObject(outer.pushNotificationConfig) ? outer.pushNotificationConfig : outer;
+  const id = config.id || body.configId;
+  return present({ taskId, pushNotificationConfig: { ...config, ...present({ id: id || undefined }) } });
 }

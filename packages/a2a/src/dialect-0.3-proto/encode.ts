@@ -59,8 +59,8 @@ function protoStatus(status: unknown): JsonObject {
 }
 
 function protoArtifact(artifact: unknown): JsonObject {
-  const { parts: own, ...same } = artifact as JsonObject;
-  return { ...same, parts: parts(own) };
+  const { parts: given, ...same } = artifact as JsonObject;
+  return { ...same, parts: parts(given) };
 }
 
 export function protoTask(task: JsonObject): JsonObject {

@@ -15,9 +15,9 @@ function decodePart(value: unknown): Part {
   const content = isObject(value) ? contentOf(value) : undefined;
   // A value that is not a part of this dialect is kept as data.
   if (!isObject(value) || content === undefined) return { data: value };
-  const { metadata: own, filename, mediaType } = value;
-  if (own === undefined && filename === undefined && mediaType === undefined) return content;
-  return { ...content, ...present({ metadata: metadata(own), filename: text(filename), mediaType: text(mediaType) }) };
+  const { metadata: given, filename, mediaType } = value;
+  if (given === undefined && filename === undefined && mediaType === undefined) return content;
+  return { ...content, ...present({ metadata: metadata(given), filename: text(filename), mediaType: text(mediaType) }) };
 }
 
 function contentOf(part: JsonObject): Part | undefined {

@@ -70,14 +70,14 @@ const checkSend = paramsCheck(sendParams);
  */
 export function decodeSend(params: unknown): SendRequest {
   checkSend(params);
-  const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: own } = params as JsonObject;
+  const { id, sessionId, message, historyLength, acceptedOutputModes, pushNotification, metadata: given } = params as JsonObject;
   const { taskId: _task, contextId: _context, ...content } = decodeMessage(message as JsonObject);
   return {
     message: { ...content, ...present({ contextId: text(sessionId) }) },
     chosenTaskId: id as string,
     blocking: true,
     ...present({
-      metadata: metadata(own),
+      metadata: metadata(given),
       historyLength: typeof historyLength === 'number' ? historyLength : undefined,
       acceptedOutputModes: texts(acceptedOutputModes),
       push: decodePush(pushNotification),

@@ -96,9 +96,9 @@ export function encodeSnapshot(task: Task): JsonObject[] {
  * answer.
  */
 export function frameText({ type, id, sessionId, final, ...bare }: JsonObject): string {
-  const own = JSON.stringify({ type, id, sessionId, final });
+  const members = JSON.stringify({ type, id, sessionId, final });
   const shared = JSON.stringify(bare).slice(1, -1);
-  const result = `${own.slice(0, -1)}${own.length > 2 && shared !== '' ? ',' : ''}${shared}}`;
+  const result = `${members.slice(0, -1)}${members.length > 2 && shared !== '' ? ',' : ''}${shared}}`;
   return typeof type === 'string' ? `${result},"type":${JSON.stringify(type)},${shared}` : result;
 }
 

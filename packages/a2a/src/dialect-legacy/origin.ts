@@ -23,10 +23,10 @@ export function isLegacyTask(task: Task): boolean {
  * ended.
  */
 export function legacyMetadata(task: Task): JsonObject | undefined {
-  const { [DIALECT]: _dialect, [RECEIVED_AT]: receivedAt, ...own } = task.metadata ?? {};
+  const { [DIALECT]: _dialect, [RECEIVED_AT]: receivedAt, ...metadata } = task.metadata ?? {};
   const { state, timestamp } = task.status;
   const took = isTerminal(state) && typeof receivedAt === 'number' ? Date.parse(timestamp ?? '') - receivedAt : Number.NaN;
   // Never negative: the two times come from two clocks, the server's and the relay's.
-  const shown = Number.isNaN(took) ? own : { ...own, processingTimeMs: Math.max(0, Math.round(took)) };
+  const shown = Number.isNaN(took) ? metadata : { ...metadata, processingTimeMs: Math.max(0, Math.round(took)) };
   return Object.keys(shown).length > 0 ? shown : undefined;
 }

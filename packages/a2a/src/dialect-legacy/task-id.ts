@@ -1,7 +1,9 @@
-/**
+/*
  * Clients of April 2025 choose the ids of their tasks, and two callers may choose the same. In the log such an id is
- * `own-<hash of the caller>-<id of the client>`, so that each caller has its own ids. Only this form shows the client's part.
+ * `own-<hash of the caller>-<id of the client>`, so that each caller has its own ids.
  */
+
+/** Only an id of this form shows the client's part. */
 const STORED = /^own-[\w-]{22}-(.+)$/;
 
 /** Characters that `storedTaskId` adds to the id of a client. */

@@ -18,8 +18,8 @@ export function decodeGet(params: unknown): GetTaskRequest {
 
 export function decodeCancel(params: unknown): CancelRequest {
   checkCancel(params);
-  const { id, metadata: own } = params as JsonObject;
-  return { taskId: id as string, ...present({ metadata: metadata(own) }) };
+  const { id, metadata: given } = params as JsonObject;
+  return { taskId: id as string, ...present({ metadata: metadata(given) }) };
 }
 
 export function decodeSubscribe(params: unknown): SubscribeRequest {
@@ -28,7 +28,7 @@ export function decodeSubscribe(params: unknown): SubscribeRequest {
 }
 
 /** Differences between dialects in the params of a send. */
-export type SendNotation = {
+type SendNotation = {
   check(params: unknown): void;
   message(value: JsonObject): Message;
   blocking(configuration: JsonObject): boolean;
@@ -37,13 +37,13 @@ export type SendNotation = {
 
 export function decodeSend(params: unknown, notation: SendNotation): SendRequest {
   notation.check(params);
-  const { message, configuration, metadata: own } = params as JsonObject;
+  const { message, configuration, metadata: given } = params as JsonObject;
   const settings = object(configuration) ?? {};
   return {
     message: notation.message(message as JsonObject),
     blocking: notation.blocking(settings),
     ...present({
-      metadata: metadata(own),
+      metadata: metadata(given),
       historyLength: number(settings.historyLength),
       acceptedOutputModes: texts(settings.acceptedOutputModes),
       push: notation.push(settings),

@@ -1,7 +1,8 @@
 import type { FollowSource } from '@hopline/log';
 import { headers as natsHeaders } from '@nats-io/nats-core';
 import type { Connection } from '../connection.ts';
-import type { JetStreamFacts, JetStreamLive } from '../facts.ts';
+import type { JetStreamFacts } from '../facts.ts';
+import type { JetStreamLive } from '../live-record.ts';
 import { headersOf } from '../message-headers.ts';
 import { type AnswerEnd, copyOf, FEED_NUMBER, FEED_TASK, TEXT_AFTER } from './answers.ts';
 import type { ReadRights } from './read-rights.ts';
@@ -33,7 +34,7 @@ export type FeedNews = {
 };
 
 /** `agentTasksMax`: tasks in the feeds of one agent. */
-export type FeedsDeps = {
+type FeedsDeps = {
   connection: Connection;
   facts: JetStreamFacts;
   rights: ReadRights;

@@ -144,7 +144,7 @@ export class FollowedTasks {
       const { task, after, skipsText, watch } = follower;
       return [{ n, task, after, ...(skipsText && { skipsText }), ...(watch && { watch: true as const }) }];
     });
-    // A follower that ends or begins to watch meanwhile is sent again.
+    // A follower that ends or begins to watch in the meantime is sent again.
     for (const n of some) this.#unsent.delete(n);
     try {
       const { end } = await this.#client.askOnce({ op: 'follow', feed: feed.inbox, tasks }, feed.reader);

@@ -6,7 +6,7 @@ import { decodeFacts } from '../codec.ts';
 import type { Connection } from '../connection.ts';
 import type { DirectGets } from '../direct-gets.ts';
 import type { JetStreamFacts } from '../facts.ts';
-import type { HistoryReader } from '../history.ts';
+import type { HistoryReader } from '../history-reader.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
 import { headersOf, storedHeadersOf } from '../message-headers.ts';
 import { retry } from '../retry.ts';
@@ -24,7 +24,7 @@ const REQUESTS_AT_ONCE_MAX = 256;
 /** Relays that share the requests of agents. */
 const READERS = 'readers';
 
-export type ReadServiceDeps = {
+type ReadServiceDeps = {
   connection: Connection;
   directGets: DirectGets;
   history: HistoryReader;
@@ -196,7 +196,7 @@ class Answer {
     this.#connection.sendBytes(this.#reply, message.data, withAnswer(message));
   }
 
-  /** An entry of a bucket. `key`: in place of the task. */
+  /** An entry of a bucket. `key`: instead of the task. */
   value(seq: number, value: unknown, key: string): void {
     this.message({ seq, data: Buffer.from(JSON.stringify(value)), header: undefined, task: key });
   }

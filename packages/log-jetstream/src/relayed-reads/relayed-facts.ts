@@ -14,8 +14,9 @@ import {
   type StoredFacts,
   taskOfFactsId,
 } from '@hopline/log';
-import { decodeFacts, idOf } from '../codec.ts';
-import { JetStreamLive, newestFactsOf, originOf, tailOf } from '../facts.ts';
+import { decodeFacts, idOf, originOf } from '../codec.ts';
+import { JetStreamLive } from '../live-record.ts';
+import { newestFactsOf, tailOf } from '../newest-facts.ts';
 import { readExtents } from '../retention.ts';
 import type { AnsweredMessage } from './answers.ts';
 import { type Followed, FollowedTasks } from './followed-tasks.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '@hopline/a2a';
+import { isObject, parseObject } from '@hopline/a2a';
 import { isAgentName, isTaskId, type Owner } from '@hopline/events';
 
 /**
@@ -44,13 +44,8 @@ const NAME_CHARS_MAX = 1_024;
 
 /** The request in a payload; undefined for any other payload. */
 export function parseRequest(payload: string): ReadRequest | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(payload);
-  } catch {
-    return undefined;
-  }
-  return isObject(value) && hasForm(value) ? (value as ReadRequest) : undefined;
+  const value = parseObject(payload);
+  return value !== undefined && hasForm(value) ? (value as ReadRequest) : undefined;
 }
 
 type Members = { [name: string]: unknown };

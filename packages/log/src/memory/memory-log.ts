@@ -51,7 +51,7 @@ export type MemoryLog = Log & {
   garbage(what: 'inputs' | 'facts', taskId: string, json?: string): number;
 };
 
-export const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
+const MEMORY_RECORD_BYTES_MAX = 1024 * 1024;
 /** Shards of a log in memory. Many tests name one of them. */
 const MEMORY_SHARDS = 16;
 const ACK_WAIT_MS = 5_000;
@@ -130,7 +130,7 @@ function openMemoryLog(store: Store): MemoryLog {
     pushProgress: new MemoryKeyValue(store.buckets.pushProgress, closed),
     check: async () => requireOpen(closed),
     checkAppends: async () => requireOpen(closed),
-    eraseTask: async taskId => {
+    purgeTask: async taskId => {
       requireOpen(closed);
       const [work, inputs, facts] = [store.items, store.inputs, store.facts].map(records => records.erase(taskId));
       return { work: work!, inputs: inputs!, facts: facts! };

@@ -118,8 +118,8 @@ export class MemoryWork implements WorkQueue {
     if (items.length >= this.#options.roleItemsMax) throw new LogFull(`${items.length} items of work wait for ${role}`);
     const tenant = tenantTokenOf(owner);
     if (tenant === undefined) return;
-    const own = items.filter(item => item.tenant === tenant).length;
-    if (own >= this.#options.tenantItemsMax) throw new TenantFull(`${own} items of work of one tenant wait for ${role}`);
+    const waiting = items.filter(item => item.tenant === tenant).length;
+    if (waiting >= this.#options.tenantItemsMax) throw new TenantFull(`${waiting} items of work of one tenant wait for ${role}`);
   }
 
   async hasItem(role: Role, taskId: string): Promise<boolean> {

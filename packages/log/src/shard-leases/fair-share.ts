@@ -11,18 +11,19 @@ export type SharePlan = { take: number[]; release: number[] };
  * the excess, a process with fewer takes free shards. If two processes want the same free shard, the revision of the lease lets
  * one of them have it.
  *
- * `held`: the shards that this process works on. A shard that is not among them although its lease names this process (the answer to a write was lost) is taken first, because no other process would take it.
+ * `held`: the shards that this process works on. A shard that is not among them although its lease names this process (the answer to a write was lost) is taken
+ * first, because no other process would take it.
  */
 export function planShare(leases: Leases, instance: string, held: ReadonlySet<number>): SharePlan {
-  const own = [...held];
+  const heldShards = [...held];
   const free: number[] = [];
   for (let shard = 0; shard < leases.shards; shard++) {
     if (held.has(shard)) continue;
     const owner = leases.owners.get(shard);
-    if (owner === instance) own.push(shard);
+    if (owner === instance) heldShards.push(shard);
     else if (owner === undefined || !leases.live.has(owner)) free.push(shard);
   }
   const shareMax = Math.ceil(leases.shards / Math.max(1, leases.live.size - leases.leaving));
-  const unheld = own.slice(0, shareMax).filter(shard => !held.has(shard));
-  return { take: [...unheld, ...free.slice(0, Math.max(0, shareMax - own.length))], release: own.slice(shareMax) };
+  const unheld = heldShards.slice(0, shareMax).filter(shard => !held.has(shard));
+  return { take: [...unheld, ...free.slice(0, Math.max(0, shareMax - heldShards.length))], release: heldShards.slice(shareMax) };
 }

@@ -92,7 +92,7 @@ export class LeaseView {
     return silent;
   }
 
-  /** Marks a member as dead, unless it has sent another heartbeat meanwhile. */
+  /** Marks a member as dead, unless it has sent another heartbeat in the meantime. */
   markGone({ key, revision }: SilentMember): void {
     const entry = this.#entries.get(key);
     if (entry?.revision === revision) entry.changedAtMs = Number.NEGATIVE_INFINITY;

@@ -316,7 +316,7 @@ test('a shard whose lease another process has taken is stopped before it may sta
   await a.leases.stop();
 });
 
-test('a shard that is slow to stop is not started again meanwhile', { timeout: 120_000 }, async () => {
+test('a shard that is slow to stop is not started a second time', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const stopping = new Set<number>();
   const startedEarly: number[] = [];
@@ -440,7 +440,7 @@ test('a shard is started if its lease was written and only the answer was lost',
 });
 
 for (const lost of ['answer', 'write'] as const) {
-  test(`shards whose releases fail (the ${lost} is lost) run in one of two processes`, {
+  test(`a shard runs in exactly one process when the ${lost} of its release is lost`, {
     timeout: 120_000,
   }, async () => {
     const log = createMemoryLog();

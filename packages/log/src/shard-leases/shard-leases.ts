@@ -54,7 +54,7 @@ export type LeaseOptions = {
   now: () => number;
   /** Called once the lease is held. Process the shard from the checkpoint on. */
   startShard: (shard: number, progress: ShardProgress, cause: ShardStart) => void;
-  /** Stops a shard. Resolves with its progress once it no longer runs in this process; undefined if it did not run. */
+  /** Stops a shard. Resolves with its progress once it no longer runs in this process; undefined if it was not running. */
   stopShard: (shard: number) => Promise<ShardProgress | undefined>;
   /** The progress of a running shard, otherwise undefined. A checkpoint that goes back replaces a later one. */
   progressOf: (shard: number) => ShardProgress | undefined;
@@ -64,7 +64,7 @@ export type LeaseOptions = {
 /** Most shards whose leases are being written, or that are being stopped, at the same time. Further shards wait until some of them are done. */
 const CHANGES_MAX = 64;
 
-/** A round that need not wait for the next heartbeat begins after this time, for all shards that became free meanwhile. */
+/** A round that need not wait for the next heartbeat begins after this time, for all shards that became free until then. */
 const GATHER_MS = 10;
 
 /** `writtenAtMs`: when this process began its last write of the lease. `isSeen`: the view has shown that write. */

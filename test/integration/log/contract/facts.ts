@@ -31,8 +31,8 @@ export const factCases: Case[] = [
       const owner = { tenant: 'acme', subject: 'ann' };
       await log.work.request('agent.argocd', { taskId: erased, turn: 1, owner } as Work, { id: `${erased}:work` });
       const admin = await another();
-      assert.deepEqual(await admin.eraseTask(erased), { work: 1, inputs: 1, facts: 3 });
-      assert.deepEqual(await admin.eraseTask(erased), { work: 0, inputs: 0, facts: 0 });
+      assert.deepEqual(await admin.purgeTask(erased), { work: 1, inputs: 1, facts: 3 });
+      assert.deepEqual(await admin.purgeTask(erased), { work: 0, inputs: 0, facts: 0 });
       assert.equal(await log.facts.last(erased), undefined);
       assert.deepEqual(await all(log.facts.read(erased, 1)), []);
       assert.deepEqual(await all(log.inputs.read(erased)), []);

@@ -53,7 +53,7 @@ type StoredChunk = ArtifactUpdated & { chunk: ChunkProvenance };
  * Decides each command as soon as the fold queues it, at the time of the next stored fact, and compares its facts with the stored ones.
  * Throws Diverged at the first difference.
  */
-export class RecordedFacts implements CommandQueue {
+export class RecordedDecisions implements CommandQueue {
   /** Raw sequence of the input that is read now. */
   inputSeq = 0;
   /** Undefined, because commands do not wait here. */

@@ -37,7 +37,7 @@ const EMPTY_PAGES_MAX = 5;
 type Range = { stream: string; subject: string; tail: number };
 
 /** `directGets`: absent for streams whose readers use consumers. */
-export type HistoryOptions = { bytesMax: number; directGets?: DirectGets };
+type HistoryOptions = { bytesMax: number; directGets?: DirectGets };
 
 /** A pull in progress. `ended` resolves after its last delivery. */
 type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
@@ -78,8 +78,8 @@ export class HistoryReader {
   }
 
   /**
-   * Messages of a subject from a sequence on up to the newest, without asking for the newest first; returns the sequence up to which all were
-   * read. Undefined, and nothing is yielded, if that is not possible: with several replicas only the leader knows the newest.
+   * Yields the messages of a subject from `from` to the newest without first asking which one that is, and returns the sequence up to which all were
+   * read. Returns undefined and yields nothing if that is not possible: with several replicas only the leader knows the newest.
    */
   async *readToEnd(
     stream: string,
@@ -103,7 +103,7 @@ export class HistoryReader {
 
   /**
    * Like `read`, but yields batches while the rest of the page arrives. A batch soon becomes garbage, whereas a whole page would outlive
-   * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks meanwhile.
+   * the young generation of the heap. A slow reader holds a consumer but no slot, so it may read tasks in between.
    */
   readBatches(
     stream: string,

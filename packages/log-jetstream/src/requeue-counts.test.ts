@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type KeyValue, LogConflict } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { RequeueCounts, type RequeueEntry } from './requeues.ts';
+import { RequeueCounts, type RequeueEntry } from './requeue-counts.ts';
 
 const ITEM = { role: 'agent.files', taskId: 't1', seq: 7 } as const;
 /** Uses any bucket of the in-memory log, because the type of its values does not matter. */

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogDenied, type RecordMark } from '@hopline/log';
-import { RecordLooks } from './record-looks.ts';
+import { RecordChecks } from './record-checks.ts';
 
 const MARKS: RecordMark[] = ['a', 'b', 'c'].map((taskId, index) => ({ seq: index + 1, id: `${taskId}:relay:1` }));
 
 /** The log has lost the record of task `c`. */
-function looks(newest: (taskIds: readonly string[]) => Promise<ReadonlyMap<string, RecordMark>>) {
+function checksOf(newest: (taskIds: readonly string[]) => Promise<ReadonlyMap<string, RecordMark>>) {
   const asked: string[] = [];
   const isLost = async ({ id }: RecordMark) => {
     asked.push(id);
     return id === MARKS[2]!.id;
   };
-  return { asked, looks: new RecordLooks({ newest, isLost }) };
+  return { asked, checks: new RecordChecks({ newest, isLost }) };
 }
 
 test('checks that begin together share a request, and only those that it does not answer are made one by one', async () => {
@@ -21,16 +21,16 @@ test('checks that begin together share a request, and only those that it does no
     ['a', MARKS[0]!],
     ['b', MARKS[1]!],
   ]);
-  const { asked, looks: together } = looks(async taskIds => {
+  const { asked, checks } = checksOf(async taskIds => {
     requests.push(taskIds);
     return stored;
   });
-  assert.deepEqual(await Promise.all(MARKS.map(mark => together.isLost(mark))), [false, false, true]);
+  assert.deepEqual(await Promise.all(MARKS.map(mark => checks.isLost(mark))), [false, false, true]);
   assert.deepEqual([requests, asked], [[['a', 'b', 'c']], [MARKS[2]!.id]]);
 });
 
 test('without the permission for a shared request each check is made by itself', async () => {
-  const { asked, looks: together } = looks(() => Promise.reject(new LogDenied('direct get')));
-  assert.deepEqual(await Promise.all(MARKS.map(mark => together.isLost(mark))), [false, false, true]);
+  const { asked, checks } = checksOf(() => Promise.reject(new LogDenied('direct get')));
+  assert.deepEqual(await Promise.all(MARKS.map(mark => checks.isLost(mark))), [false, false, true]);
   assert.equal(asked.length, MARKS.length);
 });

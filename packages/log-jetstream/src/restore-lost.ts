@@ -5,51 +5,51 @@ import type { LostOptions } from './options.ts';
 import { checkPeriodically } from './periodic-check.ts';
 import { createLost, type StreamsOptions } from './streams.ts';
 
+const LOST_CHECK_MS = 5_000;
+const LOST_CHECKS_MIN = 3;
+
 /**
  * Streams and buckets that are lost while relays run (an empty volume, an administrator) are created again by the relays: without them every question
  * fails, and nothing else would create them before a relay starts. Only the answer of JetStream that a stream does not exist counts, and only if it
- * gives that answer LOOKS_MIN times in a row while all other streams answer, too: servers that start, elect or are away do not answer in this way.
+ * gives that answer LOST_CHECKS_MIN times in a row while all other streams answer, too: servers that start, elect or are away do not answer in this way. The
+ * checks end when the log is closed.
  */
-const LOOK_MS = 5_000;
-const LOOKS_MIN = 3;
-
-/** Looks for lost streams until the log is closed. */
 export function restoreLost(
   connection: Connection,
   streams: StreamsOptions,
-  { lookMs = LOOK_MS, looksMin = LOOKS_MIN }: LostOptions,
+  { checkMs = LOST_CHECK_MS, checksMin = LOST_CHECKS_MIN }: LostOptions,
   timeoutMs: number,
 ): void {
-  const looks = new Map<string, number>();
+  const missing = new Map<string, number>();
   let refusal: string | undefined;
-  const look = async () => {
-    if (!connection.connected) return looks.clear();
+  const check = async () => {
+    if (!connection.connected) return missing.clear();
     const names = connection.names.allStreams();
     const answers = await Promise.all(names.map(name => existsNow(connection, name)));
-    if (!connection.connected || answers.includes(undefined)) return looks.clear();
+    if (!connection.connected || answers.includes(undefined)) return missing.clear();
     for (const [index, name] of names.entries()) {
-      if (answers[index] === true) looks.delete(name);
-      else looks.set(name, (looks.get(name) ?? 0) + 1);
+      if (answers[index] === true) missing.delete(name);
+      else missing.set(name, (missing.get(name) ?? 0) + 1);
     }
-    const lost = names.filter(name => (looks.get(name) ?? 0) >= looksMin);
+    const lost = names.filter(name => (missing.get(name) ?? 0) >= checksMin);
     if (lost.length === 0) return;
     const created = await createLost(connection, streams, lost, timeoutMs);
-    looks.clear();
+    missing.clear();
     if (created.length > 0) connection.onEvent({ type: 'streams-lost', streams: created });
     for (const stream of created)
       if (connection.names.inputsStreams.includes(stream)) connection.onEvent({ type: 'inputs-rebuilt', stream });
     refusal = undefined;
   };
   const onError = (error: unknown) => {
-    // The next look tries again after a fault that passes.
+    // The next check tries again after a fault that passes.
     const message = error instanceof Error ? error.message : String(error);
     if (connection.closed.aborted || message === refusal) return;
     refusal = message;
     const advice = error instanceof LogMismatch ? '' : ': it is tried again';
     connection.onEvent({ type: 'creation-refused', message: `${message}${advice}` });
   };
-  checkPeriodically(connection, lookMs, () => look().catch(onError));
-  const unlisten = connection.onDisconnect(() => looks.clear());
+  checkPeriodically(connection, checkMs, 'lost streams', () => check().catch(onError));
+  const unlisten = connection.onDisconnect(() => missing.clear());
   connection.closed.addEventListener('abort', unlisten, { once: true });
 }
 

@@ -7,7 +7,7 @@ import { type KeyValue, LogConflict } from '@hopline/log';
  */
 export type RequeueEntry = { deliveries: number; count: number; begun?: number };
 
-export type RequeuedItem = { role: Role; taskId: string; seq: number };
+type RequeuedItem = { role: Role; taskId: string; seq: number };
 
 const NONE: RequeueEntry = { deliveries: 0, count: 0 };
 /**

@@ -8,7 +8,7 @@ import { ANY_AGENT } from './users.ts';
  * Removes all records of a task. The streams refuse the removal of single messages, but not that of a subject. A repetition after a lost answer
  * counts less than was removed.
  */
-export async function eraseTask(connection: Connection, taskId: string): Promise<ErasedRecords> {
+export async function purgeTask(connection: Connection, taskId: string): Promise<ErasedRecords> {
   requireTaskId(taskId);
   const { jsm, names, layouts } = connection;
   const purge = async (stream: string, subject: string): Promise<number> => {
@@ -19,7 +19,7 @@ export async function eraseTask(connection: Connection, taskId: string): Promise
   for (const role of ['supervisor', ANY_AGENT] as Role[])
     for (const filter of taskWorkFilters(role, taskId)) work += await purge(names.workStream, filter);
   const shard = layouts.shardOf(taskId);
-  // Before the facts: a relay that reads an input whose task has none begins the task again.
+  // Before the facts: a relay that reads an input of a task without facts would begin the task again.
   const inputs = await purge(names.inputsStreamOf(shard), rawTaskFilter(taskId, layouts));
   const facts = await purge(names.factsStreamOf(shard), logSubject(taskId, layouts));
   return { work, inputs, facts };

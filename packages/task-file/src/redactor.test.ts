@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
 import type { RecordEntry } from './format.ts';
 import { readTaskFile } from './read-task-file.ts';
-import { Redactor } from './redacted.ts';
+import { Redactor } from './redactor.ts';
 import { withheldFromOwner } from './withheld.ts';
 import { writeTask } from './write-task.ts';
 
