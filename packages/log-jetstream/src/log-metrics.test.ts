@@ -19,17 +19,17 @@ test('events of the log are counted by kind, and those of a stream as shortages 
   shown.onFirstEntry(stream!, 2_000);
   shown.onFirstEntry('OTHER', 3_000);
   const text = await telemetry.metricsText();
-  const valueOf = (name: string, ...labels: string[]) =>
+  const shownValue = (name: string, ...labels: string[]) =>
     text
       .split('\n')
       .find(line => line.startsWith(`${name}{`) && labels.every(label => line.includes(label)))
       ?.replace(/^.* /, '');
-  assert.equal(valueOf('hopline_log_events_total', 'kind="check_failed"'), '1');
-  assert.equal(valueOf('hopline_log_shortages_total', `stream="${stream}"`, 'reason="full"'), '1');
-  assert.equal(valueOf('hopline_log_shortages_total', `stream="${stream}"`, 'reason="nearly_full"'), '0');
-  assert.equal(valueOf('hopline_unknown_removed_total', 'kind="unknown_consumers"', `stream="${stream}"`), '3');
-  assert.equal(valueOf('hopline_dead_letters_total', 'agent="echo"'), '1');
-  assert.equal(valueOf('hopline_log_connected'), '1');
-  assert.equal(valueOf('hopline_log_first_timestamp_seconds', `stream="${stream}"`), '2');
+  assert.equal(shownValue('hopline_log_events_total', 'kind="check_failed"'), '1');
+  assert.equal(shownValue('hopline_log_shortages_total', `stream="${stream}"`, 'reason="full"'), '1');
+  assert.equal(shownValue('hopline_log_shortages_total', `stream="${stream}"`, 'reason="nearly_full"'), '0');
+  assert.equal(shownValue('hopline_unknown_removed_total', 'kind="unknown_consumers"', `stream="${stream}"`), '3');
+  assert.equal(shownValue('hopline_dead_letters_total', 'agent="echo"'), '1');
+  assert.equal(shownValue('hopline_log_connected'), '1');
+  assert.equal(shownValue('hopline_log_first_timestamp_seconds', `stream="${stream}"`), '2');
   assert.ok(!text.includes('stream="OTHER"'));
 });

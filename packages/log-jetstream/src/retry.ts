@@ -72,7 +72,8 @@ export async function pause(connection: Connection, ms: number, signal: AbortSig
 const TRANSIENT_NAMES = new Set([
   'TimeoutError',
   'RequestError',
-  'NoRespondersError',
+  // The name of NoRespondersError.
+  'NoResponders',
   'ConnectionError',
   'Disconnected',
   // "jetstream is not enabled": nats.js reports this when no server answers, for example because there is no leader.

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FLUSH_REASONS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
-import { agent, Scenario } from '@hopline/task/test-kit';
+import { Scenario, supervisor } from '@hopline/task/test-kit';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { logger } from './relay.test-kit.ts';
 import { reportStored } from './report-stored.ts';
 
 test('chunks are counted by the reason of the coalescer, and by `other` for a reason of another version', () => {
-  const task = new Scenario().message('hello').open(agent(), 'a').text(agent(), 'a', 'text');
+  const task = new Scenario().message('hello').open(supervisor(), 'a').text(supervisor(), 'a', 'text');
   const aggregate = task.aggregate!;
   const fact = task.facts.findLast(({ kind }) => kind === 'artifact.updated') as Extract<Fact, { kind: 'artifact.updated' }>;
   const counted: string[] = [];
