@@ -58,7 +58,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
 }
 
-/** The description of an agent with as many of its skills as fit, and the ids of these. */
+/** The description of an agent with as many of its skills as fit, and the ids of those skills. */
 function described(description: string, skills: AgentEntry['skills'], unitsMax: number): { text: string; ids: string[] } {
   let text = description.slice(0, unitsMax);
   const ids: string[] = [];
