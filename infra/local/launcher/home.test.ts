@@ -68,7 +68,7 @@ test('a second start on a home names the running process', t => {
   const unlock = lockHome(lockFile, 'http://127.0.0.1:8000/');
   assert.throws(() => lockHome(lockFile, 'http://127.0.0.1:8001/'), {
     name: 'LaunchError',
-    message: new RegExp(`already runs on the home .* \\(http://127.0.0.1:8000/, process ${process.pid}\\)`),
+    message: new RegExp(`is already running in .* \\(http://127.0.0.1:8000/, process ${process.pid}\\)`),
   });
   unlock();
   lockHome(lockFile, 'http://127.0.0.1:8001/')();

@@ -198,7 +198,7 @@ export class CodeSession {
 
   #turn(id: number): HostedTurn {
     const running = this.#turns.get(id);
-    if (running === undefined) throw new ProtocolFault('a frame names a turn that does not run');
+    if (running === undefined) throw new ProtocolFault('a frame names a turn that is not running');
     return running.hosted;
   }
 

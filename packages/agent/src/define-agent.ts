@@ -1,6 +1,6 @@
 import { type AgentSkill, isObject, type Message, type Metadata, textOf } from '@hopline/a2a';
 import { ModelError } from '@hopline/chat-model/model-error';
-import { isAgentName } from '@hopline/events';
+import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { modelFailed } from './event-constructors.ts';
@@ -85,7 +85,7 @@ const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
   const { name, description, skills = [], repeatsText = false, run, close } = definition;
-  if (typeof name !== 'string' || !isAgentName(name)) throw new AgentMisuse('name must be 1 to 32 of a-z, 0-9 and - (not first)');
+  if (typeof name !== 'string' || !isAgentName(name)) throw new AgentMisuse(`name must be ${AGENT_NAME_RULE}`);
   if (typeof description !== 'string' || description === '')
     throw new AgentMisuse('description must be a string that is not empty');
   if (typeof run !== 'function') throw new AgentMisuse(`run is ${kindOf(run)}; it must be a generator: async *run(turn) { … }`);

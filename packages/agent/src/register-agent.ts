@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentSkill } from '@hopline/a2a';
-import { type AgentEntry, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
+import { type AgentRegistration, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
@@ -48,7 +48,7 @@ export type RegisterAgentOptions = {
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
-  onRegistered?: (entry: AgentEntry) => void;
+  onRegistered?: (entry: AgentRegistration) => void;
   /** Called after each request for the agent's skills. `fault`: why the agent does not answer, or cannot be started. */
   onSkills?: (fault: unknown) => void;
 };
@@ -66,7 +66,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   while (!signal.aborted) {
     const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
-    const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
+    const entry: AgentRegistration = { ...shown, heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),

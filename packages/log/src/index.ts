@@ -48,7 +48,7 @@ export {
 } from './listed-task.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
-  AgentEntry,
+  AgentRegistration,
   ContextEntry,
   ErasedRecords,
   LeaseValue,

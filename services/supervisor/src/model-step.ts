@@ -1,7 +1,7 @@
 import { isDeeperThan } from '@hopline/a2a';
 import type { Step } from '@hopline/chat-model';
 import type { TokenUsage } from '@hopline/events';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
 /** Maximum calls of one step. The model gets an error for each further call. */
@@ -60,7 +60,7 @@ export function modelStepOf(payload: unknown): ModelStep | undefined {
  */
 export function chooseCalls(
   step: Step,
-  agents: readonly AgentEntry[],
+  agents: readonly AgentRegistration[],
   callId: (index: number) => string,
   callsLeft: number,
 ): ChosenCall[] {

@@ -272,7 +272,11 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: Pick<RunningTurn, 'hop' | 'takenAt'>): InputWriter {
+function inputWriter(
+  { log, pace }: SuperviseDeps,
+  job: Job,
+  { hop, takenAt }: Pick<RunningTurn, 'hop' | 'takenAt'>,
+): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
