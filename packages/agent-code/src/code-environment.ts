@@ -11,7 +11,7 @@ const LOCALE = 'LC_';
  * them, nor are those of proxies, whose values may hold a password: an entry that needs one names it.
  */
 const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COMPILE_CACHE', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
-/** Variables that name the user of the sub-agent, which another user has no use for. */
+/** Variables that describe the sub-agent's user; they would be wrong for any other user. */
 const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
 
 /** The part of the sub-agent's environment that the code of an agent gets. `named`: the variables that its entry names. */
