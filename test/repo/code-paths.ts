@@ -165,7 +165,7 @@ export const MESSAGE_PATH: CodePath = {
   steps: [
     { file: http('register-a2a.ts'), does: 'routes the request' },
     { file: http('json-rpc-binding.ts'), does: 'selects dialect and operation' },
-    { file: http('read-request.ts'), does: 'parses the body' },
+    { file: http('request-values.ts'), does: 'parses the body' },
     { file: a2a('json-rpc.ts'), does: 'reads the JSON-RPC request', via: [http('json-rpc-binding.ts')] },
     { file: http('operation-request.ts'), does: 'makes it independent of HTTP', via: [http('json-rpc-binding.ts')] },
     {

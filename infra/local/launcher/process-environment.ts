@@ -50,9 +50,9 @@ export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
 export function serviceEnvironment(service: string, inherited: Environment, agent?: UncheckedEntry): NodeJS.ProcessEnv {
   const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];
   const hasModel = service === 'supervisor' ? inherited.HOPLINE_PLANNER === 'model' : agent?.adapter === 'model';
-  const own = hasModel ? settings : settings.filter(name => !name.startsWith(OPENAI));
+  const ofService = hasModel ? settings : settings.filter(name => !name.startsWith(OPENAI));
   const proxy = WITH_OUTBOUND_CALLS.includes(service) ? PROXY : [];
-  return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...own, ...variablesOf(agent)], NODE_PREFIXES);
+  return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...ofService, ...variablesOf(agent)], NODE_PREFIXES);
 }
 
 function pick(inherited: Environment, names: readonly string[], prefixes: readonly string[]): NodeJS.ProcessEnv {

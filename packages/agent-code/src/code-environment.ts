@@ -15,13 +15,13 @@ const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COM
 const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
 
 /** The part of the sub-agent's environment that the code of an agent gets. `named`: the variables that its entry names. */
-export function codeEnvironment(own: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
+export function codeEnvironment(environment: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
   const found: Record<string, string> = {};
-  const names = [...SYSTEM, ...NODE, ...Object.keys(own).filter(name => name.startsWith(LOCALE)), ...named];
+  const names = [...SYSTEM, ...NODE, ...Object.keys(environment).filter(name => name.startsWith(LOCALE)), ...named];
   for (const name of names) {
-    const value = own[name];
+    const value = environment[name];
     if (value !== undefined && (user === undefined || !OF_USER.includes(name) || named.includes(name))) found[name] = value;
   }
-  if (user !== undefined) found.HOME ??= own.TMPDIR ?? tmpdir();
+  if (user !== undefined) found.HOME ??= environment.TMPDIR ?? tmpdir();
   return found;
 }

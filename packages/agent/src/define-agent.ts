@@ -113,7 +113,7 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
   // Kept from the first token on, because a model() may begin at any time and restores the text before it. It costs nothing measurable: 0.99 µs
   // of CPU per token with and without it (a million tokens, six rounds each, 2026-11-29).
   let text = new GrowingText();
-  const own: Turn = { ...turn, textSoFar: () => text.text };
+  const turnWithText: Turn = { ...turn, textSoFar: () => text.text };
   try {
     for (;;) {
       isOver = true;
@@ -123,7 +123,7 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
         return;
       }
       [isOver, hasYielded] = [false, true];
-      answer = value === THIS_TURN ? own : undefined;
+      answer = value === THIS_TURN ? turnWithText : undefined;
       if (value === THIS_TURN) continue;
       const event = checkEvent(value);
       if (event.type === 'snapshot') text = new GrowingText(event.text);

@@ -89,7 +89,8 @@ async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions):
 
 class SkillsCache {
   readonly #options: RegisterAgentOptions;
-  #own: readonly AgentSkill[] | undefined;
+  /** The agent's last answer. */
+  #agentSkills: readonly AgentSkill[] | undefined;
   #requestedMs = Number.NEGATIVE_INFINITY;
   #requesting = false;
   #failed = false;
@@ -99,7 +100,7 @@ class SkillsCache {
   }
 
   current(): AgentSkill[] {
-    const merged = new Map([...(this.#own ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
+    const merged = new Map([...(this.#agentSkills ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
     return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
   }
 
@@ -107,7 +108,7 @@ class SkillsCache {
    * Requests the skills. Never rejects. Later heartbeats do not wait for it, because an agent that is slow to answer must not look dead.
    */
   async refresh(): Promise<void> {
-    const due = this.#own === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
+    const due = this.#agentSkills === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
     if (this.#requesting || !due) return;
     this.#requesting = true;
     this.#requestedMs = performance.now();
@@ -118,11 +119,11 @@ class SkillsCache {
   async #request(): Promise<void> {
     const { agent, name, logger, onSkills } = this.#options;
     try {
-      const own: unknown = await agent.skills();
-      if (!Array.isArray(own) || !own.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
-      this.#own = own;
+      const skills: unknown = await agent.skills();
+      if (!Array.isArray(skills) || !skills.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
+      this.#agentSkills = skills;
       onSkills?.(undefined);
-      if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
+      if (this.#failed) logger.info({ agent: name, count: this.#agentSkills.length }, 'agent skills available');
       this.#failed = false;
     } catch (error) {
       onSkills?.(error);

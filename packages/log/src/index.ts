@@ -133,3 +133,4 @@ export {
   WORK_NEWEST_BYTES_MAX,
   WORK_NEWEST_MS_MAX,
 } from './work-queue.ts';
+export { SharedNext } from './shared-next.ts';

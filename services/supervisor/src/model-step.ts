@@ -67,18 +67,18 @@ export function chooseCalls(
   let called = 0;
   return step.calls.map(({ id, name, args }): ChosenCall => {
     const isTooDeep = isDeeperThan(args, ARGS_DEPTH_MAX);
-    const own = { id, name, args: isTooDeep ? {} : args };
-    if (name === FINISH_TOOL) return { ...own, finish: true };
+    const shown = { id, name, args: isTooDeep ? {} : args };
+    if (name === FINISH_TOOL) return { ...shown, finish: true };
     const agent = agents.find(entry => entry.name === name);
-    if (agent === undefined) return { ...own, refused: 'No agent has that name.' };
-    if (isTooDeep) return { ...own, refused: 'The arguments are nested too deeply.' };
+    if (agent === undefined) return { ...shown, refused: 'No agent has that name.' };
+    if (isTooDeep) return { ...shown, refused: 'The arguments are nested too deeply.' };
     const { request, skill } = args;
     if (typeof request !== 'string' || request === '')
-      return { ...own, refused: 'The argument "request" must be a non-empty string.' };
+      return { ...shown, refused: 'The argument "request" must be a non-empty string.' };
     if (called >= Math.min(STEP_AGENT_CALLS_MAX, callsLeft))
-      return { ...own, refused: 'Too many calls in this step. This one was not made.' };
+      return { ...shown, refused: 'Too many calls in this step. This one was not made.' };
     called += 1;
-    const chosen = { ...own, call: callId(called), agent: name };
+    const chosen = { ...shown, call: callId(called), agent: name };
     return typeof skill === 'string' && agent.skills.some(known => known.id === skill) ? { ...chosen, skill } : chosen;
   });
 }
