@@ -94,11 +94,11 @@ function contentUuid(text: string): string {
 
 /** The license of Hopline, then the licenses of the bundled packages that ship one. */
 export function licenseTexts(ownLicense: string, packages: readonly ListedPackage[]): string {
-  const own = `hopline\n\n${readFileSync(ownLicense, 'utf8')}`;
+  const hopline = `hopline\n\n${readFileSync(ownLicense, 'utf8')}`;
   const others = packages.map(({ name, version, license, folder }) => {
     const file = readdirSync(folder).find(candidate => /^licen[cs]e/i.test(candidate));
     const text = file === undefined ? `License: ${license}\n` : readFileSync(join(folder, file), 'utf8');
     return `${name} ${version}\n\n${text}`;
   });
-  return [own, ...others].join(`\n${'-'.repeat(80)}\n\n`);
+  return [hopline, ...others].join(`\n${'-'.repeat(80)}\n\n`);
 }

@@ -60,10 +60,10 @@ export function permissionsDocument(): string {
     return [`\`${user}\``, cell(publish.filter(isData)) || 'nothing', cell(subscribe)];
   });
   const api = users.map(user => {
-    const own = permissionsOf(user, names).publish.filter(
+    const ofApi = permissionsOf(user, names).publish.filter(
       subject => !isData(subject) && !/STREAM\.INFO|STREAM\.CREATE|API\.INFO$/.test(subject),
     );
-    return `### \`${user}\`\n\n${own.map(subject => `- \`${subject}\``).join('\n')}`;
+    return `### \`${user}\`\n\n${ofApi.map(subject => `- \`${subject}\``).join('\n')}`;
   });
   return `# Permissions of the NATS users
 

@@ -14,7 +14,7 @@ test('a wrong option or name is reported in one sentence, and no configuration i
   for (const [argv, reason] of [
     [['--agnt', 'guide'], /^hopline: Unknown option '--agnt'/],
     // `*` would select the user that may act as any agent.
-    [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and "-"$/],
+    [['--agent', '*'], /^hopline: an agent name must be 1 to 32 of a-z, 0-9 and - \(not first\)$/],
     [['--groups', '65'], /^hopline: stream groups must be a whole number from 1 to 64$/],
     [['--prefix', 'a b'], /^hopline: the prefix must be 1 to 32 of/],
   ] as const) {

@@ -8,7 +8,7 @@ import { createSecureContext } from 'node:tls';
  */
 const [pidFile, folder] = process.argv.slice(2);
 if (pidFile === undefined || folder === undefined)
-  throw new Error('nats-reload PID_FILE FOLDER: the PID file of nats-server, the folder of its certificate');
+  throw new Error('usage: nats-reload PID_FILE FOLDER (PID file of nats-server, folder of its certificate)');
 
 const RECHECK_MS = 2_000;
 /** The files in force, which the server had at its last signal. Empty at first: a renewal before the start of this program counts, too. */

@@ -17,7 +17,7 @@ export function packCreateHopline(root: string, outFolder: string): Tarball {
     cpSync(join(root, 'infra/create-hopline'), staging, { recursive: true });
     cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));
     const { version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-    const own = {
+    const manifest = {
       name: 'create-hopline',
       version,
       description: 'Makes the folder of an agent for Hopline, with a page that shows it',
@@ -27,7 +27,7 @@ export function packCreateHopline(root: string, outFolder: string): Tarball {
       engines: { node: '>=20' },
       bin: { 'create-hopline': './create.mjs' },
     };
-    writeFileSync(join(staging, 'package.json'), `${JSON.stringify(own, null, 2)}\n`);
+    writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
     writeFileSync(join(staging, 'template/package.json'), `${JSON.stringify(projectOf(root, version), null, 2)}\n`);
     return npmPack(staging, outFolder);
   } finally {

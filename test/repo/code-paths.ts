@@ -58,12 +58,12 @@ export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
   filesMax: 40,
-  executedMax: 69,
+  executedMax: 71,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
     { file: agent('turn-inputs.ts'), does: 'maps events to inputs' },
-    { file: agent('streamed-text.ts'), does: 'decides which lane the text belongs to' },
+    { file: agent('text-streams.ts'), does: 'decides which lane the text belongs to' },
     { file: agent('lane-writer.ts'), does: 'opens the lane' },
     { file: log('input-writer.ts'), does: 'batches tokens into records' },
     { file: log('text-pace.ts'), does: 'lets the text of all tasks leave together' },
@@ -108,11 +108,13 @@ export const TOKEN_PATH: TokenPath = {
   ],
   beside: [
     {
-      do: 'Read or make a part of it for a step',
+      do: 'Read or build part of it for a step',
       files: [
         a2a('code-points.ts'),
         a2a('json-value.ts'),
         a2a('types.ts'),
+        agent('abortable-events.ts'),
+        agent('growing-text.ts'),
         events('context-id.ts'),
         events('cursor.ts'),
         events('facts.ts'),
@@ -163,7 +165,7 @@ export const MESSAGE_PATH: CodePath = {
   steps: [
     { file: http('register-a2a.ts'), does: 'routes the request' },
     { file: http('json-rpc-binding.ts'), does: 'selects dialect and operation' },
-    { file: http('read-request.ts'), does: 'parses the body' },
+    { file: http('request-values.ts'), does: 'parses the body' },
     { file: a2a('json-rpc.ts'), does: 'reads the JSON-RPC request', via: [http('json-rpc-binding.ts')] },
     { file: http('operation-request.ts'), does: 'makes it independent of HTTP', via: [http('json-rpc-binding.ts')] },
     {

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Ajv } from 'ajv';
-import { parseAgents } from '../../infra/local/launcher/agents-file.ts';
-import { parseAgentEntry } from '../../services/sub-agent/src/agent-entry.ts';
+import { ADAPTERS, parseAgents } from '../../infra/local/launcher/agents-file.ts';
+import { parseAgentEntry, SCHEMAS } from '../../services/sub-agent/src/agent-entry.ts';
 import { REFERENCE } from './reference-documents.ts';
 import { projectFiles, ROOT, read } from './source-files.ts';
 
@@ -15,6 +15,10 @@ for (const [path, text] of Object.entries(REFERENCE)) {
     assert.equal(read(path), await text(), 'run: node test/repo/write-reference.ts');
   });
 }
+
+test('the launcher names every adapter of a sub-agent', () => {
+  assert.deepEqual(ADAPTERS, Object.keys(SCHEMAS));
+});
 
 test('every link between documents leads to a file', () => {
   for (const path of documents) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineAgent, serveAgent } from '@hopline/agent';
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
-import { type AgentEntry, type Log, TextPace } from '@hopline/log';
+import { type AgentRegistration, type Log, TextPace } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { PROFILES } from '@hopline/profiles';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
@@ -51,7 +51,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   const relay = await createRelay({ log: logs.relay, instance: 'relay', coalesce: DEFAULT_SETTINGS, ...leases, ...reporting });
   const source = new TokenSource();
   const stop = new AbortController();
-  const registered = Promise.withResolvers<AgentEntry>();
+  const registered = Promise.withResolvers<AgentRegistration>();
   const serving = serveAgent({
     log: logs.agent,
     name: 'agent',
@@ -111,7 +111,7 @@ export async function openStreamedTask(): Promise<StreamedTask> {
   };
 }
 
-function renew({ agents }: Log, entry: AgentEntry): NodeJS.Timeout {
+function renew({ agents }: Log, entry: AgentRegistration): NodeJS.Timeout {
   let { heartbeat } = entry;
   return setInterval(() => {
     heartbeat += 1;

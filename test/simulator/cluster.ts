@@ -238,8 +238,7 @@ export class Cluster {
         slots: 8,
         agentGoneMs: AGENT_GONE_MS,
         agentWaitMs: AGENT_GONE_MS,
-        lostInputsCheckMs: SILENT_MS,
-        lostItemsCheckMs: SILENT_MS,
+        times: { lostInputsMs: SILENT_MS, lostItemsMs: SILENT_MS },
       });
       incarnation.stop = () => supervisor.stop();
     } else if (service === 'notifier') {

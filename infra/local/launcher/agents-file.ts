@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { isObject } from '@hopline/a2a/json-value';
+import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { suggestion } from '@hopline/lifecycle';
 import { LaunchError } from './launch-error.ts';
 
@@ -8,11 +10,12 @@ const AGENTS_MAX = 64;
 const KEYS = ['$schema', 'agents'];
 /** A sub-agent receives its entry in one environment variable, which Linux limits to 128 KiB. */
 const ENTRY_CHARS_MAX = 64 * 1024;
-const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
+/** The adapters of a sub-agent, for the error of an entry without one. A test compares them with the sub-agent's own. */
+export const ADAPTERS = ['a2a', 'langgraph', 'mcp', 'model', 'module', 'recording'];
 
 /** One entry of the file. The sub-agent that runs it checks everything except name and adapter. */
-export type AgentEntry = { name: string; adapter: string; [field: string]: unknown };
-export type AgentsFile = { agents: AgentEntry[]; folder: string; path: string };
+export type UncheckedEntry = { name: string; adapter: string; [field: string]: unknown };
+export type AgentsFile = { agents: UncheckedEntry[]; folder: string; path: string };
 
 /** Throws a LaunchError that names the file and its fault. Paths in the file are relative to `folder`. */
 export function readAgentsFile(path: string): AgentsFile {
@@ -32,21 +35,28 @@ export function readAgentsFile(path: string): AgentsFile {
 }
 
 /** Throws an Error whose message continues the sentence "the agents file …". */
-export function parseAgents(text: string): AgentEntry[] {
-  const content = parseJson(text) as { agents?: unknown } | null;
-  const isObject = typeof content === 'object' && content !== null && !Array.isArray(content);
-  const unknown = isObject ? Object.keys(content).find(key => !KEYS.includes(key)) : undefined;
+export function parseAgents(text: string): UncheckedEntry[] {
+  const content = parseJson(text);
+  const { agents, ...others } = isObject(content) ? content : {};
+  const unknown = Object.keys(others).find(key => !KEYS.includes(key));
   if (unknown !== undefined) throw new Error(`contains the unknown member "${unknown}"${suggestion(unknown, KEYS)}`);
-  const agents = content?.agents;
-  if (!Array.isArray(agents)) throw new Error('must be an object with a list "agents"');
+  if (!isList(agents)) throw new Error('must be an object with a list "agents"');
   if (agents.length === 0) throw new Error('contains no agent; add at least one');
   if (agents.length > AGENTS_MAX) throw new Error(`contains ${agents.length} agents; the maximum is ${AGENTS_MAX}`);
   const faults = agents.flatMap((agent, index) => faultsOf(agent, index));
-  const names = agents.map(agent => agent?.name);
-  const twice = names.filter((name, index) => typeof name === 'string' && names.indexOf(name) < index);
+  const names = agents.flatMap(agent => (isObject(agent) && typeof agent.name === 'string' ? [agent.name] : []));
+  const twice = names.filter((name, index) => names.indexOf(name) < index);
   faults.push(...[...new Set(twice)].map(name => `contains the agent "${name}" twice; names must be unique`));
   if (faults.length > 0) throw new Error(faults.join('; it '));
-  return agents;
+  return agents.filter(isEntry);
+}
+
+function isList(value: unknown): value is unknown[] {
+  return Array.isArray(value);
+}
+
+function isEntry(value: unknown): value is UncheckedEntry {
+  return isObject(value) && typeof value.name === 'string' && typeof value.adapter === 'string';
 }
 
 function parseJson(text: string): unknown {
@@ -59,13 +69,13 @@ function parseJson(text: string): unknown {
 
 /** The faults of an entry, as clauses that continue the sentence "the agents file …". */
 function faultsOf(agent: unknown, index: number): string[] {
-  const { name, adapter } = (agent ?? {}) as Partial<AgentEntry>;
-  const isNamed = typeof name === 'string' && NAME.test(name);
+  const { name, adapter } = isObject(agent) ? agent : {};
+  const isNamed = typeof name === 'string' && isAgentName(name);
   const label = isNamed ? `the agent "${name}"` : `agent ${index + 1}`;
   const faults: string[] = [];
-  if (!isNamed) faults.push(`has no valid name for ${label}: use at most 32 lower-case letters, digits and "-"`);
+  if (!isNamed) faults.push(`has no valid name for ${label}: use ${AGENT_NAME_RULE}`);
   if (typeof adapter !== 'string' || adapter === '')
-    faults.push(`has no "adapter" for ${label}: use a2a, langgraph, mcp, model, module or recording`);
+    faults.push(`has no "adapter" for ${label}: use one of ${ADAPTERS.join(', ')}`);
   if (JSON.stringify(agent).length > ENTRY_CHARS_MAX)
     faults.push(`has an entry of more than ${ENTRY_CHARS_MAX} characters for ${label}`);
   return faults;

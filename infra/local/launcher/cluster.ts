@@ -52,7 +52,7 @@ export class Cluster {
   async crash(instance: string): Promise<string | undefined> {
     const process = this.#processes.find(({ spec }) => spec.instance === instance);
     if (process === undefined) return `no process of this cluster is named ${instance}`;
-    return (await process.crash()) ? undefined : `${instance} does not run`;
+    return (await process.crash()) ? undefined : `${instance} is not running`;
   }
 
   /** Kills all processes at once. */

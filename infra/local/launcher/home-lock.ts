@@ -85,6 +85,6 @@ function release(path: string, mine: string): void {
 function alreadyRuns(path: string, { pid, url }: Holder): LaunchError {
   const home = path.replace(/\/[^/]*$/, '');
   return new LaunchError(
-    `Hopline already runs on the home ${home} (${url}, process ${pid}); stop it, or start a second cluster: HOPLINE_HOME=${shellQuoted(`${home}-2`)} npm start -- --port 8001`,
+    `Hopline is already running in ${home} (${url}, process ${pid}); stop it, or start a second cluster: HOPLINE_HOME=${shellQuoted(`${home}-2`)} npm start -- --port 8001`,
   );
 }

@@ -68,7 +68,7 @@ test('a second start on a home names the running process', t => {
   const unlock = lockHome(lockFile, 'http://127.0.0.1:8000/');
   assert.throws(() => lockHome(lockFile, 'http://127.0.0.1:8001/'), {
     name: 'LaunchError',
-    message: new RegExp(`already runs on the home .* \\(http://127.0.0.1:8000/, process ${process.pid}\\)`),
+    message: new RegExp(`is already running in .* \\(http://127.0.0.1:8000/, process ${process.pid}\\)`),
   });
   unlock();
   lockHome(lockFile, 'http://127.0.0.1:8001/')();
@@ -91,7 +91,7 @@ test('the lock of an ended process is taken over, even if its id is reused or th
 test('the lock of an older version, which has no start time, is respected', t => {
   const { lockFile } = newHome(t);
   writeFileSync(lockFile, JSON.stringify({ pid: process.pid, command: commandLine(process.pid), url: '' }));
-  assert.throws(() => lockHome(lockFile, ''), /already runs/);
+  assert.throws(() => lockHome(lockFile, ''), /is already running/);
 });
 
 test('an existing folder keeps its mode; only its owner may read the files that the home adds', t => {

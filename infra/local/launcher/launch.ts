@@ -61,9 +61,10 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     const stale = await stopStaleCluster(home);
     if (stale.length > 0) screen.line(`stopped processes of an earlier start: ${stale.join(', ')}`);
     await requireFreePort(port, options.host);
-    if (options.natsUrl !== null) await requireNats(options.natsUrl, screen);
-    const users = options.natsUrl === null ? await createUsers(agents, home) : undefined;
-    const natsUrl = options.natsUrl ?? (await startNats({ cluster, home, paths, users: users!, run, signal: signals.stop }));
+    const { natsUrl, natsUsers } =
+      options.natsUrl === null
+        ? await startNats({ agents, cluster, home, paths, run, signal: signals.stop })
+        : await useNats(options.natsUrl, screen);
     run.nats = withoutCredentials(natsUrl);
     const { profile, relays, host } = options;
     // Chosen here, so that it stays the same when ingress restarts.
@@ -71,7 +72,7 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     const consolePort = await consolePortNear(port);
     const { installation } = paths;
     const ports = { ingressPort: port, grpcPort, consolePort };
-    const plan = { home, natsUrl, natsUsers: users, host, installation, ...ports, agents, profile, relays };
+    const plan = { home, natsUrl, natsUsers, host, installation, ...ports, agents, profile, relays };
     await startServices(cluster, serviceProcesses(plan), signals.stop);
     run.isUp = true;
   } catch (error) {
@@ -92,24 +93,24 @@ type RunState = { url: string; nats: string; natsMonitor?: string; isUp: boolean
 
 function createCluster(home: Home, run: RunState, screen: Screen): Cluster {
   const prefix = process.env.HOPLINE_PREFIX;
-  let isListed = true;
-  const list = () => {
+  let isWritten = true;
+  const write = () => {
     const { url, nats, natsMonitor } = run;
     const processes = cluster.list();
     const more = { ...(natsMonitor && { natsMonitor }), ...(prefix && { prefix }) };
     try {
       writeRunFile(home.runFile, { url, nats, ...more, logs: home.logs, processes });
-      isListed = true;
+      isWritten = true;
     } catch (error) {
       // The disk may be full, for example. The processes run without their list.
       const { code } = error as NodeJS.ErrnoException;
-      if (isListed) screen.warning(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
-      isListed = false;
+      if (isWritten) screen.warning(`run.json cannot be written (${code}): until it can, hopline status shows an older state`);
+      isWritten = false;
     }
   };
   const kills = new KillRequests();
   const cluster: Cluster = new Cluster({
-    changed: list,
+    changed: write,
     connected: (_process, send) => send(kills.hello()),
     message: ({ spec }, message, send) =>
       void kills.answer(cluster, spec.instance, message).then(answer => answer && send(answer)),
@@ -142,23 +143,27 @@ async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUser
   return users;
 }
 
-type StartNats = { cluster: Cluster; home: Home; paths: LaunchPaths; users: NatsUsers; run: RunState; signal: AbortSignal };
+/** `natsUsers`: the users of a server that the launcher starts. */
+type Nats = { natsUrl: string; natsUsers: NatsUsers | undefined };
 
-async function startNats({ cluster, home, paths, users, run, signal }: StartNats): Promise<string> {
+type StartNats = { agents: AgentsFile; cluster: Cluster; home: Home; paths: LaunchPaths; run: RunState; signal: AbortSignal };
+
+async function startNats({ agents, cluster, home, paths, run, signal }: StartNats): Promise<Nats> {
+  const natsUsers = await createUsers(agents, home);
   if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;
-  const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.installation.folder, users));
+  const nats = await cluster.run(natsProcess(home, paths.natsServer, { port, monitor }, paths.installation.folder, natsUsers));
   const fault = await unlessAborted(
     waitReady(nats, () => isNatsReady(port), SOON_READY_MS_MAX),
     signal,
   );
   if (fault !== null) throw new LaunchError(fault);
-  return nats.url;
+  return { natsUrl: nats.url, natsUsers };
 }
 
 /** Checks an existing server before any service connects: otherwise each service would wait half a minute and fail in its own words. */
-async function requireNats(natsUrl: string, screen: Screen): Promise<void> {
+async function useNats(natsUrl: string, screen: Screen): Promise<Nats> {
   const [{ checkNats, LOG_SETTINGS }, { defineConfig }] = await Promise.all([
     import('@hopline/log-jetstream'),
     import('@hopline/lifecycle'),
@@ -169,6 +174,7 @@ async function requireNats(natsUrl: string, screen: Screen): Promise<void> {
     throw new LaunchError(error instanceof Error ? error.message : 'NATS cannot be used');
   }
   screen.line(`Using NATS at ${withoutCredentials(natsUrl)}`);
+  return { natsUrl, natsUsers: undefined };
 }
 
 /** run.json and the screen must not contain a password. */
@@ -184,11 +190,12 @@ async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>
       () => isServiceReady(process.url),
       process.spec.service === 'sub-agent' ? SOON_READY_MS_MAX : READY_MS_MAX,
     );
-  const faults = await unlessAborted(Promise.all(processes.map(wait)), signal);
+  const waits = processes.map(async process => ({ process, fault: await wait(process) }));
+  const ended = await unlessAborted(Promise.all(waits), signal);
   // The cluster works without an agent that has exited, and restarts it. A wrong setting is permanent.
   const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';
-  const fatal = faults.filter((fault, index) => fault !== null && isFatal(processes[index] as SupervisedProcess));
-  if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal as string[]).join('\nhopline: '));
+  const fatal = ended.flatMap(({ process, fault }) => (fault !== null && isFatal(process) ? [fault] : []));
+  if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal).join('\nhopline: '));
 }
 
 /** Services that share a wrong setting report the same sentence, each under its own name. Only the first report is shown. */

@@ -210,7 +210,7 @@ test('a home in use, a port in use and an old data folder are each reported in o
   const url = /is up: (\S+)/.exec(first.output())?.[1] ?? '';
   const second = start(t, root);
   assert.equal(await second.exit(), 1);
-  assert.ok(second.output().includes(`Hopline already runs on the home ${root}/.hopline (${url}, process ${first.child.pid})`));
+  assert.ok(second.output().includes(`Hopline is already running in ${root}/.hopline (${url}, process ${first.child.pid})`));
 
   const blocker = createServer().listen(0, '127.0.0.1');
   t.after(() => blocker.close());
@@ -269,7 +269,7 @@ test('a service that cannot start fails the launch with its output; an agent tha
   assert.ok(!existsSync(join(root, '.hopline/lock')));
 
   const limping = start(t, root, ['--no-demo'], { FAKE_BROKEN: 'sub-agent-files' });
-  await limping.prints(/agent files ✗ does not run \(exit code 1\)/);
+  await limping.prints(/agent files ✗ is not running \(exit code 1\)/);
   await limping.prints(/agent guide ✓/);
   assert.match(limping.output(), /Hopline is up/);
 });
@@ -288,7 +288,7 @@ test('an agent that cannot be reached is listed with the reason, and again when 
   const launcher = start(t, root, ['--agents', 'mine.json'], { FAKE_UNREACHABLE: 'sub-agent-argocd' });
   await launcher.prints(/agent argocd ✗ cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)/);
   assert.doesNotMatch(launcher.output(), /Hopline is up/);
-  assert.match(launcher.output(), /Hopline runs, but none of its agents is ready yet: http/);
+  assert.match(launcher.output(), /Hopline is running, but no agent is ready yet: http/);
   writeFileSync(join(root, 'notes.reached'), '');
   await launcher.prints(/agent argocd ✓/);
 });

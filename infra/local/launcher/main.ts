@@ -75,12 +75,10 @@ function showAddresses({ url, home, cluster }: LocalCluster, agents: readonly Ag
   screen.line();
   const page = cluster.list().find(({ service }) => service === 'console')?.url;
   if (page) screen.line(`Open ${page}/`);
-  const state = agents.some(({ fault }) => fault === null)
-    ? 'Hopline is up'
-    : 'Hopline runs, but none of its agents is ready yet';
+  const state = agents.some(({ fault }) => fault === null) ? 'Hopline is up' : 'Hopline is running, but no agent is ready yet';
   screen.line(`${state}: ${url} (agent card: ${url}.well-known/agent-card.json)`);
   for (const { instance, pid, url: address } of cluster.list())
-    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'does not run' : `pid ${pid}`}`);
+    screen.line(`  ${instance.padEnd(18)} ${address.padEnd(26)} ${pid === null ? 'not running' : `pid ${pid}`}`);
   for (const agent of agents) showAgent(agent);
   screen.line(`  logs ${here(home.logs)}/   processes ${here(home.runFile)}`);
   screen.line();
@@ -148,9 +146,18 @@ async function showNextSteps({ url, home, cluster }: LocalCluster, options: Opti
   const agent = options.agentsFile !== null && agents.length > 1 ? asked?.name : undefined;
   const command = localCommand(process.env.INIT_CWD ?? process.cwd()).prefix;
   screen.line();
-  const own = home.folder === resolve(INSTALLATION.homeBase(process.cwd()), '.hopline') ? undefined : home.folder;
+  const homeOption = home.folder === resolve(INSTALLATION.homeBase(process.cwd()), '.hopline') ? undefined : home.folder;
   const credentials = callerCredentials(process.env);
-  for (const line of nextSteps({ url, command, home: own, question, agent, processes: cluster.list(), credentials, resume }))
+  for (const line of nextSteps({
+    url,
+    command,
+    home: homeOption,
+    question,
+    agent,
+    processes: cluster.list(),
+    credentials,
+    resume,
+  }))
     screen.line(line);
   screen.line('Ctrl-C drains and stops everything.');
 }

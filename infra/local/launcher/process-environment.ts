@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { AgentEntry } from './agents-file.ts';
+import type { UncheckedEntry } from './agents-file.ts';
 import SETTINGS from './service-variables.json' with { type: 'json' };
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -47,12 +47,12 @@ export function natsEnvironment(inherited: Environment): NodeJS.ProcessEnv {
  * The variables of the launcher's environment that a service needs: its own settings and those of Node and OpenTelemetry. An agent gets the
  * variables that its own entry names, and none that only another agent's entry names.
  */
-export function serviceEnvironment(service: string, inherited: Environment, agent?: AgentEntry): NodeJS.ProcessEnv {
+export function serviceEnvironment(service: string, inherited: Environment, agent?: UncheckedEntry): NodeJS.ProcessEnv {
   const settings: readonly string[] = SETTINGS[service as keyof typeof SETTINGS] ?? [];
   const hasModel = service === 'supervisor' ? inherited.HOPLINE_PLANNER === 'model' : agent?.adapter === 'model';
-  const own = hasModel ? settings : settings.filter(name => !name.startsWith(OPENAI));
+  const ofService = hasModel ? settings : settings.filter(name => !name.startsWith(OPENAI));
   const proxy = WITH_OUTBOUND_CALLS.includes(service) ? PROXY : [];
-  return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...own, ...variablesOf(agent)], NODE_PREFIXES);
+  return pick(inherited, [...SYSTEM, ...NODE, ...proxy, ...ofService, ...variablesOf(agent)], NODE_PREFIXES);
 }
 
 function pick(inherited: Environment, names: readonly string[], prefixes: readonly string[]): NodeJS.ProcessEnv {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { isLoopback } from '@hopline/endpoint/loopback';
 import { freePort } from '@hopline/local-cluster';
 import type { LogUser } from '@hopline/log-jetstream';
-import type { AgentEntry, AgentsFile } from './agents-file.ts';
+import type { AgentsFile, UncheckedEntry } from './agents-file.ts';
 import type { Home } from './home.ts';
 import type { Installation } from './installation.ts';
 import type { NatsUsers } from './nats-users.ts';
@@ -38,7 +38,7 @@ type Service = {
   host: string;
   exchangesMessages?: boolean;
   agent?: { name: string; target: string };
-  entry?: AgentEntry;
+  entry?: UncheckedEntry;
   /** Runs code of the operator's own agent. */
   isLocalCode?: boolean;
 };
@@ -98,7 +98,7 @@ function isForThisUser(host: string, env: NodeJS.ProcessEnv): boolean {
 }
 
 /** The target of an agent: host and port of its URL, otherwise its command or its file. */
-function targetOf({ url, command, path, module }: AgentEntry): string {
+function targetOf({ url, command, path, module }: UncheckedEntry): string {
   if (typeof url === 'string') return URL.canParse(url) ? new URL(url).host : '';
   return [command, path, module].find(target => typeof target === 'string') ?? '';
 }

@@ -197,7 +197,7 @@ export class SupervisedProcess {
     return killed;
   }
 
-  /** Kills the process as a fault would, so that it is restarted. Resolves with false if it does not run. */
+  /** Kills the process as a fault would, so that it is restarted. Resolves with false if it is not running. */
   async crash(): Promise<boolean> {
     const child = this.#child;
     if (child === null || this.#stopping) return false;

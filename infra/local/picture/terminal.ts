@@ -23,7 +23,7 @@ export function layout(outputs: readonly Output[], columns: number): Run[] {
         row += 1;
         column = 0;
       } else if (part === '\r') column = 0;
-      else if (part === '\u001b') throw new Error('only styles are known of the controls of a terminal');
+      else if (part === '\u001b') throw new Error('unsupported terminal control sequence: only styles are');
       else
         for (const word of part.match(/\s+|\S+/g)!) {
           const cells = cellsOf(word);

@@ -87,16 +87,16 @@ class Load {
   bytes = 0;
 
   track(stream: ServerHttp2Stream): { add(bytes: number): void; atLeast(bytes: number): void } {
-    let own = 0;
+    let streamBytes = 0;
     const add = (bytes: number) => {
-      own += bytes;
+      streamBytes += bytes;
       this.bytes += bytes;
     };
     stream.once('close', () => {
-      this.bytes -= own;
-      own = 0;
+      this.bytes -= streamBytes;
+      streamBytes = 0;
     });
-    return { add, atLeast: bytes => add(Math.max(0, bytes - own)) };
+    return { add, atLeast: bytes => add(Math.max(0, bytes - streamBytes)) };
   }
 }
 

@@ -21,7 +21,7 @@ import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
 import { operationRequest } from './operation-request.ts';
-import { headerOf, jsonOfAnyDepth, namedVersion, queryOf, readsEventsAlone } from './read-request.ts';
+import { acceptsOnlyEvents, headerOf, jsonOfAnyDepth, namedVersion, queryOf } from './request-values.ts';
 import type { Framing } from './sse-sink.ts';
 
 const BINDING = 'jsonrpc' as const;
@@ -105,7 +105,7 @@ export function sendError(
   const status = known.status ?? (OWN_STATUS.includes(error.code) ? error.row.http : 200);
   const failure = rpcFailure(id, error, dialect.name, known.taskId);
   setErrorHeaders(reply, error);
-  if (status !== 200 || dialect.name === '1.0' || !readsEventsAlone(reply.request)) return reply.code(status).send(failure);
+  if (status !== 200 || dialect.name === '1.0' || !acceptsOnlyEvents(reply.request)) return reply.code(status).send(failure);
   const event = sseFrame({ data: JSON.stringify(failure) });
   return reply.type(`${SSE_CONTENT_TYPE}; charset=utf-8`).header('cache-control', 'no-cache, no-transform').send(event);
 }

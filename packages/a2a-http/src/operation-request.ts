@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { A2AServer, EventSink, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { queryOf } from './read-request.ts';
 import { uncountedBytes } from './request-guard.ts';
+import { queryOf } from './request-values.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
 /** Shared by all requests, because `abort()` creates an error with a stack trace each time. */
@@ -26,7 +26,7 @@ export function operationRequest(
   reply: FastifyReply,
   understood: UnderstoodRequest,
 ): ServerRequest {
-  const { framing, wrapSink, sink: own, ...parsed } = understood;
+  const { framing, wrapSink, sink: given, ...parsed } = understood;
   const named = understood.dialect.name === '1.0' ? EXTENSIONS_HEADER : LEGACY_EXTENSIONS_HEADER;
   const response = reply.raw;
   let closed: AbortController | undefined;
@@ -45,7 +45,7 @@ export function operationRequest(
     nameTrace: traceparent => void reply.header('server-timing', `traceparent;desc="${traceparent}"`),
     nameExtensions: uris => void reply.header(named, uris.join(', ')),
     openSink: (dialect, extensions) => {
-      if (own !== undefined) return own;
+      if (given !== undefined) return given;
       const sink = new SseSink(reply, dialect, { framing, extensions, stallMs: limits.viewerStallMsMax });
       return wrapSink?.(sink) ?? sink;
     },

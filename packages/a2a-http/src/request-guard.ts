@@ -103,9 +103,9 @@ export function guardPages(scope: FastifyInstance, options: RequestGuardOptions)
 
 function isOriginAllowed({ raw, headers }: FastifyRequest, { origins, publicUrl }: RequestGuardOptions): boolean {
   if (origins === '*') return true;
-  const own = publicUrl === undefined ? undefined : URL.parse(publicUrl)?.origin;
+  const publicOrigin = publicUrl === undefined ? undefined : URL.parse(publicUrl)?.origin;
   const host = headers.host?.toLowerCase();
-  const isOwn = (origin: string) => origin === own || (host !== undefined && URL.parse(origin)?.host === host);
+  const isOwn = (origin: string) => origin === publicOrigin || (host !== undefined && URL.parse(origin)?.host === host);
   const isAllowed = (origin: string) => origins.includes(origin) || isOwn(origin);
   // Node joins repeated headers; `headersDistinct` would keep a list of each header for as long as the response is open.
   return raw.headers.origin === undefined || raw.headers.origin.split(', ').every(isAllowed);

@@ -26,25 +26,14 @@ export type ExportTask = (taskId: string, query: ExportQuery) => Promise<AsyncIt
  * file then lacks its end, and the client asks for the rest.
  */
 export function registerTaskExport(scope: FastifyInstance, server: A2AServer, exportTask: ExportTask): void {
-  /** The parties of the exports that are running. */
-  const running: (string | undefined)[] = [];
-  const release = (caller: Owner) => running.splice(running.indexOf(partyOf(caller)), 1);
+  const running = new RunningExports(server);
   const open = async (
     caller: Owner,
     taskId: string,
     query: ExportQuery,
     response: ServerResponse,
   ): Promise<AsyncIterable<string>> => {
-    const party = partyOf(caller);
-    if (party !== undefined && running.includes(party)) {
-      server.quotas.countRefusal(caller, 'exports');
-      throw new A2AError('QUOTA_EXCEEDED', {
-        detail: 'an export of this caller or its tenant is running; retry when it has ended',
-      });
-    }
-    if (running.length >= EXPORTS_AT_ONCE_MAX)
-      throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
-    running.push(party);
+    running.add(caller);
     try {
       const lines = await exportTask(taskId, query);
       // Retention has removed the task since its owner was checked.
@@ -57,7 +46,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         server.quotas.countSent(caller, Buffer.byteLength(line));
       });
     } catch (thrown) {
-      release(caller);
+      running.remove(caller);
       throw fromLog(thrown, taskId);
     }
   };
@@ -84,7 +73,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
         );
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
         // Runs also when the client disconnects before the end, because Fastify destroys the stream.
-        body.once('close', () => release(caller));
+        body.once('close', () => running.remove(caller));
         // The response has begun, so only the log and the metrics of this server can name the cause.
         body.once('error', thrown => failed(fromLog(thrown, taskId)));
         // The time without progress (`viewerStallMsMax`) counts only while the client does not read, not while the log is read.
@@ -97,6 +86,34 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
       }
     },
   );
+}
+
+/** The exports that are running in this process, at most EXPORTS_AT_ONCE_MAX. */
+class RunningExports {
+  readonly #server: A2AServer;
+  readonly #parties: (string | undefined)[] = [];
+
+  constructor(server: A2AServer) {
+    this.#server = server;
+  }
+
+  /** Throws QUOTA_EXCEEDED or UNAVAILABLE. */
+  add(caller: Owner): void {
+    const party = partyOf(caller);
+    if (party !== undefined && this.#parties.includes(party)) {
+      this.#server.quotas.countRefusal(caller, 'exports');
+      throw new A2AError('QUOTA_EXCEEDED', {
+        detail: 'an export of this caller or its tenant is running; retry when it has ended',
+      });
+    }
+    if (this.#parties.length >= EXPORTS_AT_ONCE_MAX)
+      throw new A2AError('UNAVAILABLE', { detail: `${EXPORTS_AT_ONCE_MAX} exports are running; retry later` });
+    this.#parties.push(party);
+  }
+
+  remove(caller: Owner): void {
+    this.#parties.splice(this.#parties.indexOf(partyOf(caller)), 1);
+  }
 }
 
 /**

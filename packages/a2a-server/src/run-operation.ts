@@ -64,7 +64,7 @@ export async function runOperation(
   operation: Operation,
   request: ServerRequest,
 ): Promise<Buffer | 'streamed'> {
-  const { binding, dialect, ambiguous = false, params, bytes, headers } = request;
+  const { binding, dialect, bytes, headers } = request;
   const receivedAt = Date.now();
   const startedMs = performance.now();
   const attributes = {
@@ -76,7 +76,6 @@ export async function runOperation(
   const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
   const { traceparent } = hop.carrier();
   if (traceparent !== undefined) request.nameTrace?.(traceparent);
-  const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   let context: OperationContext | undefined;
   let caller: Owner | undefined;
   try {
@@ -89,24 +88,9 @@ export async function runOperation(
     const { openSink } = server.intercept === undefined ? request : await server.intercept(request);
     const extensions = requestedExtensions(server, dialect.name, headers);
     if (extensions.length > 0) request.nameExtensions?.(extensions);
-    let signal: AbortSignal | undefined;
-    context = {
-      dialect,
-      ambiguous,
-      params,
-      cursor,
-      openSink,
-      extensions,
-      caller,
-      hop,
-      receivedAt,
-      get signal() {
-        signal ??= AbortSignal.any([request.closed, server.streams.draining]);
-        return signal;
-      },
-    };
-    const operationContext = context;
-    const result = await hop.run(() => HANDLERS[operation](server, operationContext));
+    const accepted = contextOf(server, request, { openSink, extensions, caller, hop, receivedAt });
+    context = accepted;
+    const result = await hop.run(() => HANDLERS[operation](server, accepted));
     // Concurrent reads may have used up the budget since this one checked it.
     if (READS.has(operation)) server.quotas.requireSentRoom(caller);
     const answer = result === 'streamed' ? result : request.encode(result);
@@ -129,6 +113,25 @@ export async function runOperation(
   } finally {
     server.metrics?.requestDuration.recordMs(performance.now() - startedMs, { binding, operation }, hop.carrier());
   }
+}
+
+type Accepted = Pick<OperationContext, 'openSink' | 'extensions' | 'caller' | 'hop' | 'receivedAt'>;
+
+function contextOf(server: A2AServer, request: ServerRequest, accepted: Accepted): OperationContext {
+  const { dialect, ambiguous = false, params, headers } = request;
+  const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
+  let signal: AbortSignal | undefined;
+  return {
+    dialect,
+    ambiguous,
+    params,
+    cursor,
+    ...accepted,
+    get signal() {
+      signal ??= AbortSignal.any([request.closed, server.streams.draining]);
+      return signal;
+    },
+  };
 }
 
 /**

@@ -128,8 +128,13 @@ export class RunEncoder {
       case 'state':
         this.#stateChanged(change);
         break;
-      default:
+      case 'task':
+      case 'turn':
+      case 'question':
+      case 'gap':
         break;
+      default:
+        change satisfies never;
     }
   }
 

@@ -43,7 +43,7 @@ export function runRequestOf(input: unknown): RunRequest {
   }
   const entry: unknown = Array.isArray(resume) ? resume[0] : undefined;
   if (!isObject(entry) || (resume as unknown[]).length > 1)
-    throw new RunInputError('resume must have one entry: a task asks one question');
+    throw new RunInputError('resume must have exactly one entry, because a task asks one question at a time');
   const [, taskId, turn] = (typeof entry.interruptId === 'string' && INTERRUPT_ID.exec(entry.interruptId)) || [];
   if (taskId === undefined) throw new RunInputError('resume[0].interruptId must be the id of an interrupt of this server');
   const isCancelled = entry.status === 'cancelled';

@@ -23,10 +23,10 @@ export function cardUrls(url: string): string[] {
 export function agentOfCard(card: unknown, cardUrl: string, configured: string): RemoteAgent {
   const agent = decodeAgentCard(card, cardUrl);
   const fromCard = new URL(agent.url);
-  const own = new URL(configured);
-  const sameHost = fromCard.hostname === own.hostname || isLocal(fromCard.hostname);
-  if (!sameHost || fromCard.port !== own.port) return { ...agent, url: configured };
-  const url = new URL(own);
+  const configuredUrl = new URL(configured);
+  const sameHost = fromCard.hostname === configuredUrl.hostname || isLocal(fromCard.hostname);
+  if (!sameHost || fromCard.port !== configuredUrl.port) return { ...agent, url: configured };
+  const url = new URL(configuredUrl);
   url.pathname = fromCard.pathname;
   url.search = fromCard.search;
   return { ...agent, url: url.href };

@@ -1,4 +1,4 @@
-import { AgentFault, NO_TERMINAL_STATE } from './options.ts';
+import { AgentFault, NO_TERMINAL_STATE } from './agent-fault.ts';
 
 /**
  * Polls whenever a subscription has brought no event for a while. `signal` aborts with the turn, and when a poll shows that the

@@ -17,18 +17,10 @@ import type { Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
+import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, silenceFault, totalFault } from './agent-fault.ts';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
-import {
-  AGENT_UNREACHABLE,
-  AgentFault,
-  type AgentTls,
-  NO_JSON_RPC,
-  NOT_JSON,
-  type Skipped,
-  silenceFault,
-  totalFault,
-} from './options.ts';
+import type { AgentTls, Skipped } from './options.ts';
 import { STEPS_EXTENSION_URI } from './remote-steps.ts';
 import { requestWithin } from './request-within.ts';
 

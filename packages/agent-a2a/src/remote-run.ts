@@ -1,6 +1,6 @@
 import { isObject } from '@hopline/a2a';
 import { CANCEL_TRY_MS_MAX, type CancelRequest, type Turn } from '@hopline/agent';
-import { AgentFault } from './options.ts';
+import { AgentFault } from './agent-fault.ts';
 import type { RemoteClient } from './remote-client.ts';
 
 /** State that a later attempt needs to cancel the agent's task (`Agent.cancelRemoteRun`). */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject, RemoteResponse } from '@hopline/a2a';
 import { AgentMisuse, type BegunStep, type StepOutcome, type TurnSteps } from '@hopline/agent';
-import { AGENT_UNREACHABLE, AgentFault } from './options.ts';
+import { AGENT_UNREACHABLE, AgentFault } from './agent-fault.ts';
 import { RemoteSteps, STEPS_EXTENSION_URI } from './remote-steps.ts';
 
 const OK: RemoteResponse = { unknown: 'unknown kind' };

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isObject, type JsonObject, type Metadata, type RemoteResponse } from '@hopline/a2a';
 import { AgentMisuse, type BegunStep, type StepOutcome, type TurnSteps } from '@hopline/agent';
-import { AGENT_UNREACHABLE, AgentFault } from './options.ts';
+import { AGENT_UNREACHABLE, AgentFault } from './agent-fault.ts';
 
 /** URI of the extension for stored steps, which STEPS-EXTENSION.md describes, and its method. */
 export const STEPS_EXTENSION_URI = 'https://hopline.dev/extensions/steps/v1';
@@ -108,7 +108,7 @@ export class RemoteSteps {
         if (id !== this.#newest) return;
         if (!(error instanceof AgentFault) || error.message !== AGENT_UNREACHABLE) throw error;
         if (tries === ANSWER_TRIES_MAX)
-          throw new AgentFault('the agent took no answer to a step', true, { cause: error, word: STEP_WORD });
+          throw new AgentFault('the agent did not accept the answer to a step', true, { cause: error, word: STEP_WORD });
         await delay(ANSWER_RETRY_MS);
       }
     }

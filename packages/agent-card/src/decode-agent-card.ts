@@ -66,8 +66,8 @@ function interfacesOf10(card: JsonObject): Interface[] {
 
 /** 0.3 names its transports; 0.2 has only JSON-RPC, at `url`. */
 function interfacesOf03(card: JsonObject): Interface[] {
-  const own = { url: card.url, transport: card.preferredTransport };
-  return [own, ...list(card.additionalInterfaces).filter(isObject)].flatMap(one => {
+  const main = { url: card.url, transport: card.preferredTransport };
+  return [main, ...list(card.additionalInterfaces).filter(isObject)].flatMap(one => {
     const url = text(one.url);
     return url !== undefined && isJsonRpc(one.transport) ? [{ url, dialect: '0.3' } satisfies Interface] : [];
   });

@@ -11,17 +11,21 @@ const LOCALE = 'LC_';
  * them, nor are those of proxies, whose values may hold a password: an entry that needs one names it.
  */
 const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COMPILE_CACHE', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
-/** Variables that name the user of the sub-agent, which another user has no use for. */
+/** Variables that describe the sub-agent's user; they would be wrong for any other user. */
 const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
 
 /** The part of the sub-agent's environment that the code of an agent gets. `named`: the variables that its entry names. */
-export function codeEnvironment(own: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
+export function codeEnvironment(
+  environment: Environment,
+  named: readonly string[],
+  user: CodeUser | undefined,
+): Record<string, string> {
   const found: Record<string, string> = {};
-  const names = [...SYSTEM, ...NODE, ...Object.keys(own).filter(name => name.startsWith(LOCALE)), ...named];
+  const names = [...SYSTEM, ...NODE, ...Object.keys(environment).filter(name => name.startsWith(LOCALE)), ...named];
   for (const name of names) {
-    const value = own[name];
+    const value = environment[name];
     if (value !== undefined && (user === undefined || !OF_USER.includes(name) || named.includes(name))) found[name] = value;
   }
-  if (user !== undefined) found.HOME ??= own.TMPDIR ?? tmpdir();
+  if (user !== undefined) found.HOME ??= environment.TMPDIR ?? tmpdir();
   return found;
 }

@@ -198,7 +198,7 @@ export class CodeSession {
 
   #turn(id: number): HostedTurn {
     const running = this.#turns.get(id);
-    if (running === undefined) throw new ProtocolFault('a frame names a turn that does not run');
+    if (running === undefined) throw new ProtocolFault('a frame names a turn that is not running');
     return running.hosted;
   }
 
@@ -250,7 +250,7 @@ export class CodeSession {
 
   #answer({ id, value, error }: Extract<FromHost, { k: 'answer' }>): void {
     const waiting = this.#answers.get(id);
-    if (waiting === undefined) throw new ProtocolFault('a frame answers no question');
+    if (waiting === undefined) throw new ProtocolFault('a frame answers a question that was not asked');
     this.#answers.delete(id);
     if (error === undefined) waiting.resolve(value);
     else waiting.reject(fromThrown(error));

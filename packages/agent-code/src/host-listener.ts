@@ -2,6 +2,11 @@ import { createServer, type Socket } from 'node:net';
 import { listenAt } from '@hopline/agent-mcp/container-socket';
 import { type HostProcess, type HostProcessOptions, spawnHost } from './host-process.ts';
 
+/** The socket at which the container of the code starts MCP servers, beside that of hosts. */
+export function mcpSocketOf(hostSocket: string): string {
+  return `${hostSocket}.mcp`;
+}
+
 export type HostListener = {
   /** Takes no further sub-agent, and resolves when the host has ended. */
   close(): Promise<void>;

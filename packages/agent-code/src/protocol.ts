@@ -35,7 +35,7 @@ export type ToHost =
   | { k: 'turn'; id: number; turn: TurnData; work?: ActiveWork }
   /** The turn is over for the sub-agent, which waits only for the code to stop. */
   | { k: 'abort'; id: number; reason?: string }
-  /** The sub-agent has taken so many bytes of events of the turn. */
+  /** The sub-agent has consumed `bytes` bytes of the turn's events. */
   | { k: 'taken'; id: number; bytes: number }
   | { k: 'skills'; id: number }
   | { k: 'cancel'; id: number; run: unknown; trace: Turn['trace'] }

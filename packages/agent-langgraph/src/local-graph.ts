@@ -45,7 +45,7 @@ type CommandClass = new (fields: { resume: unknown; update?: Record<string, unkn
 export async function openLocalGraph({ graph: exported, checkpointer, ...classes }: LocalGraphOptions): Promise<Graph> {
   const graph: unknown = typeof exported === 'function' ? await exported() : exported;
   if (!isCompiled(graph))
-    throw new Error('the export is not a compiled graph: it has no stream and getState (is .compile() missing?)');
+    throw new Error('the export is not a compiled graph: it lacks stream or getState (is .compile() missing?)');
   if (checkpointer !== undefined) graph.checkpointer = checkpointer;
   return new LocalGraph(graph, classes);
 }

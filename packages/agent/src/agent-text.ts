@@ -1,21 +1,22 @@
 import type { Message } from '@hopline/a2a';
 import type { AgentEvent } from './agent.ts';
-import type { TextStreams } from './streamed-text.ts';
+import type { TextStreams } from './text-streams.ts';
 
 export type ArtifactChunk = Omit<Extract<AgentEvent, { type: 'artifact' }>, 'type'>;
 
 /** How the message of `done` relates to the text before it (`AgentEvent`). */
-export type Standing = 'repeats' | 'replaces';
+export type MessageRelation = 'repeats' | 'replaces';
+
+export type TextSink = Pick<TextStreams, 'token' | 'snapshot'>;
 
 /** Turns the text and the artifacts of an agent into lanes: `AnswerText` or `PassThroughText`, by the call's presentation. */
 export interface AgentText {
   readonly streams: TextStreams;
-  /** Takes the tokens: `streams` itself, unless the agent repeats its text. */
-  readonly tokens: Pick<TextStreams, 'token'>;
-  snapshot(text: string): void;
+  /** Takes the tokens and snapshots: `streams` itself, unless the agent repeats its text. */
+  readonly sink: TextSink;
   artifact(chunk: ArtifactChunk): void;
   /** Takes the message with which a turn ended successfully, if any. Returns the message that must still be shown. */
-  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined;
+  ending(message: Message | undefined, standing: MessageRelation | undefined): Message | undefined;
   /** Takes a message that is the whole answer. Returns it if it must still be shown. */
   wholeAnswer(message: Message): Message | undefined;
   /** Answer text that the client does not see; absent if all text is forwarded. */

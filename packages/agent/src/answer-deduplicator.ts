@@ -1,6 +1,6 @@
+import { GrowingText, LaneText } from './growing-text.ts';
 import type { TextChange } from './lane-writer.ts';
 import { isRepetition } from './repetition.ts';
-import { GrowingText, LaneText } from './streamed-text.ts';
 
 /**
  * Artifacts of one answer that are tracked separately. The number is bounded because an agent may send each piece of its text as a new
@@ -15,7 +15,7 @@ export type ArtifactText = { id: string; isResult: boolean; text: string; append
  * The text of one artifact. `repeats`: the part of the answer that the artifact has not repeated yet; its text adds nothing as long as it
  * repeats that part. `start`: where its text begins in the answer; undefined when other text came in between.
  */
-type ArtifactState = { own: GrowingText; repeats?: string | undefined; start?: number | undefined };
+type ArtifactState = { content: GrowingText; repeats?: string | undefined; start?: number | undefined };
 
 /**
  * Whether a text is the whole answer: the answer was empty, the text continues it, or the text differs from the tokens but is at least as
@@ -93,14 +93,14 @@ export class AnswerDeduplicator {
     // An agent that works in steps may repeat its last step. Short artifacts may be equal by chance.
     const isEnd = !isWhole && (this.#tokensOnly || isRepetition(text)) && this.#answer.text.endsWith(text);
     const change = isWhole ? this.snapshot(text) : isEnd ? undefined : this.token(text);
-    this.#keep(id, { own: new GrowingText(text), start: isWhole ? 0 : isEnd ? lengthBefore - text.length : lengthBefore });
+    this.#keep(id, { content: new GrowingText(text), start: isWhole ? 0 : isEnd ? lengthBefore - text.length : lengthBefore });
     this.#tokensOnly = false;
     this.#hasArtifactText ||= change !== undefined;
     return change;
   }
 
   #begin({ id, text, last }: ArtifactText): TextChange | undefined {
-    const artifact: ArtifactState = { own: new GrowingText() };
+    const artifact: ArtifactState = { content: new GrowingText() };
     this.#keep(id, artifact);
     if (!this.#hasArtifactText && this.#answer.length > 0) this.#repeat(artifact);
     else artifact.start = this.#answer.length;
@@ -123,9 +123,9 @@ export class AnswerDeduplicator {
   }
 
   #continue(artifact: ArtifactState, text: string, last: boolean): TextChange | undefined {
-    const { own, repeats } = artifact;
-    const lengthBefore = own.length;
-    own.add(text);
+    const { content, repeats } = artifact;
+    const lengthBefore = content.length;
+    content.add(text);
     if (repeats === undefined) return this.#add(artifact, text, lengthBefore);
     if (repeats.startsWith(text) && !(last && repeats.length > text.length)) {
       artifact.repeats = repeats.slice(text.length);
@@ -139,7 +139,7 @@ export class AnswerDeduplicator {
     }
     // The artifact only begins like the answer, so it is another text, and all of it is new.
     artifact.start = this.#answer.length;
-    return this.#add(artifact, own.text, 0);
+    return this.#add(artifact, content.text, 0);
   }
 
   /** `lengthBefore`: length of the artifact's text that the answer already has. */
@@ -154,18 +154,18 @@ export class AnswerDeduplicator {
   /** Takes an artifact that starts again: it is cumulative, or it is a snapshot after a broken stream. */
   #restart(artifact: ArtifactState, text: string): TextChange | undefined {
     const { start } = artifact;
-    const own = artifact.own.text;
+    const before = artifact.content.text;
     if (artifact.repeats !== undefined) {
-      artifact.own = new GrowingText();
+      artifact.content = new GrowingText();
       this.#repeat(artifact);
       return this.#continue(artifact, text, false);
     }
-    artifact.own = new GrowingText(text);
-    if (text === own) return undefined;
+    artifact.content = new GrowingText(text);
+    if (text === before) return undefined;
     // The artifact's place in the answer is unknown, so its rest is added, or all of it again rather than losing text.
-    if (start === undefined) return this.token(text.startsWith(own) ? text.slice(own.length) : text);
+    if (start === undefined) return this.token(text.startsWith(before) ? text.slice(before.length) : text);
     for (const other of this.#artifacts.values()) if (other !== artifact) other.start = undefined;
     const answer = this.#answer.text;
-    return this.#answer.snapshot(answer.slice(0, start) + text + answer.slice(start + own.length));
+    return this.#answer.snapshot(answer.slice(0, start) + text + answer.slice(start + before.length));
   }
 }

@@ -2,9 +2,9 @@ import { type Message, type Part, textOf } from '@hopline/a2a';
 import type { AgentPresentation, ArtifactKind } from '@hopline/events';
 import { kindOfArtifact, withKind } from '@hopline/profiles';
 import type { AgentArtifacts } from './agent-artifacts.ts';
-import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
+import { type AgentText, type ArtifactChunk, isTextOnly, type MessageRelation, type TextSink } from './agent-text.ts';
 import type { LaneWriter, TextLanes } from './lane-writer.ts';
-import { TextStreams } from './streamed-text.ts';
+import { TextStreams } from './text-streams.ts';
 import { RepeatedText, UniqueText, type UnstreamedText } from './unstreamed-text.ts';
 import { WithheldText } from './withheld-text.ts';
 
@@ -50,12 +50,8 @@ export class AnswerText implements AgentText {
     return this.#withheld?.text;
   }
 
-  get tokens(): Pick<TextStreams, 'token'> {
-    return this.#unstreamed.tokens;
-  }
-
-  snapshot(text: string): void {
-    this.#unstreamed.snapshot(text);
+  get sink(): TextSink {
+    return this.#unstreamed.sink;
   }
 
   artifact(chunk: ArtifactChunk): void {
@@ -81,7 +77,7 @@ export class AnswerText implements AgentText {
     this.#artifacts.take({ ...chunk, artifact: { ...withKind(shown, kind), parts: others } });
   }
 
-  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
+  ending(message: Message | undefined, standing: MessageRelation | undefined): Message | undefined {
     const text = textOf(message?.parts ?? []);
     if (message === undefined || text === '') return message;
     const isShown = standing === 'repeats' || this.streams.isStreamed(text) || this.#takeEnding(text, standing);
@@ -93,14 +89,14 @@ export class AnswerText implements AgentText {
   }
 
   /** Returns true when the answer has the text. */
-  #takeEnding(text: string, standing: Standing | undefined): boolean {
+  #takeEnding(text: string, standing: MessageRelation | undefined): boolean {
     return standing === 'replaces' ? this.#replaceAll(text) : this.#unstreamed.ending(text);
   }
 
   #replaceAll(text: string): true {
     const [first, ...others] = this.streams.all;
     for (const { lane, header, content } of others) this.#lanes.write(lane, header, content.snapshot(''));
-    if (first === undefined || first.stream === '') this.snapshot(text);
+    if (first === undefined || first.stream === '') this.sink.snapshot(text);
     else this.#lanes.write(first.lane, first.header, first.content.snapshot(text));
     return true;
   }

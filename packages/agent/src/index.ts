@@ -2,6 +2,7 @@ export type { AgentSkill } from '@hopline/a2a';
 export { ModelError } from '@hopline/chat-model/model-error';
 export type { StepOutcome, TokenUsage } from '@hopline/events';
 export type { WorkGate } from '@hopline/log';
+export { AbortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AsJson } from './as-json.ts';
@@ -11,6 +12,7 @@ export { checkEvent, defineAgent } from './define-agent.ts';
 export type { Delegated } from './delegated.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
+export { GrowingText } from './growing-text.ts';
 export {
   AGENT_STEPS_BYTES_MAX,
   AGENT_STEPS_MAX,
@@ -37,7 +39,7 @@ export type { ModelMessage, ModelOptions, ModelTool } from './model.ts';
 export { model } from './model.ts';
 export type { ModelAnswer, ModelLoopOptions, ModelTools } from './model-loop.ts';
 export { cutResult, runModel } from './model-loop.ts';
-export { AbortableEvents, isEnd } from './pump-events.ts';
+export { isEnd } from './pump-events.ts';
 export { AGENT_HEARTBEAT_MS } from './register-agent.ts';
 export type { CancelRequest } from './remote-run-cancels.ts';
 export { RemoteRunCancels } from './remote-run-cancels.ts';
@@ -49,7 +51,6 @@ export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
 export type { StepContext } from './step.ts';
 export { step } from './step.ts';
-export { GrowingText } from './streamed-text.ts';
 export type { TurnRequest } from './this-turn.ts';
 export type { ToolContext, ToolOptions } from './tool.ts';
 export { ToolError, tool } from './tool.ts';

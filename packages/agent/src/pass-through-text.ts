@@ -1,9 +1,9 @@
 import type { Message } from '@hopline/a2a';
 import type { LaneArtifact } from '@hopline/events';
 import type { AgentArtifacts } from './agent-artifacts.ts';
-import { type AgentText, type ArtifactChunk, isTextOnly, type Standing } from './agent-text.ts';
+import { type AgentText, type ArtifactChunk, isTextOnly, type MessageRelation, type TextSink } from './agent-text.ts';
 import type { LaneWriter } from './lane-writer.ts';
-import { TextStreams } from './streamed-text.ts';
+import { TextStreams } from './text-streams.ts';
 
 export type PassThroughTextOptions = {
   lanes: LaneWriter;
@@ -33,19 +33,15 @@ export class PassThroughText implements AgentText {
     this.#messageId = messageId;
   }
 
-  get tokens(): TextStreams {
+  get sink(): TextSink {
     return this.streams;
-  }
-
-  snapshot(text: string): void {
-    this.streams.snapshot(text);
   }
 
   artifact(chunk: ArtifactChunk): void {
     this.#artifacts.take(chunk);
   }
 
-  ending(message: Message | undefined, standing: Standing | undefined): Message | undefined {
+  ending(message: Message | undefined, standing: MessageRelation | undefined): Message | undefined {
     if (this.#messageId !== undefined) return message ?? this.#messageOfText(this.#messageId);
     // The message does not repeat the text of an artifact (S2-2), but its other parts are still shown.
     return standing === 'repeats' && message !== undefined && isTextOnly(message) ? undefined : message;

@@ -25,18 +25,21 @@ const RETRY_MS_MAX = 5_000;
 export function patientLog(log: Log, signal: AbortSignal, waitMs = READ_WAIT_MS_MAX): Log {
   const { facts } = log;
   const patience = { signal, waitMs };
-  const patient: Partial<FactLog> = {
+  const patientFacts: FactLog = {
+    append: (...of) => facts.append(...of),
     last: (...of) => patiently(patience, () => facts.last(...of)),
+    lastOfEach: (...of) => facts.lastOfEach(...of),
     read: (...of) => readPatiently(patience, facts, of),
+    follow: (...of) => facts.follow(...of),
+    readStoredShard: (...of) => facts.readStoredShard(...of),
+    extent: () => facts.extent(),
+    isLost: (...of) => facts.isLost(...of),
   };
-  // Other members, some of which change, are those of the log.
-  return Object.create(log, { facts: { value: Object.assign(Object.create(facts), bound(facts), patient) } });
+  // The other members, some of which change, are those of the log.
+  return Object.create(log, { facts: { value: patientFacts } });
 }
 
 type Patience = { signal: AbortSignal; waitMs: number };
-
-/** The other methods that turns use. They need their own object as `this`. */
-const bound = (facts: FactLog): Partial<FactLog> => ({ follow: facts.follow.bind(facts) });
 
 async function patiently<T>({ signal, waitMs }: Patience, read: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + waitMs;

@@ -1,10 +1,11 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises';
 import type { InputWriter } from '@hopline/log';
 import { ATTR, errorWord, type Hop, LINE, type Logger } from '@hopline/telemetry';
+import { AbortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, EndEvent, Turn } from './agent.ts';
 import { AgentLost } from './attempt-failed.ts';
-import { BoundExceeded, EVENTS_AT_ONCE_MAX, STOP_MS_MAX } from './limits.ts';
-import { DONE, endOf, failed, failureOf, placeOf, type TurnEnd } from './turn-end.ts';
+import { BoundExceeded, EVENTS_AT_ONCE_MAX } from './limits.ts';
+import { COMPLETED, endOf, failedEnd, failureOf, placeOf, type TurnEnd } from './turn-end.ts';
 import type { TurnInputs } from './turn-inputs.ts';
 import type { TurnMetrics } from './turn-metrics.ts';
 
@@ -34,11 +35,11 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
       try {
         next = await events.next();
       } catch (error) {
-        if (turn.signal.aborted) return DONE;
+        if (turn.signal.aborted) return COMPLETED;
         if (error instanceof AgentLost) throw error;
         return onThrow(deps, error);
       }
-      if (next.done === true) return DONE;
+      if (next.done === true) return COMPLETED;
       const batch = isBatch(next.value) ? next.value : [next.value];
       for (const event of batch) {
         if (isEnd(event)) return endOf(event);
@@ -47,7 +48,7 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
         inputs.take(event);
         if (writer.isReady) continue;
         await writer.ready();
-        if (turn.signal.aborted) return DONE;
+        if (turn.signal.aborted) return COMPLETED;
       }
       atOnce += batch.length;
       if (atOnce < EVENTS_AT_ONCE_MAX) continue;
@@ -88,76 +89,5 @@ function onThrow({ logger, name, showError }: PumpDeps, error: unknown): TurnEnd
 export async function toInvalidEventFailure({ showError }: PumpDeps, error: unknown, writer: InputWriter): Promise<TurnEnd> {
   await writer.ready();
   showError?.(error);
-  return failed(error instanceof BoundExceeded ? error.message : UNREADABLE_EVENT, false, 'unreadable_event');
-}
-
-/**
- * The events of an agent until `signal` aborts. When it aborts, the iteration ends at once, even if the agent ignores the signal, and the
- * agent gets STOP_MS_MAX to clean up. One listener serves the whole turn: a `Promise.race` per event would keep one reaction per token
- * until the end.
- */
-export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
-  readonly #start: () => AsyncIterable<T>;
-  readonly #signal: AbortSignal;
-  #iterator: AsyncIterator<T> | undefined;
-  #endStep = () => {};
-  readonly #onAbort = () => {
-    this.#isAborted = true;
-    this.#endStep();
-  };
-  /** Kept because `aborted` of a combined signal walks over all of its sources. */
-  #isAborted: boolean;
-  #isOver = false;
-
-  /** `start` is called with the first `next`, and never if the signal has aborted before. */
-  constructor(start: () => AsyncIterable<T>, signal: AbortSignal) {
-    this.#start = start;
-    this.#signal = signal;
-    this.#isAborted = signal.aborted;
-    signal.addEventListener('abort', this.#onAbort, { once: true });
-  }
-
-  /** Rejects with what the agent throws. Its own promise is the only one for a step: each `await` more would cost as much as writing a token. */
-  next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#isAborted || this.#isOver) return this.return();
-    return new Promise((resolve, reject) => {
-      const thrown = (error: unknown) => void this.return().then(() => reject(error));
-      // First, because the agent may run until the signal aborts.
-      this.#endStep = () => resolve(this.return());
-      try {
-        this.#iterator ??= this.#start()[Symbol.asyncIterator]();
-        this.#iterator.next().then(step => {
-          // An abort between two steps leaves the end to the next one, which waits for the agent to clean up.
-          this.#endStep = () => {};
-          resolve(step.done === true ? this.return() : step);
-        }, thrown);
-      } catch (error) {
-        thrown(error);
-      }
-    });
-  }
-
-  /** Ends the iteration, and waits up to STOP_MS_MAX for the agent to clean up. Never rejects. */
-  async return(): Promise<IteratorReturnResult<undefined>> {
-    if (!this.#isOver) {
-      this.#isOver = true;
-      this.#signal.removeEventListener('abort', this.#onAbort);
-      await withinStopTime(this.#iterator?.return?.());
-    }
-    return { done: true, value: undefined };
-  }
-
-  /** The events can be iterated once. */
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-async function withinStopTime(stopping: Promise<unknown> | undefined): Promise<void> {
-  if (stopping === undefined) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, STOP_MS_MAX);
-  // An error while the agent cleans up does not change the result of the turn.
-  await Promise.race([stopping.catch(() => {}), promise]);
-  clearTimeout(timer);
+  return failedEnd(error instanceof BoundExceeded ? error.message : UNREADABLE_EVENT, false, 'unreadable_event');
 }

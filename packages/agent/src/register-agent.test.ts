@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import type { AgentEntry, Log } from '@hopline/log';
+import type { AgentRegistration, Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import {
@@ -78,7 +78,7 @@ test('an agent whose skills are malformed is registered without them, and its fa
 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
-  const reached = Promise.withResolvers<AgentEntry>();
+  const reached = Promise.withResolvers<AgentRegistration>();
   const faults: unknown[] = [];
   const skills = async () => [{ id: 'sync', name: 'Sync' }] as never;
   const registered = registerAgent({
@@ -104,7 +104,7 @@ test('an agent whose skills are malformed is registered without them, and its fa
 
 test('an instance that starts removes the entries of instances that died long ago', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const silentFor = (ms: number): AgentEntry => ({
+  const silentFor = (ms: number): AgentRegistration => ({
     name: 'mine',
     description: '',
     url: '',
@@ -128,7 +128,7 @@ test('an instance that starts removes the entries of instances that died long ag
 test('skills of any length fit the registry: each is cut to the limits of an agents file', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const stop = new AbortController();
-  const reached = Promise.withResolvers<AgentEntry>();
+  const reached = Promise.withResolvers<AgentRegistration>();
   const long = 'x'.repeat(100_000);
   const texts = Array.from({ length: 1_000 }, (_, index) => `${index} ${long}`);
   const skill = (index: number) => ({ id: `${index} ${long}`, name: long, description: long, tags: texts, examples: texts });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentSkill } from '@hopline/a2a';
-import { type AgentEntry, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
+import { type AgentRegistration, isAgentSkill, type Log, sleepUnlessAborted } from '@hopline/log';
 import { errorWord, type Logger } from '@hopline/telemetry';
 import type { Agent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
@@ -48,7 +48,7 @@ export type RegisterAgentOptions = {
   logger: Logger;
   signal: AbortSignal;
   heartbeatMs?: number;
-  onRegistered?: (entry: AgentEntry) => void;
+  onRegistered?: (entry: AgentRegistration) => void;
   /** Called after each request for the agent's skills. `fault`: why the agent does not answer, or cannot be started. */
   onSkills?: (fault: unknown) => void;
 };
@@ -66,7 +66,7 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   while (!signal.aborted) {
     const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
-    const entry: AgentEntry = { ...shown, heartbeat: Date.now() };
+    const entry: AgentRegistration = { ...shown, heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
@@ -89,7 +89,8 @@ async function removeDeadInstances({ log, name, logger }: RegisterAgentOptions):
 
 class SkillsCache {
   readonly #options: RegisterAgentOptions;
-  #own: readonly AgentSkill[] | undefined;
+  /** The agent's last answer. */
+  #agentSkills: readonly AgentSkill[] | undefined;
   #requestedMs = Number.NEGATIVE_INFINITY;
   #requesting = false;
   #failed = false;
@@ -99,7 +100,7 @@ class SkillsCache {
   }
 
   current(): AgentSkill[] {
-    const merged = new Map([...(this.#own ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
+    const merged = new Map([...(this.#agentSkills ?? []), ...this.#options.skills].map(skill => [skill.id, skill]));
     return [...merged.values()].slice(0, SKILLS_MAX).map(bounded);
   }
 
@@ -107,7 +108,7 @@ class SkillsCache {
    * Requests the skills. Never rejects. Later heartbeats do not wait for it, because an agent that is slow to answer must not look dead.
    */
   async refresh(): Promise<void> {
-    const due = this.#own === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
+    const due = this.#agentSkills === undefined || performance.now() - this.#requestedMs >= SKILLS_MS;
     if (this.#requesting || !due) return;
     this.#requesting = true;
     this.#requestedMs = performance.now();
@@ -118,11 +119,11 @@ class SkillsCache {
   async #request(): Promise<void> {
     const { agent, name, logger, onSkills } = this.#options;
     try {
-      const own: unknown = await agent.skills();
-      if (!Array.isArray(own) || !own.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
-      this.#own = own;
+      const skills: unknown = await agent.skills();
+      if (!Array.isArray(skills) || !skills.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
+      this.#agentSkills = skills;
       onSkills?.(undefined);
-      if (this.#failed) logger.info({ agent: name, count: this.#own.length }, 'agent skills available');
+      if (this.#failed) logger.info({ agent: name, count: this.#agentSkills.length }, 'agent skills available');
       this.#failed = false;
     } catch (error) {
       onSkills?.(error);

@@ -12,7 +12,7 @@ import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
 import { StoredSteps } from './stored-steps.ts';
 import type { Over } from './task-watch.ts';
-import { failed, type TurnEnd, type TurnOutcome } from './turn-end.ts';
+import { failedEnd, type TurnEnd, type TurnOutcome } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 import { TurnMetrics } from './turn-metrics.ts';
@@ -36,7 +36,7 @@ export type AttemptContext = {
   /** Epoch milliseconds at which this process took the work item. */
   takenAt: number;
   history: ContextHistory;
-  authorizing: boolean;
+  waitsForCredentials: boolean;
   prior: PriorAttempts;
   /** Resolves when the task no longer needs this turn. */
   watching: Promise<Over | undefined>;
@@ -55,18 +55,24 @@ const INPUT_SHARE = 0.75;
  * runTurn.
  */
 export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
-  // Needed even for a turn that is only settled: its watch may fail meanwhile, and an unhandled rejection would end the process.
+  // Needed even for a turn that is only settled: its watch may fail in the meantime, and an unhandled rejection would end the process.
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
+  // The runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended.
+  const cancelRuns = () =>
+    cancelRemoteRuns(deps, job, {
+      runs: [...context.prior.remoteRuns, ...inputs.remoteRuns],
+      trace: context.hop.carrier(),
+    });
   const settled = async (end: TurnEnd) => {
     const outcome = await settle(deps, { inputs, writer }, end);
     // Cancels the runs of a failed turn, because no attempt continues them. The item is done only afterwards, so that another process
     // cancels them if this one dies.
-    if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns(deps, job, context, inputs);
+    if (outcome.state !== 'TASK_STATE_COMPLETED' && !isInterrupted(outcome.state)) await cancelRuns();
     return outcome;
   };
-  if (job.exhausted) return await settled(failed('attempts exhausted', true, 'attempts_exhausted'));
+  if (job.exhausted) return await settled(failedEnd('attempts exhausted', true, 'attempts_exhausted'));
   const lost = new AbortController();
   const signal = AbortSignal.any([deps.signal, ended.signal, lost.signal]);
   const steps = new StoredSteps({
@@ -97,7 +103,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   if (over !== undefined) {
     // The next turn continues the run that waits for credentials.
     const isContinued = over === 'later turn' && inputs.waitsFor !== undefined;
-    if (over !== 'other item' && !isContinued) await cancelRuns(deps, job, context, inputs);
+    if (over !== 'other item' && !isContinued) await cancelRuns();
     return undefined;
   }
   if (lost.signal.aborted && !deps.signal.aborted) throw lost.signal.reason;
@@ -118,11 +124,6 @@ async function isTakenOver(job: Job): Promise<boolean> {
   return (await job.isTakenOver?.().catch(() => false)) ?? false;
 }
 
-/** Cancels the runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended. */
-async function cancelRuns(deps: AttemptDeps, job: Job, { hop, prior }: AttemptContext, inputs: TurnInputs): Promise<void> {
-  await cancelRemoteRuns(deps, job, { runs: [...prior.remoteRuns, ...inputs.remoteRuns], trace: hop.carrier() });
-}
-
 function inputWriter({ log, name: agent, pace }: AttemptDeps, job: Job, { hop, takenAt }: AttemptContext): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, agent, turn: work.turn, item, attempt };
@@ -134,12 +135,12 @@ function inputWriter({ log, name: agent, pace }: AttemptDeps, job: Job, { hop, t
 function turnInputs(deps: AttemptDeps, { work, attempt }: Job, context: AttemptContext, sink: InputWriter): TurnInputs {
   const { log, name: agent, forwardText = true } = deps;
   const { reportsWork = false, repeatsText = false } = deps.agent;
-  const { prior, authorizing } = context;
+  const { prior, waitsForCredentials } = context;
   const eventBytesMax = Math.floor(log.recordBytesMax * EVENT_SHARE);
   const inputBytesMax = Math.floor(log.recordBytesMax * INPUT_SHARE);
   const limits = { eventBytesMax, inputBytesMax };
   const traits = { reportsWork, repeatsText, forwardText };
-  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, authorizing, ...traits });
+  return new TurnInputs({ work, agent, attempt, sink, ...limits, prior, waitsForCredentials, ...traits });
 }
 
 /** A signal that aborts when the task no longer needs the turn, or when it cannot be watched any more (`lost`). */

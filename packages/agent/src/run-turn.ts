@@ -29,8 +29,8 @@ export type RunTurnDeps = AttemptDeps & {
 
 /**
  * Runs one work item with an agent. Writes the agent's events to the log in order, as fast as the log accepts them. Stops when the task
- * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task needs none;
- * `requireShownEnd` decides when the item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed,
+ * ends or proceeds to a later turn, or when a newer attempt runs. Resolves when the end of the turn is stored, or when the task no
+ * longer needs one; `requireShownEnd` decides when the item is done. Rejects if it must be delivered again: with Requeued at a shutdown, AttemptFailed,
  * Superseded, or the error of the log.
  */
 export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome> {
@@ -48,7 +48,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     return undefined;
   }
   if (hasWritten(newest.record.aggregate, { id: work.call?.id ?? ROOT_AGENT, item, attempt })) throw new Superseded();
-  const authorizing = waitsForCredentials(newest.record.aggregate, work.call?.id);
+  const waitsForCredentials = isWaitingForCredentials(newest.record.aggregate, work.call?.id);
   const history = await readContextHistory(log, newest, work.turn);
   const prior = attempt > 1 ? await readPriorAttempts(log, newest, work) : NO_PRIOR_ATTEMPTS;
   if (prior.lastAt !== undefined)
@@ -64,7 +64,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
       owner: work.owner,
       tenant: deps.metrics?.parties.of(work.owner).tenant ?? 'none',
     };
-    const attempted = () => runAttempt(deps, job, { hop, takenAt, history, authorizing, prior, watching });
+    const attempted = () => runAttempt(deps, job, { hop, takenAt, history, waitsForCredentials, prior, watching });
     const outcome = await hop.run(() => inWork(active, attempted));
     const state = outcome && stateWord(outcome.state);
     hop.set({ [ATTR.outcome]: state ?? 'over', [ATTR.a2aState]: state });
@@ -108,7 +108,7 @@ function startHopOf(name: string, { work, item, attempt, requeues, trace }: Job,
 }
 
 /** Whether the agent of a call, or the one that was addressed directly, waits for credentials. */
-function waitsForCredentials({ state, calls }: TaskAggregate, call: string | undefined): boolean {
+function isWaitingForCredentials({ state, calls }: TaskAggregate, call: string | undefined): boolean {
   if (state !== 'TASK_STATE_AUTH_REQUIRED') return false;
   // A relay of the previous version does not note which calls wait.
   const isNoted = Object.values(calls).some(({ authRequest }) => authRequest !== undefined);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { AgentSkill } from '@hopline/a2a';
-import { type AgentEntry, ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
+import { type AgentRegistration, ATTEMPTS_MAX_DEFAULT } from '@hopline/log';
 import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -69,7 +69,7 @@ test('an agent that does not answer is registered with what is known, and its sk
     },
   };
   const registrations: number[] = [];
-  const onRegistered = (entry: AgentEntry) => registrations.push(entry.skills.length);
+  const onRegistered = (entry: AgentRegistration) => registrations.push(entry.skills.length);
   const { stop, served } = serve(t, task, agent, { skills: [skill('known')], onRegistered });
   await until(() => registrations.includes(2));
   assert.equal(registrations[0], 1);

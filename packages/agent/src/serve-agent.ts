@@ -1,6 +1,6 @@
 import { type AgentSkill, stateWord } from '@hopline/a2a';
 import {
-  type AgentEntry,
+  type AgentRegistration,
   backoffMs,
   type Job,
   type Log,
@@ -56,7 +56,7 @@ export type ServeAgentOptions = {
   /** How long the log may take to show the end of a turn, in milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
-  onRegistered?: (entry: AgentEntry) => void;
+  onRegistered?: (entry: AgentRegistration) => void;
   /** Called after each request for the agent's skills, with the reason of a failure. */
   onSkills?: (fault: unknown) => void;
 };

@@ -4,14 +4,15 @@ import { type AgentInput, isVisible, type Producer, type StepOutcome, type TaskA
 import { InputUnreadable, readableBytes } from '@hopline/log';
 import { artifactIdOf, type Command, decide, evolve, ROOT_AGENT } from '@hopline/task';
 import { type ClientView, ViewFold } from '@hopline/task-view';
+import { AbortableEvents } from './abortable-events.ts';
 import type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 import type { InputSink } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
 import { type ModelPrompt, type ModelReply, PlayedModels } from './played-models.ts';
 import { NO_PRIOR_ATTEMPTS } from './prior-attempts.ts';
-import { AbortableEvents, isEnd, UNREADABLE_EVENT } from './pump-events.ts';
+import { isEnd, UNREADABLE_EVENT } from './pump-events.ts';
 import { StepSequence, type StoredStep } from './step-sequence.ts';
-import { DONE, endOf, failed, failureOf, type TurnEnd } from './turn-end.ts';
+import { COMPLETED, endOf, failedEnd, failureOf, type TurnEnd } from './turn-end.ts';
 import { TurnInputs } from './turn-inputs.ts';
 import { turnLog } from './turn-log.ts';
 
@@ -128,10 +129,10 @@ async function pumpEvents(
       take(event);
       if (isEnd(event)) return { end: endOf(event) };
     }
-    return { end: DONE };
+    return { end: COMPLETED };
   } catch (cause) {
-    if (cause instanceof InputUnreadable) return { end: failed(UNREADABLE_EVENT, false), cause };
-    return { end: cause instanceof BoundExceeded ? failed(cause.message, false) : failureOf(cause), cause };
+    if (cause instanceof InputUnreadable) return { end: failedEnd(UNREADABLE_EVENT, false), cause };
+    return { end: cause instanceof BoundExceeded ? failedEnd(cause.message, false) : failureOf(cause), cause };
   }
 }
 
@@ -215,7 +216,7 @@ function foldInputs(work: Work, attempt: number, inputs: readonly AgentInput[]):
 function endOfTask(end: TurnEnd, { fold: { task } }: Folds): TurnEnd {
   const { state } = task?.status ?? {};
   const { reason } = task?.metadata ?? {};
-  return state === 'TASK_STATE_FAILED' && end.state !== state ? failed(String(reason), false) : end;
+  return state === 'TASK_STATE_FAILED' && end.state !== state ? failedEnd(String(reason), false) : end;
 }
 
 /** The view decides what is the answer; the reference fold has each artifact as it was sent, with its metadata. */

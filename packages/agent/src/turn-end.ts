@@ -1,6 +1,6 @@
 import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
 import type { EndEvent } from './agent.ts';
-import type { Standing } from './agent-text.ts';
+import type { MessageRelation } from './agent-text.ts';
 import { AgentMisuse } from './misuse.ts';
 
 /** How a turn ended. */
@@ -9,7 +9,7 @@ export type TurnEnd = {
   message?: Message;
   /** The message is the whole answer. */
   direct?: true;
-  standing?: Standing;
+  standing?: MessageRelation;
   history?: Message[];
   metadata?: Metadata;
   reason?: string;
@@ -24,9 +24,9 @@ export type TurnEnd = {
  */
 export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
 
-export const DONE: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
+export const COMPLETED: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 
-export const failed = (reason: string, retryable: boolean, cause?: string): TurnEnd => ({
+export const failedEnd = (reason: string, retryable: boolean, cause?: string): TurnEnd => ({
   state: 'TASK_STATE_FAILED',
   reason,
   retryable,
@@ -37,7 +37,7 @@ export function endOf(event: EndEvent): TurnEnd {
   const message = event.message && { message: event.message };
   if (event.type === 'done') {
     const { type: _type, message: _message, ...more } = event;
-    return { ...DONE, ...message, ...more };
+    return { ...COMPLETED, ...message, ...more };
   }
   if (event.type === 'interrupted') {
     return { state: event.state, ...message, ...(event.resume !== undefined && { resume: event.resume }) };
@@ -48,7 +48,7 @@ export function endOf(event: EndEvent): TurnEnd {
 
 /** The end of a turn whose agent threw. The error may hold content: only the kit's own messages become a reason. */
 export function failureOf(error: unknown): TurnEnd {
-  return failed(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
+  return failedEnd(error instanceof AgentMisuse ? error.message : 'the agent failed', false);
 }
 
 /** The file name and line at which the error was thrown, for the agent's author. Does not contain the message. */

@@ -12,7 +12,7 @@ import {
 import { artifactIdOf, ROOT_AGENT } from '@hopline/task';
 import type { AgentEvent, EndEvent } from './agent.ts';
 import { AgentArtifacts } from './agent-artifacts.ts';
-import type { AgentText } from './agent-text.ts';
+import type { AgentText, TextSink } from './agent-text.ts';
 import { AnswerText } from './answer-text.ts';
 import { type InputSink, LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
 import {
@@ -42,7 +42,7 @@ export type TurnInputsOptions = {
   inputBytesMax: number;
   prior: PriorAttempts;
   /** The attempt before this one was waiting for credentials. */
-  authorizing?: boolean;
+  waitsForCredentials?: boolean;
   /** Its events show when it begins to work (`Agent.reportsWork`). */
   reportsWork?: boolean;
   /** It may send one text several times (`Agent.repeatsText`). */
@@ -63,7 +63,7 @@ export class TurnInputs {
   readonly #prefix: string;
   readonly #lanes: LaneWriter;
   readonly #text: AgentText;
-  readonly #tokens: AgentText['tokens'];
+  readonly #textSink: TextSink;
   readonly #tools = new Map<string, OpenTool>();
   readonly #toolValues = new ToolValues();
   #usage: TokenUsage | undefined;
@@ -71,7 +71,7 @@ export class TurnInputs {
   #artifacts = 0;
   #notices = 0;
   /** The task shows that the agent waits for credentials. */
-  #authorizing: boolean;
+  #waitsForCredentials: boolean;
   /**
    * True if the task shows that the agent works. A supervisor that conducts sets that state itself; one that forwards leaves it to the
    * agent.
@@ -86,22 +86,22 @@ export class TurnInputs {
   constructor(options: TurnInputsOptions) {
     const { work, attempt, sink, inputBytesMax } = options;
     this.#options = options;
-    this.#authorizing = options.authorizing === true;
+    this.#waitsForCredentials = options.waitsForCredentials === true;
     this.#showsPrior = attempt > 1;
     this.#priorTools = [...options.prior.openTools];
     // Lanes are unique per turn: call ids are, and a directly addressed agent uses the turn's number.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
     this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
     this.#text = this.#agentText();
-    this.#tokens = this.#text.tokens;
+    this.#textSink = this.#text.sink;
     const statusPasses = work.call !== undefined && this.#presentation.progress === 'status';
-    this.#isWorking = !statusPasses && !this.#authorizing;
+    this.#isWorking = !statusPasses && !this.#waitsForCredentials;
   }
 
   begin(): void {
     const { work, reportsWork = false } = this.#options;
     if (work.call === undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-    else if (!reportsWork && !this.#authorizing) this.#work();
+    else if (!reportsWork && !this.#waitsForCredentials) this.#showWorking();
     this.#endPriorTools();
   }
 
@@ -121,7 +121,7 @@ export class TurnInputs {
     if (this.#remoteRuns.length <= REMOTE_RUNS_MAX) this.#lanes.addHeld({ kind: 'remote-run', run }, REMOTE_RUN_HOLD_MS);
   }
 
-  /** A step of the agent's own code. That the first attempt has come to it is sent together with what follows. Throws BoundExceeded. */
+  /** A step of the agent's own code. A first attempt's `reached` is sent together with the next input. Throws BoundExceeded. */
   agentStep(input: AgentStepInput): void {
     const isFirst = this.#options.attempt === 1;
     if (isFirst && input.phase === 'reached') this.#lanes.addHeld(input, STEP_HOLD_MS);
@@ -133,18 +133,18 @@ export class TurnInputs {
     this.#events += 1;
     if (this.#events > TURN_EVENTS_MAX) throw new BoundExceeded(`the agent sent more than ${TURN_EVENTS_MAX} events in one turn`);
     if (event.type === 'auth-required') {
-      this.#authorize(event);
+      this.#awaitCredentials(event);
       return;
     }
     if (event.type === 'usage') {
       this.#usage = addTokens(this.#usage ?? {}, event.usage);
       return;
     }
-    if (!this.#isStatus(event)) this.#work();
+    if (!this.#isStatus(event)) this.#showWorking();
     if (event.type === 'text' || event.type === 'snapshot' || event.type === 'artifact') this.#replacePrior();
-    if (event.type === 'text') this.#tokens.token(event.text, event.stream, event);
+    if (event.type === 'text') this.#textSink.token(event.text, event.stream, event);
     else if (event.type === 'text-end') this.#text.streams.end(event.stream);
-    else if (event.type === 'snapshot') this.#text.snapshot(event.text);
+    else if (event.type === 'snapshot') this.#textSink.snapshot(event.text);
     else if (event.type === 'artifact') this.#text.artifact(event);
     else if (event.type === 'tool') this.#tool(event);
     else if (event.type === 'progress') this.#progress(event);
@@ -153,8 +153,8 @@ export class TurnInputs {
   /** Ends the turn: open tool calls end, lanes close, then the state changes. Throws BoundExceeded. */
   end(end: TurnEnd): void {
     const { work } = this.#options;
-    const waitsOn = this.#authorizing && end.state === 'TASK_STATE_AUTH_REQUIRED';
-    if (this.#authorizing && !waitsOn) this.#work();
+    const waitsOn = this.#waitsForCredentials && end.state === 'TASK_STATE_AUTH_REQUIRED';
+    if (this.#waitsForCredentials && !waitsOn) this.#showWorking();
     const failed =
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     // A turn that fails without content keeps the text that an earlier attempt has shown.
@@ -186,7 +186,9 @@ export class TurnInputs {
   /** Whether the event becomes a status, which itself shows that the agent works. */
   #isStatus({ type }: AgentEvent): boolean {
     const { progress, notices } = this.#presentation;
-    return (type === 'progress' && progress === 'status') || (type === 'tool' && notices.as === 'status' && !this.#authorizing);
+    return (
+      (type === 'progress' && progress === 'status') || (type === 'tool' && notices.as === 'status' && !this.#waitsForCredentials)
+    );
   }
 
   /** The content of this attempt replaces that of earlier ones, even if it is empty. */
@@ -224,26 +226,26 @@ export class TurnInputs {
     return new PassThroughText({ lanes, lane, artifact: text.artifact, artifacts, ...messageId });
   }
 
-  #authorize({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
+  #awaitCredentials({ message, resume }: Extract<AgentEvent, { type: 'auth-required' }>): void {
     this.#checkSize(message);
-    this.#authorizing = true;
+    this.#waitsForCredentials = true;
     this.#isWorking = false;
     this.#waitsFor = { state: 'TASK_STATE_AUTH_REQUIRED', message, ...(resume !== undefined && { resume }) };
     this.#lanes.add({ kind: 'status', ...this.#waitsFor, state: 'TASK_STATE_AUTH_REQUIRED' });
   }
 
   /** Records that the agent works: it has begun, or no longer waits for credentials. `progress`: its own message about it. */
-  #work(progress?: Pick<StatusInput, 'message' | 'source'>): void {
+  #showWorking(progress?: Pick<StatusInput, 'message' | 'source'>): void {
     this.#waitsFor = undefined;
-    this.#authorizing = false;
+    this.#waitsForCredentials = false;
     if (!this.#isWorking || progress !== undefined) this.#lanes.add({ kind: 'status', state: 'TASK_STATE_WORKING', ...progress });
     this.#isWorking = true;
     this.#endPriorTools();
   }
 
-  /** Ends the tool calls that an earlier attempt has left open; where that would be a status, not before the wait for credentials is over. */
+  /** Ends the tool calls that an earlier attempt has left open. Where a notice is a status, waits until the task no longer waits for credentials. */
   #endPriorTools(): void {
-    if (this.#presentation.notices.as === 'status' && this.#authorizing) return;
+    if (this.#presentation.notices.as === 'status' && this.#waitsForCredentials) return;
     for (const { lane, tool, callId } of this.#priorTools.splice(0))
       this.#notice('failed', { lane: `${lane}/end`, tool, callId });
   }
@@ -302,8 +304,8 @@ export class TurnInputs {
     const { notices } = this.#presentation;
     const notice = callNotice(notices, phase, { ...call, agent });
     if (notices.as !== 'status') this.#lanes.add(notice);
-    // A question or the wait for credentials is shown instead.
-    else if (phase !== 'waiting' && !this.#authorizing) this.#work(noticeStatus(notice, work.taskId));
+    // The task shows its question or its wait for credentials instead of this notice.
+    else if (phase !== 'waiting' && !this.#waitsForCredentials) this.#showWorking(noticeStatus(notice, work.taskId));
   }
 
   /** A plan, a notice or progress of a server below, in a profile without artifacts for them. */
@@ -313,7 +315,7 @@ export class TurnInputs {
     const lane = `${this.#prefix}/progress/${attempt}.${this.#artifacts}`;
     const status = progressStatus({ lane, taskId: work.taskId, parts });
     if (status.message !== undefined) this.#checkSize(status.message);
-    this.#work(status);
+    this.#showWorking(status);
   }
 
   /** Progress is a state with a message, or one artifact with the newest line, so that it is not part of the answer (S4-21, S2-33). */
@@ -322,7 +324,7 @@ export class TurnInputs {
     const { progress } = this.#presentation;
     const from = source && { source };
     if (progress === 'status') {
-      this.#work({ message, ...from });
+      this.#showWorking({ message, ...from });
       return;
     }
     const artifact = withKind({ ...progress, metadata: { sourceAgent: this.#options.agent } }, 'progress');

@@ -1,13 +1,12 @@
+import type { TextSink } from './agent-text.ts';
 import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-deduplicator.ts';
 import type { TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
-import type { TextStreams } from './streamed-text.ts';
+import type { TextStreams } from './text-streams.ts';
 
 /** The text of an answer that belongs to none of the agent's streams. */
 export interface UnstreamedText {
-  /** Takes the tokens, including those of streams. */
-  readonly tokens: Pick<TextStreams, 'token'>;
-  /** Takes the whole text so far. */
-  snapshot(text: string): void;
+  /** Takes the tokens, including those of streams, and snapshots of the text so far. */
+  readonly sink: TextSink;
   artifact(chunk: ArtifactText): void;
   /** Takes the text of the agent's last message. Returns true if the answer contains it. */
   ending(text: string): boolean;
@@ -15,28 +14,24 @@ export interface UnstreamedText {
 
 /** Text of an agent that sends each text once. */
 export class UniqueText implements UnstreamedText {
-  readonly tokens: TextStreams;
+  readonly sink: TextStreams;
   /** True while no artifact has added text to the answer. */
   #tokensOnly = true;
 
   constructor(streams: TextStreams) {
-    this.tokens = streams;
-  }
-
-  snapshot(text: string): void {
-    this.tokens.snapshot(text);
+    this.sink = streams;
   }
 
   artifact({ isResult, text, append }: ArtifactText): void {
-    if (isResult && !append) this.tokens.snapshot(text);
-    else this.tokens.token(text, undefined);
+    if (isResult && !append) this.sink.snapshot(text);
+    else this.sink.token(text, undefined);
     this.#tokensOnly &&= text === '';
   }
 
   ending(text: string): boolean {
-    const answer = this.tokens.text;
+    const answer = this.sink.text;
     if (!isWholeAnswer(text, { answer, tokensOnly: this.#tokensOnly })) return answer.endsWith(text);
-    this.tokens.snapshot(text);
+    this.sink.snapshot(text);
     return true;
   }
 }
@@ -52,7 +47,7 @@ export class RepeatedText implements UnstreamedText {
     this.#lanes = lanes;
   }
 
-  get tokens(): this {
+  get sink(): this {
     return this;
   }
 

@@ -114,12 +114,12 @@ class Chat implements ChatStore {
 
   // Arrow functions, because components pass members of a store on.
   readonly subscribe = (run: (value: ChatValue) => void): (() => void) => {
-    const own = (next: ChatValue) => run(next);
-    this.#runs.add(own);
+    const listener = (next: ChatValue) => run(next);
+    this.#runs.add(listener);
     run(this.#value);
     void this.#open();
     return () => {
-      this.#runs.delete(own);
+      this.#runs.delete(listener);
       setTimeout(() => this.#close());
     };
   };

@@ -35,89 +35,103 @@ export function taskStore(
   taskId: string,
   { initial }: TaskStoreOptions = {},
 ): TaskStore {
-  const fold = new ViewFold();
-  const runs = new Set<(value: TaskStoreValue) => void>();
-  let hasEnded = false;
-  if (initial !== undefined) add(initial);
-  let value: TaskStoreValue = { view: fold.view, status: statusNow(), error: undefined };
-  let reading: AbortController | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let changedAtMs = Number.NEGATIVE_INFINITY;
+  return new FollowedTask(client, taskId, initial);
+}
 
-  function add(item: Parameters<ViewFold['add']>[0]): boolean {
-    const changes = fold.add(item);
+class FollowedTask implements TaskStore {
+  readonly #client: Pick<TaskClient, 'subscribe' | 'get'>;
+  readonly #taskId: string;
+  readonly #fold = new ViewFold();
+  readonly #listeners = new Set<(value: TaskStoreValue) => void>();
+  #value: TaskStoreValue;
+  #hasEnded = false;
+  #reading: AbortController | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #changedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(client: Pick<TaskClient, 'subscribe' | 'get'>, taskId: string, initial: TaskSnapshot | undefined) {
+    this.#client = client;
+    this.#taskId = taskId;
+    if (initial !== undefined) this.#add(initial);
+    this.#value = this.#current();
+  }
+
+  // Arrow functions, because components pass members of a store on.
+  readonly subscribe = (run: (value: TaskStoreValue) => void): (() => void) => {
+    // A function of its own, because a component may subscribe the same one twice.
+    const listener = (next: TaskStoreValue) => run(next);
+    this.#listeners.add(listener);
+    this.#open();
+    run(this.#value);
+    return () => {
+      this.#listeners.delete(listener);
+      // React's strict mode subscribes again in the same turn of the event loop.
+      setTimeout(() => this.#close());
+    };
+  };
+
+  readonly get = (): TaskStoreValue => this.#value;
+
+  #current(): TaskStoreValue {
+    const { view } = this.#fold;
+    const status = this.#hasEnded ? 'ended' : view.taskId === undefined ? 'loading' : 'open';
+    return { view, status, error: undefined };
+  }
+
+  #add(item: Parameters<ViewFold['add']>[0]): boolean {
+    const changes = this.#fold.add(item);
     const { event } = 'event' in item ? item : {};
-    if (event !== undefined && ('message' in event || isTerminal(fold.view.state))) hasEnded = true;
+    if (event !== undefined && ('message' in event || isTerminal(this.#fold.view.state))) this.#hasEnded = true;
     return changes.length > 0;
   }
 
-  function statusNow(): TaskStoreValue['status'] {
-    if (hasEnded) return 'ended';
-    return fold.view.taskId === undefined ? 'loading' : 'open';
+  #publish(next: TaskStoreValue): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#changedAtMs = performance.now();
+    this.#value = next;
+    for (const listener of [...this.#listeners]) listener(this.#value);
   }
 
-  function publish(next: TaskStoreValue): void {
-    clearTimeout(timer);
-    timer = undefined;
-    changedAtMs = performance.now();
-    value = next;
-    for (const run of [...runs]) run(value);
-  }
-
-  function changed(): void {
-    if (timer !== undefined) return;
-    const waitMs = changedAtMs + CHANGE_MS_MIN - performance.now();
-    const show = () => publish({ view: fold.view, status: statusNow(), error: undefined });
+  #changed(): void {
+    if (this.#timer !== undefined) return;
+    const waitMs = this.#changedAtMs + CHANGE_MS_MIN - performance.now();
+    const show = () => this.#publish(this.#current());
     if (waitMs <= 0) show();
-    else timer = setTimeout(show, waitMs);
+    else this.#timer = setTimeout(show, waitMs);
   }
 
-  async function read(signal: AbortSignal): Promise<void> {
-    const { cursor, taskId: known } = fold.view;
-    // A server without cursors sends the current task at the head of each stream.
-    const from = cursor ?? (known === undefined ? BEGINNING : undefined);
-    try {
-      const items = client.subscribe(taskId, { signal, ...(from !== undefined && { cursor: from }) });
-      for await (const item of tasksWithoutStream(items, () => client.get(taskId, { signal }))) if (add(item)) changed();
-      hasEnded = true;
-      publish({ view: fold.view, status: 'ended', error: undefined });
-    } catch (error) {
-      if (!signal.aborted) publish({ view: fold.view, status: 'failed', error });
-    }
-  }
-
-  function open(): void {
-    if (reading !== undefined || hasEnded) return;
+  #open(): void {
+    if (this.#reading !== undefined || this.#hasEnded) return;
     // A stream that broke for good is opened again.
-    if (value.status === 'failed') value = { view: fold.view, status: statusNow(), error: undefined };
+    if (this.#value.status === 'failed') this.#value = this.#current();
     const opened = new AbortController();
-    reading = opened;
-    void read(opened.signal).finally(() => {
-      if (reading === opened) reading = undefined;
+    this.#reading = opened;
+    void this.#read(opened.signal).finally(() => {
+      if (this.#reading === opened) this.#reading = undefined;
     });
   }
 
-  function close(): void {
-    if (runs.size > 0) return;
-    reading?.abort(new DOMException('the store has no subscribers', 'AbortError'));
-    reading = undefined;
-    clearTimeout(timer);
-    timer = undefined;
+  async #read(signal: AbortSignal): Promise<void> {
+    const { cursor, taskId: known } = this.#fold.view;
+    // A server without cursors sends the current task at the head of each stream.
+    const from = cursor ?? (known === undefined ? BEGINNING : undefined);
+    try {
+      const items = this.#client.subscribe(this.#taskId, { signal, ...(from !== undefined && { cursor: from }) });
+      for await (const item of tasksWithoutStream(items, () => this.#client.get(this.#taskId, { signal })))
+        if (this.#add(item)) this.#changed();
+      this.#hasEnded = true;
+      this.#publish(this.#current());
+    } catch (error) {
+      if (!signal.aborted) this.#publish({ view: this.#fold.view, status: 'failed', error });
+    }
   }
 
-  return {
-    subscribe(run) {
-      // A function of its own, because a component may subscribe the same one twice.
-      const own = (next: TaskStoreValue) => run(next);
-      runs.add(own);
-      open();
-      run(value);
-      return () => {
-        runs.delete(own);
-        // React's strict mode subscribes again in the same turn of the event loop.
-        setTimeout(close);
-      };
-    },
-    get: () => value,
-  };
+  #close(): void {
+    if (this.#listeners.size > 0) return;
+    this.#reading?.abort(new DOMException('the store has no subscribers', 'AbortError'));
+    this.#reading = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
 }

@@ -80,6 +80,7 @@ export type {
 export { isQueueNotice, queueNotice, queueText } from './queue-notice.ts';
 export type { Role, TraceCarrier, Writer } from './subjects.ts';
 export {
+  AGENT_NAME_RULE,
   fnv1a32,
   GROUPS_DEFAULT,
   GROUPS_MAX,

@@ -137,7 +137,10 @@ export type Role = 'supervisor' | `agent.${string}`;
 
 const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** An agent name is a subject token and a DNS label: 1 to 32 of a-z, 0-9 and `-`, not beginning with `-`. */
+/** The rule of `isAgentName`, for error messages. */
+export const AGENT_NAME_RULE = '1 to 32 of a-z, 0-9 and - (not first)';
+
+/** Whether a name follows AGENT_NAME_RULE: it is a subject token and a DNS label. */
 export function isAgentName(name: string): boolean {
   return AGENT_NAME.test(name);
 }

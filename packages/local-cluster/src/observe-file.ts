@@ -7,7 +7,7 @@ export const OBSERVE_FILE = 'observe.json';
 /** The programs that `npm run observe` has started, by name, and its own process. */
 export type ObserveFile = { pid: number; prometheus?: string; jaeger?: string; grafana?: string };
 
-/** The addresses of the programs. Empty if `npm run observe` does not run, even if it was killed and left its file. */
+/** The addresses of the programs. Empty if `npm run observe` is not running, even if it was killed and left its file. */
 export function observedAt(home: string): Omit<ObserveFile, 'pid'> {
   let file: ObserveFile;
   try {

@@ -13,9 +13,9 @@ export type ProcessState = { isReady: boolean; fault: string | null; isStarting:
 /** Asks the process for its state at /readyz, which lists an agent without an answer as degraded. nats-server has no such path. */
 export async function processState({ pid, url, service, ending, agent }: ListedProcess): Promise<ProcessState> {
   const down = { isReady: false, isStarting: false };
-  if (pid === null) return { ...down, fault: `does not run (${ending ?? 'starting'})`, isStarting: ending === undefined };
+  if (pid === null) return { ...down, fault: `is not running (${ending ?? 'starting'})`, isStarting: ending === undefined };
   // The launcher's list is outdated if the launcher was killed.
-  if (!isAlive(pid)) return { ...down, fault: `does not run (process ${pid} is gone)` };
+  if (!isAlive(pid)) return { ...down, fault: `is not running (process ${pid} is gone)` };
   if (service === 'nats') return { isReady: true, fault: null, isStarting: false };
   let body: { degraded?: { check: string; reason: string }[]; not_ready?: { check: string; reason: string }[] };
   let status: number;

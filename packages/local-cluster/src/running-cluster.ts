@@ -11,7 +11,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export type ListedProcess = {
   service: string;
   instance: string;
-  /** Null while the process does not run. */
+  /** Null while the process is not running. */
   pid: number | null;
   url: string;
   restarts: number;

@@ -78,12 +78,12 @@ export async function readCluster(
     orMissing('agents', call => client.agents(call), []),
     processes && Promise.all(processes.map(readProcess)),
   ]);
-  const tasks = found.flatMap(([, { tasks: own }]) => own);
+  const tasks = found.flatMap(([, { tasks: listed }]) => listed);
   return {
     at: Date.now(),
     monotonicMs: performance.now(),
     tasks: tasks.toSorted((a, b) => (b.status.timestamp ?? '').localeCompare(a.status.timestamp ?? '')),
-    counts: Object.fromEntries(found.map(([state, { tasks: own, totalSize = own.length }]) => [state, totalSize])),
+    counts: Object.fromEntries(found.map(([state, { tasks: listed, totalSize = listed.length }]) => [state, totalSize])),
     agents,
     processes: read,
     missing,
@@ -254,9 +254,9 @@ function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReadi
   const labels = { agent: name };
   const HOPS = 'hopline_hop_duration_seconds';
   // Compared by the agent's own time, because an agent that is asked later could never be the first.
-  const own = { ...labels, hop: 'agent' };
-  const [sum, count] = [growthOf(before, now, `${HOPS}_sum`, own), growthOf(before, now, `${HOPS}_count`, own)];
-  const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, own), sumOf(now, `${HOPS}_count`, own)];
+  const hopLabels = { ...labels, hop: 'agent' };
+  const [sum, count] = [growthOf(before, now, `${HOPS}_sum`, hopLabels), growthOf(before, now, `${HOPS}_count`, hopLabels)];
+  const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, hopLabels), sumOf(now, `${HOPS}_count`, hopLabels)];
   const firstTokenS = count > 0 ? sum / count : countAll > 0 ? sumAll / countAll : undefined;
   return {
     name,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultAgentOf } from './default-agent.ts';
-import type { AgentEntry } from './log.ts';
+import type { AgentRegistration } from './log.ts';
 
 const skill = { id: 's', name: 's', description: 's', tags: [] };
-const agent = (name: string, more: Partial<AgentEntry> = {}): AgentEntry => ({
+const agent = (name: string, more: Partial<AgentRegistration> = {}): AgentRegistration => ({
   name,
   description: name,
   url: '',

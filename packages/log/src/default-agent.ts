@@ -1,4 +1,4 @@
-import type { AgentEntry } from './log.ts';
+import type { AgentRegistration } from './log.ts';
 
 /** Setting of the services that choose a default agent (`defaultAgentOf`). */
 export const DEFAULT_AGENT_SETTINGS = {
@@ -15,7 +15,10 @@ export const DEFAULT_AGENT_SETTINGS = {
  * The agent for messages that fit no skill. In this order: the only agent; the configured one, if it is among `agents`; the first one
  * that its entry marks; the only one without skills, which is meant for any question.
  */
-export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
+export function defaultAgentOf(
+  agents: readonly AgentRegistration[],
+  configured: string | undefined,
+): AgentRegistration | undefined {
   if (agents.length === 1) return agents[0];
   if (configured !== undefined) return agents.find(({ name }) => name === configured);
   const marked = agents.find(agent => agent.default === true);

@@ -47,7 +47,7 @@ export {
 } from './listed-task.ts';
 export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
-  AgentEntry,
+  AgentRegistration,
   ContextEntry,
   ErasedRecords,
   LeaseValue,
@@ -79,6 +79,7 @@ export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
 export { requireNewest } from './require-newest.ts';
+export { SharedNext } from './shared-next.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,

@@ -3,11 +3,11 @@ import { type TestContext, test } from 'node:test';
 import { until } from '../../../test/kit/until.ts';
 import type { Change, KeyValue } from './key-value.ts';
 import { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
-import type { AgentEntry } from './log.ts';
+import type { AgentRegistration } from './log.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
 
 const skill = (id: string) => ({ id, name: id, description: id, tags: [] });
-const agent = (name: string, ...ids: string[]): AgentEntry => ({
+const agent = (name: string, ...ids: string[]): AgentRegistration => ({
   name,
   description: name,
   url: '',
@@ -67,7 +67,7 @@ test('the time since the last heartbeat of an agent that stopped in order is kno
   const lost = Promise.withResolvers<void>();
   const registry = {
     ...log.agents,
-    async *watch(signal: AbortSignal): AsyncGenerator<Change<AgentEntry>, void> {
+    async *watch(signal: AbortSignal): AsyncGenerator<Change<AgentRegistration>, void> {
       let isLost = false;
       void lost.promise.then(() => {
         isLost = true;
@@ -77,7 +77,7 @@ test('the time since the last heartbeat of an agent that stopped in order is kno
         if (isLost) return;
       }
     },
-  } as KeyValue<AgentEntry>;
+  } as KeyValue<AgentRegistration>;
   let now = 0;
   const directory = new LiveAgents(() => now);
   await directory.follow(registry, stop.signal, error => assert.fail(String(error)));
@@ -115,7 +115,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
   const errors: unknown[] = [];
   const flaky = {
     ...log.agents,
-    async *watch(signal: AbortSignal): AsyncGenerator<Change<AgentEntry>, void> {
+    async *watch(signal: AbortSignal): AsyncGenerator<Change<AgentRegistration>, void> {
       for await (const change of log.agents.watch(signal)) {
         yield change;
         if (change.type === 'ready' && errors.length === 0) {
@@ -124,7 +124,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
         }
       }
     },
-  } as KeyValue<AgentEntry>;
+  } as KeyValue<AgentRegistration>;
   const directory = new LiveAgents(() => 0);
   await directory.follow(flaky, stop.signal, error => errors.push(error));
   await log.agents.delete('a');
@@ -133,7 +133,7 @@ test('a lost registry watch is opened again; a first read that fails rejects', a
   await until(() => directory.list()[0]?.name === 'b' && directory.list().length === 1);
   assert.equal(errors.length, 1);
   lost = Promise.withResolvers();
-  const dead = { ...log.agents, watch: () => assert.fail('no leader') } as unknown as KeyValue<AgentEntry>;
+  const dead = { ...log.agents, watch: () => assert.fail('no leader') } as unknown as KeyValue<AgentRegistration>;
   await assert.rejects(
     new LiveAgents(() => 0).follow(dead, stop.signal, () => stop.abort()),
     /no leader/,
@@ -182,7 +182,7 @@ test('a malformed entry, or one with the name of another agent, is not listed', 
     { ...own, description: 'No calendar has its time.', heartbeat: 8.64e15 + 1 },
     { ...own, description: 'Without a time.', heartbeat: 1e20 },
   ];
-  for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentEntry);
+  for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentRegistration);
   // NATS lets each agent write only keys with its own name.
   await log.agents.put('other.1', { ...own, description: 'Not of argocd.', heartbeat: 2 });
   await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));

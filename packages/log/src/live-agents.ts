@@ -2,7 +2,7 @@ import { type AgentSkill, isObject, isTime } from '@hopline/a2a';
 import { BoundedMap } from './bounded-map.ts';
 import { followBucket } from './follow-bucket.ts';
 import type { KeyValue } from './key-value.ts';
-import type { AgentEntry } from './log.ts';
+import type { AgentRegistration } from './log.ts';
 
 /** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
@@ -10,9 +10,9 @@ export const AGENT_SILENCE_MS_MAX = 10_000;
 /** Agents whose last heartbeat is known after their entries were deleted: those with the newest heartbeats. */
 const AGENTS_REMEMBERED_MAX = 4_096;
 
-type SeenInstance = { entry: AgentEntry; seenAtMs: number };
+type SeenInstance = { entry: AgentRegistration; seenAtMs: number };
 
-export type RegisteredAgent = AgentEntry & { isLive: boolean };
+export type RegisteredAgent = AgentRegistration & { isLive: boolean };
 
 /** Instances by agent. With a thousand agents, one look at an agent must not take a step for each of them. */
 class Instances {
@@ -68,7 +68,7 @@ export class LiveAgents {
    * Follows the registry until `signal` aborts; a lost watch is opened again. Resolves when it has been read once, rejects when
    * that fails.
    */
-  async follow(agents: KeyValue<AgentEntry>, signal: AbortSignal, onLost: (error: unknown) => void): Promise<void> {
+  async follow(agents: KeyValue<AgentRegistration>, signal: AbortSignal, onLost: (error: unknown) => void): Promise<void> {
     let found = new Instances();
     await followBucket(agents, signal, {
       begin: () => {
@@ -141,7 +141,7 @@ function agentOf(key: string): string {
   return key.split('.', 1)[0]!;
 }
 
-function isAgentEntry(value: unknown): value is AgentEntry {
+function isAgentEntry(value: unknown): value is AgentRegistration {
   if (!isObject(value)) return false;
   const { name, description, url, skills, heartbeat } = value;
   const hasTexts = [name, description, url].every(isText);

@@ -30,7 +30,7 @@ export interface Log {
   readonly tasks: KeyValue<TaskIndexEntry>;
   /** By owner and shard. */
   readonly taskLists: KeyValue<TaskListValue>;
-  readonly agents: KeyValue<AgentEntry>;
+  readonly agents: KeyValue<AgentRegistration>;
   readonly messageIds: KeyValue<MessageIdEntry>;
   readonly contexts: KeyValue<ContextEntry>;
   /** Holds credentials of webhooks, which must never appear in output. Stored separately from everything else. */
@@ -103,7 +103,7 @@ export type ShardProgress = {
  * Key: `<agent>.<instance>`, one for each running process of the agent. An instance whose `heartbeat` no longer changes is not
  * live.
  */
-export type AgentEntry = {
+export type AgentRegistration = {
   name: string;
   description: string;
   url: string;

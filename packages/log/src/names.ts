@@ -1,4 +1,4 @@
-import { isAgentName, isRole, isTaskId, isWriter, type Role, type Writer } from '@hopline/events';
+import { AGENT_NAME_RULE, isAgentName, isRole, isTaskId, isWriter, type Role, type Writer } from '@hopline/events';
 
 /**
  * Names that become subject tokens or headers, checked here for every log. An invalid one is a bug of the caller, not a fault of the log,
@@ -18,7 +18,7 @@ export function requireTaskId(taskId: string): void {
 }
 
 export function requireAgent(name: string): void {
-  if (!isAgentName(name)) throw new TypeError('an agent name must be 1 to 32 of a-z, 0-9 and "-"');
+  if (!isAgentName(name)) throw new TypeError(`an agent name must be ${AGENT_NAME_RULE}`);
 }
 
 export function isWakeKey(key: string): boolean {
@@ -30,13 +30,12 @@ export function requireWakeKey(key: string): void {
 }
 
 export function requireRole(role: string): asserts role is Role {
-  if (!isRole(role))
-    throw new TypeError('a role must be "supervisor" or "agent.<name>" with a name of 1 to 32 of a-z, 0-9 and "-"');
+  if (!isRole(role)) throw new TypeError(`a role must be "supervisor" or "agent.<name>" with a name of ${AGENT_NAME_RULE}`);
 }
 
 /** Also throws if the writer is an agent whose name is invalid. */
 export function requireWriter(writer: string): asserts writer is Writer {
-  if (!isWriter(writer)) throw new TypeError('the agent of a record must have a name of 1 to 32 of a-z, 0-9 and "-"');
+  if (!isWriter(writer)) throw new TypeError(`the agent of a record must have a name of ${AGENT_NAME_RULE}`);
 }
 
 export function requireRecordId(id: string): void {

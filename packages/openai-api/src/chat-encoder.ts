@@ -91,7 +91,14 @@ export class ChatEncoder {
         return this.#content(this.#answer.endWith(change.question.text));
       case 'state':
         return this.#state(change);
-      default:
+      case 'turn':
+      case 'tool-started':
+      case 'tool-arguments':
+      case 'tool-ended':
+      case 'file':
+      case 'progress':
+      case 'usage':
+      case 'gap':
         return [];
     }
   }

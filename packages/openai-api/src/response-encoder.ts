@@ -154,8 +154,14 @@ export class ResponseEncoder {
       case 'state':
         this.#end(change.state, change.reason);
         break;
-      default:
+      case 'task':
+      case 'turn':
+      case 'progress':
+      case 'usage':
+      case 'gap':
         break;
+      default:
+        change satisfies never;
     }
   }
 

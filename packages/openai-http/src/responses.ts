@@ -91,7 +91,10 @@ async function createAnswer(
   });
   if (turn === undefined && !isInProgress(state)) throw previousNotFound(previous);
   if (turn === undefined)
-    throw new OpenAIError('the previous response is in progress', { param: PREVIOUS, code: 'previous_response_in_progress' });
+    throw new OpenAIError('the previous response is still in progress; retrieve it until it has completed', {
+      param: PREVIOUS,
+      code: 'previous_response_in_progress',
+    });
   // The message is stored: whatever fails from here on, clients must not send it again by themselves.
   request.reply.header('x-should-retry', 'false');
   const ref = { taskId, turn };

@@ -48,11 +48,11 @@ export class FaultInjector {
 
   /** Throws UNAVAILABLE, or INVALID_PARAMS for an unknown fault. */
   async apply(request: ServerRequest): Promise<ServerRequest> {
-    const own = requested(request);
-    const { cut = this.#faults.cut, delay = this.#faults.delay } = own;
+    const faults = requested(request);
+    const { cut = this.#faults.cut, delay = this.#faults.delay } = faults;
     if (delay !== undefined) await sleep(delay, undefined, { signal: request.closed }).catch(() => {});
-    if (own.refuse !== undefined || this.#refusals > 0) {
-      if (own.refuse === undefined) this.#refusals -= 1;
+    if (faults.refuse !== undefined || this.#refusals > 0) {
+      if (faults.refuse === undefined) this.#refusals -= 1;
       throw new A2AError('UNAVAILABLE', { detail: 'this fault was requested' });
     }
     if (cut === undefined) return request;

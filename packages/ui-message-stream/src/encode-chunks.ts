@@ -80,7 +80,9 @@ export class ChunkEncoder {
         return [{ type: 'message-metadata', messageMetadata: { hopline: { usage: change.usage } } }];
       case 'state':
         return this.#state(change.state, change.reason);
-      default:
+      case 'task':
+      case 'turn':
+      case 'gap':
         return [];
     }
   }

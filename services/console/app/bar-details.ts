@@ -65,8 +65,8 @@ export function failureOf(
 /** Why the work failed of which a hop or a text is a part; undefined if it did not fail. */
 export function rowFailureOf({ kind, label, turn, fromMs, toMs }: WaterfallRow, { producers }: TaskReport): string | undefined {
   if (kind !== 'text' && !(kind === 'hop' && label.startsWith('agent '))) return undefined;
-  const own = producers.filter(one => one.turn === turn && label.endsWith(` ${one.agent}`));
-  const failed = own.find(
+  const ofAgent = producers.filter(one => one.turn === turn && label.endsWith(` ${one.agent}`));
+  const failed = ofAgent.find(
     one => one.firstMs <= toMs && (one.endMs ?? one.lastMs) >= fromMs && failureOf(one, producers) !== undefined,
   );
   return failed && failureOf(failed, producers);

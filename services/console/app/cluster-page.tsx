@@ -34,124 +34,140 @@ export function ClusterPage({ connection, info }: { connection: Connection; info
         </p>
       )}
       {figures === undefined && fault === '' && <p class="muted pad">Reading …</p>}
-      {figures !== undefined && (
-        <div class="tiles">
-          <Tile name="your open tasks" value={String(Object.values(figures.tasks).reduce((sum, count) => sum + count, 0))} />
-          {cluster !== undefined && (
-            <>
-              <Tile name="tokens / s" value={rate(cluster.rates.tokens)} />
-              <Tile name="events / s" value={rate(cluster.rates.events)} />
-              <Tile name="tasks created / s" value={rate(cluster.rates.tasksCreated)} />
-              {cluster.hops[0] !== undefined && (
-                <Tile
-                  name="slowest hop"
-                  value={cluster.hops[0].hop.replaceAll('_', ' ')}
-                  detail={`${Math.round(cluster.hops[0].share * 100)} % of the critical paths`}
-                />
-              )}
-              <Tile name="open streams" value={String(cluster.openStreams)} />
-              <Tile name="lag" value={`${cluster.lag}`} detail="records not read" isBad={cluster.lag > 1_000} />
-              <Tile name="takeovers" value={String(cluster.totals.takeovers)} detail="since the start" />
-              <Tile name="dead letters" value={String(cluster.totals.deadLetters)} isBad={cluster.totals.deadLetters > 0} />
-            </>
-          )}
-        </div>
-      )}
+      {figures !== undefined && <Tiles figures={figures} />}
       {cluster !== undefined && (
         <div class="charts">
           <Chart title="Tokens and events per second" points={points} />
         </div>
       )}
-      {figures !== undefined && (
-        <section class="card table-card">
-          <h2>Agents</h2>
-          <table>
-            <thead>
-              <tr>
-                <th>agent</th>
-                <th>state</th>
-                <th class="number">active</th>
-                <th class="number">tokens / s</th>
-                <th class="number">first token</th>
-                <th class="number">turns</th>
-                <th class="number">failed</th>
-              </tr>
-            </thead>
-            <tbody>
-              {agents.map(({ name, state, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }) => (
-                <tr key={name}>
-                  <td>
-                    <bdi>{visibleText(name)}</bdi>
-                  </td>
-                  <td>
-                    <span class={`dot ${state === 'live' ? 'dot-on' : 'dot-off'}`} /> {state}
-                  </td>
-                  <td class="number">{activeTasks ?? '–'}</td>
-                  <td class="number">{tokensPerS === undefined ? '–' : rate(tokensPerS)}</td>
-                  <td class="number">{firstTokenS === undefined ? '–' : seconds(firstTokenS)}</td>
-                  <td class="number">{turnsEnded ?? '–'}</td>
-                  <td class="number">{turnsFailed ?? '–'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
-      {processes !== undefined && (
-        <section class="card table-card">
-          <h2>Processes</h2>
-          <table>
-            <thead>
-              <tr>
-                <th>instance</th>
-                <th>state</th>
-                <th class="number">CPU</th>
-                <th class="number">memory</th>
-                <th class="number">loop p99</th>
-                <th class="number">restarts</th>
-              </tr>
-            </thead>
-            <tbody>
-              {processes.map(({ instance, state, cpu, memoryBytes, loopDelayS, restarts }) => (
-                <tr key={instance}>
-                  <td>{instance}</td>
-                  <td>
-                    <span class={`dot ${state === 'ready' ? 'dot-on' : 'dot-off'}`} /> {state}
-                  </td>
-                  <td class="number">{cpu === undefined ? '–' : `${Math.round(cpu * 100)} %`}</td>
-                  <td class="number">{memoryBytes === undefined ? '–' : `${Math.round(memoryBytes / 1_048_576)} MiB`}</td>
-                  <td class="number">{loopDelayS === undefined ? '–' : seconds(loopDelayS)}</td>
-                  <td class="number">{restarts}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
-      {shards.length > 0 && (
-        <section class="card table-card">
-          <h2>Shards</h2>
-          <div class="shards">
-            {shards.map(({ shard, relay, lag }) => (
-              <div
-                key={shard}
-                class={lag > 1_000 ? 'shard shard-late' : 'shard'}
-                title={`shard ${shard}: ${relay}, ${lag} records not read`}
-              >
-                <strong>{shard}</strong>
-                <span class="muted">{relay}</span>
-                <span class="number">{lag === 0 ? '' : lag}</span>
-              </div>
-            ))}
-          </div>
-        </section>
-      )}
+      {figures !== undefined && <AgentTable agents={agents} />}
+      {processes !== undefined && <ProcessTable processes={processes} />}
+      {shards.length > 0 && <ShardMap shards={shards} />}
       {missing.map(line => (
         <p key={line} class="notice">
           {visibleText(line)}
         </p>
       ))}
     </div>
+  );
+}
+
+function Tiles({ figures: { cluster, tasks } }: { figures: ClusterFigures }) {
+  return (
+    <div class="tiles">
+      <Tile name="your open tasks" value={String(Object.values(tasks).reduce((sum, count) => sum + count, 0))} />
+      {cluster !== undefined && (
+        <>
+          <Tile name="tokens / s" value={rate(cluster.rates.tokens)} />
+          <Tile name="events / s" value={rate(cluster.rates.events)} />
+          <Tile name="tasks created / s" value={rate(cluster.rates.tasksCreated)} />
+          {cluster.hops[0] !== undefined && (
+            <Tile
+              name="slowest hop"
+              value={cluster.hops[0].hop.replaceAll('_', ' ')}
+              detail={`${Math.round(cluster.hops[0].share * 100)} % of the critical paths`}
+            />
+          )}
+          <Tile name="open streams" value={String(cluster.openStreams)} />
+          <Tile name="lag" value={`${cluster.lag}`} detail="records not read" isBad={cluster.lag > 1_000} />
+          <Tile name="takeovers" value={String(cluster.totals.takeovers)} detail="since the start" />
+          <Tile name="dead letters" value={String(cluster.totals.deadLetters)} isBad={cluster.totals.deadLetters > 0} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function AgentTable({ agents }: { agents: NonNullable<ClusterFigures['agents']> }) {
+  return (
+    <section class="card table-card">
+      <h2>Agents</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>agent</th>
+            <th>state</th>
+            <th class="number">active</th>
+            <th class="number">tokens / s</th>
+            <th class="number">first token</th>
+            <th class="number">turns</th>
+            <th class="number">failed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {agents.map(({ name, state, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }) => (
+            <tr key={name}>
+              <td>
+                <bdi>{visibleText(name)}</bdi>
+              </td>
+              <td>
+                <span class={`dot ${state === 'live' ? 'dot-on' : 'dot-off'}`} /> {state}
+              </td>
+              <td class="number">{activeTasks ?? '–'}</td>
+              <td class="number">{tokensPerS === undefined ? '–' : rate(tokensPerS)}</td>
+              <td class="number">{firstTokenS === undefined ? '–' : seconds(firstTokenS)}</td>
+              <td class="number">{turnsEnded ?? '–'}</td>
+              <td class="number">{turnsFailed ?? '–'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function ProcessTable({ processes }: { processes: NonNullable<ClusterFigures['processes']> }) {
+  return (
+    <section class="card table-card">
+      <h2>Processes</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>instance</th>
+            <th>state</th>
+            <th class="number">CPU</th>
+            <th class="number">memory</th>
+            <th class="number">loop p99</th>
+            <th class="number">restarts</th>
+          </tr>
+        </thead>
+        <tbody>
+          {processes.map(({ instance, state, cpu, memoryBytes, loopDelayS, restarts }) => (
+            <tr key={instance}>
+              <td>{instance}</td>
+              <td>
+                <span class={`dot ${state === 'ready' ? 'dot-on' : 'dot-off'}`} /> {state}
+              </td>
+              <td class="number">{cpu === undefined ? '–' : `${Math.round(cpu * 100)} %`}</td>
+              <td class="number">{memoryBytes === undefined ? '–' : `${Math.round(memoryBytes / 1_048_576)} MiB`}</td>
+              <td class="number">{loopDelayS === undefined ? '–' : seconds(loopDelayS)}</td>
+              <td class="number">{restarts}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function ShardMap({ shards }: { shards: NonNullable<ClusterFigures['shards']> }) {
+  return (
+    <section class="card table-card">
+      <h2>Shards</h2>
+      <div class="shards">
+        {shards.map(({ shard, relay, lag }) => (
+          <div
+            key={shard}
+            class={lag > 1_000 ? 'shard shard-late' : 'shard'}
+            title={`shard ${shard}: ${relay}, ${lag} records not read`}
+          >
+            <strong>{shard}</strong>
+            <span class="muted">{relay}</span>
+            <span class="number">{lag === 0 ? '' : lag}</span>
+          </div>
+        ))}
+      </div>
+    </section>
   );
 }
 

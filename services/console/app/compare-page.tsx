@@ -1,7 +1,7 @@
 import type { TaskDiff, TaskPart } from '@hopline/replay/diff-tasks';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { differingTexts, measureRows } from './compare-rows.ts';
-import { type Connection, type RequestError, UnreachableError } from './connection.ts';
+import { type Connection, refusalOf, UnreachableError } from './connection.ts';
 import { segmentsOf } from './conversation.ts';
 import { Text } from './conversation-view.tsx';
 import { memo } from './memo.ts';
@@ -181,7 +181,7 @@ async function openExport(connection: Connection, id: string, signal: AbortSigna
       return await connection.open(`/api/tasks/${encodeURIComponent(id)}/export?records=facts`, { signal });
     } catch (error) {
       if (!(error instanceof UnreachableError)) {
-        const { status, message } = error as RequestError;
+        const { status, message } = refusalOf(error);
         retries += 1;
         if ((status !== 503 && status !== 429) || retries > RETRIES_MAX) throw new Error(`${id}: ${message}`);
       }

@@ -34,6 +34,12 @@ export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
+/** Status and text of an error response. Any other error has no status: the answer broke off, or this page does not understand it. */
+export function refusalOf(error: unknown): { status: number | undefined; message: string } {
+  if (error instanceof RequestError) return error;
+  return { status: undefined, message: `the answer cannot be read (${error instanceof Error ? error.name : typeof error})` };
+}
+
 /** The console, or a proxy in front of it, could not reach the server behind it. */
 const GATEWAY_STATUSES = [502, 504];
 /** Interval of the requests that check whether the server answers again. */

@@ -15,8 +15,8 @@ export function memoBy<P extends object>(names: readonly (keyof P)[], Inner: Ren
 function memoOf<P extends object>(Inner: Rendered<P>, namesOf: (next: P) => readonly (keyof P)[]): ComponentType<P> {
   return class extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
-      const own = this.props as P;
-      return namesOf(next).some(name => next[name] !== own[name]);
+      const before = this.props as P;
+      return namesOf(next).some(name => next[name] !== before[name]);
     }
 
     override render() {

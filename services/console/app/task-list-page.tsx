@@ -1,9 +1,8 @@
-import type { Task } from '@hopline/a2a';
 import { duration } from '@hopline/task-audit/waterfall';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Agent, useAgents } from './agents.ts';
 import { Composer } from './composer.tsx';
-import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
+import type { Connection, ConsoleInfo } from './connection.ts';
 import { ageText, visibleText } from './plain-text.ts';
 import { linkTo, navigate, queryMember, setQuery, taskPath } from './routes.ts';
 import { send } from './send-message.ts';
@@ -15,26 +14,14 @@ import {
   isBefore,
   isSearch,
   isShown,
-  NEWS_MS_MIN,
-  NO_TASKS,
-  newestAt,
-  newsSince,
-  nextNewsMs,
-  PAGE_TASKS,
-  rowOf,
   searchedText,
   searchOf,
   type TaskFilter,
-  type TaskList,
   type TaskRow,
-  withNews,
-  withPage,
-  withWaitingShown,
 } from './task-rows.ts';
+import { type ListQuery, TIME_MS, useTasks } from './use-tasks.ts';
 import { VirtualRows } from './virtual-rows.tsx';
 
-/** If there are more pages of news than this, as after a day in the background, the list is loaded again. */
-const NEWS_PAGES_MAX = 5;
 /** Interval at which the ages of visible tasks are rendered. */
 const AGES_MS = 2_000;
 const ROW_PX = 58;
@@ -57,10 +44,8 @@ const DURATIONS = [
 const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
 /** Rest time after which a typed text is searched. */
 const TYPING_MS = 250;
-const TIME_MS: Record<string, number> = { '15m': 900_000, '1h': 3_600_000, '1d': 86_400_000, '7d': 604_800_000 };
 
-type Page = { tasks: Task[]; nextPageToken?: string; totalSize?: number };
-type Query = { state: string; agent: string; time: string; longer: string; text: string };
+type Query = ListQuery & { longer: string; text: string };
 
 function initialQuery(): Query {
   return {
@@ -295,135 +280,6 @@ function useListKeys(search: { readonly current: HTMLInputElement | null }): voi
   }, []);
 }
 
-function pagePath({ state, agent, time }: Query, text: string, more: Record<string, string>): string {
-  const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: '1', ...more });
-  if (text !== '') query.set('text', text);
-  if (state !== '' && state !== 'open') query.set('status', `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`);
-  // Only artifacts name the agents of a task.
-  if (agent !== '') query.set('includeArtifacts', 'true');
-  const sinceMs = TIME_MS[time];
-  if (sinceMs !== undefined && more.statusTimestampAfter === undefined)
-    query.set('statusTimestampAfter', new Date(Date.now() - sinceMs).toISOString());
-  return `/api/tasks?${query}`;
-}
-
-/** Undefined for more than NEWS_PAGES_MAX pages. */
-async function readNews(connection: Connection, path: string): Promise<TaskRow[] | undefined> {
-  const rows: TaskRow[] = [];
-  let token = '';
-  for (let pages = 0; pages < NEWS_PAGES_MAX; pages += 1) {
-    const page = await connection.json<Page>(token === '' ? path : `${path}&pageToken=${encodeURIComponent(token)}`);
-    rows.push(...page.tasks.map(rowOf));
-    if (!page.nextPageToken) return rows;
-    token = page.nextPageToken;
-  }
-  return undefined;
-}
-
-/** `text`: what the server searches. */
-function useTasks(connection: Connection, query: Query, text: string) {
-  const [list, current, update] = useLatest<TaskList>(NO_TASKS);
-  const [{ total, pages }, setSeen] = useState({ total: 0, pages: 0 });
-  const [fault, setFault] = useState('');
-  const [isLoading, setLoading] = useState(true);
-  const next = useRef<string | undefined>(undefined);
-  const isBusy = useRef(false);
-  /** When the list was last requested, by the server's clock, in epoch milliseconds. */
-  const answeredAt = useRef(0);
-  /** Whether the requested page is still wanted: a page for other filters must not enter the list. */
-  const isWanted = useRef<() => boolean>(() => true);
-  const [hasMore, setMore] = useState(false);
-  const load = async (isAlive: () => boolean, token?: string) => {
-    isBusy.current = true;
-    setLoading(true);
-    let isReached = true;
-    try {
-      const page = await connection.json<Page>(pagePath(query, text, token === undefined ? {} : { pageToken: token }));
-      if (!isAlive()) return;
-      if (token === undefined) answeredAt.current = connection.answeredAtMs;
-      next.current = page.nextPageToken || undefined;
-      setMore(next.current !== undefined);
-      update(withPage(current.current, page.tasks.map(rowOf)));
-      setSeen(before => ({ total: page.totalSize ?? 0, pages: token === undefined ? 1 : before.pages + 1 }));
-      setFault('');
-    } catch (error) {
-      isReached = !(error instanceof UnreachableError);
-      if (isAlive() && isReached) setFault((error as Error).message);
-    } finally {
-      if (isAlive()) {
-        isBusy.current = false;
-        // If nothing answers, the list is still loading, and the next request for news continues it.
-        if (isReached) setLoading(false);
-      }
-    }
-  };
-  useEffect(() => {
-    let isCurrent = true;
-    isWanted.current = () => isCurrent;
-    const restart = () => {
-      update(NO_TASKS);
-      next.current = undefined;
-      setMore(false);
-      return load(() => isCurrent);
-    };
-    void restart();
-    /** Whether there was any news. */
-    const askForNews = async (): Promise<boolean> => {
-      const since = newestAt(current.current);
-      if (since === undefined) await load(() => isCurrent);
-      else {
-        // Open tasks can change to any state, so the news include every state.
-        const path = pagePath({ ...query, state: '' }, text, { statusTimestampAfter: newsSince(since, answeredAt.current) });
-        const rows = await readNews(connection, path);
-        if (!isCurrent) return false;
-        answeredAt.current = connection.answeredAtMs;
-        setFault('');
-        setLoading(false);
-        if (rows === undefined) await restart();
-        else update(withNews(current.current, rows));
-      }
-      return newestAt(current.current) !== since;
-    };
-    const stop = pollWhileVisible(async () => {
-      if (isBusy.current) return false;
-      try {
-        return await askForNews();
-      } catch (error) {
-        if (isCurrent && !(error instanceof UnreachableError)) setFault((error as Error).message);
-        return false;
-      }
-    });
-    return () => {
-      isCurrent = false;
-      stop();
-    };
-  }, [query.state, query.agent, query.time, text]);
-  const loadMore = () => {
-    if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
-  };
-  return {
-    list,
-    total,
-    fault,
-    isLoading,
-    hasMore,
-    pages,
-    loadMore,
-    showWaiting: () => update(withWaitingShown(current.current)),
-  };
-}
-
-/** A state variable, and a ref to its newest value for code that runs between two renderings. */
-function useLatest<T>(initial: T): [T, { readonly current: T }, (value: T) => void] {
-  const [value, setValue] = useState(initial);
-  const latest = useRef(initial);
-  const set = (next: T) => {
-    latest.current = next;
-    setValue(() => next);
-  };
-  return [value, latest, set];
-}
-
 function useNow(): number {
   const [nowMs, setNow] = useState(Date.now);
   useEffect(() => {
@@ -433,36 +289,4 @@ function useNow(): number {
     return () => clearInterval(ages);
   }, []);
   return nowMs;
-}
-
-/**
- * A2A has no stream of all tasks, so the page polls for the newest ones: at once when it becomes visible again, and less often while
- * nothing changes. Returns a function that stops it.
- */
-function pollWhileVisible(ask: () => Promise<boolean>): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let [waitMs, isAsking, isStopped] = [NEWS_MS_MIN, false, false];
-  const run = async () => {
-    clearTimeout(timer);
-    if (isAsking || isStopped || document.hidden) return;
-    isAsking = true;
-    const began = performance.now();
-    const hasNews = await ask();
-    isAsking = false;
-    waitMs = nextNewsMs(waitMs, hasNews, performance.now() - began);
-    if (!isStopped) timer = setTimeout(() => void run(), waitMs);
-  };
-  const onReturn = () => {
-    waitMs = NEWS_MS_MIN;
-    void run();
-  };
-  timer = setTimeout(() => void run(), waitMs);
-  document.addEventListener('visibilitychange', onReturn);
-  addEventListener('focus', onReturn);
-  return () => {
-    isStopped = true;
-    clearTimeout(timer);
-    document.removeEventListener('visibilitychange', onReturn);
-    removeEventListener('focus', onReturn);
-  };
 }

@@ -1,7 +1,7 @@
 import { isTerminal, type Message, type StreamResponse, type Task } from '@hopline/a2a';
 import { sleep } from '@hopline/client/sleep';
 import type { TaskReport } from '@hopline/task-audit';
-import type { Connection, RequestError } from './connection.ts';
+import { type Connection, refusalOf } from './connection.ts';
 import { Conversation } from './conversation.ts';
 import { followTask } from './follow-task.ts';
 import { Recording } from './recording.ts';
@@ -84,7 +84,7 @@ export class TaskSession {
       this.#scheduleAudit(0);
     } catch (error) {
       if (signal.aborted) return;
-      const { status, message } = error as RequestError;
+      const { status, message } = refusalOf(error);
       this.isMissing = status === 404;
       this.fault = message;
     }
@@ -120,7 +120,7 @@ export class TaskSession {
       this.#auditedEvents = events;
       this.recording.setTimes(this.report);
     } catch (error) {
-      const { status, message } = error as RequestError;
+      const { status, message } = refusalOf(error);
       if (status === 503 || status === 429 || status === undefined) retryMs = AUDIT_RETRY_MS;
       else {
         this.auditFault = message;

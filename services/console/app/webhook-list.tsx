@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type Connection, type RequestError, UnreachableError } from './connection.ts';
+import { type Connection, refusalOf, UnreachableError } from './connection.ts';
 import { ageText, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 
@@ -15,6 +15,8 @@ type Webhook = {
   retryAt?: string;
 };
 
+/** Shown for a 404. */
+const NO_WEBHOOKS = 'This ingress has no webhooks (HOPLINE_PUSH is off).';
 /** Polling interval while a webhook still gets events. */
 const READ_MS = 3_000;
 
@@ -22,7 +24,7 @@ const READ_MS = 3_000;
 export function WebhookList({ session, connection }: { session: TaskSession; connection: Connection }) {
   const { webhooks, fault } = useWebhooks(session, connection);
   const newest = session.recording.items.at(-1)?.generation ?? 0;
-  if (fault !== '') return <p class="muted pad">No webhooks: {visibleText(fault)}.</p>;
+  if (fault !== '') return <p class="muted pad">{visibleText(fault)}</p>;
   if (webhooks === undefined) return <p class="muted pad">Reading …</p>;
   if (webhooks.length === 0) return <p class="muted pad">The task has no webhooks.</p>;
   return (
@@ -77,10 +79,9 @@ function useWebhooks(session: TaskSession, connection: Connection): { webhooks: 
         isOver = session.isEnded && found.webhooks.every(({ state }) => state === 'delivered' || state === 'abandoned');
       } catch (error) {
         if (stop.signal.aborted) return;
-        const { status, message } = error as RequestError;
-        // An ingress without webhooks, for example, answers 404.
+        const { status, message } = refusalOf(error);
         isOver = status === 404;
-        if (!(error instanceof UnreachableError)) setFault(isOver ? 'ingress lists none' : message);
+        if (!(error instanceof UnreachableError)) setFault(isOver ? NO_WEBHOOKS : `The webhooks cannot be read: ${message}.`);
       }
       if (!isOver && !stop.signal.aborted) timer = setTimeout(() => void read(), READ_MS);
     };

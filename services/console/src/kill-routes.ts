@@ -12,7 +12,7 @@ export type KillableProcess = {
   service: string;
   instance: string;
   agent?: string;
-  /** Null while it does not run. */
+  /** Null while it is not running. */
   pid: number | null;
   restarts: number;
 };

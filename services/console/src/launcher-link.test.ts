@@ -32,8 +32,8 @@ test('the token arrives with the first message of the launcher, and each request
 });
 
 test('a refusal of the launcher is an error with its sentence', async () => {
-  const link = new LauncherLink(channelWith('relay-1 does not run'));
-  await assert.rejects(link.kill('relay-1', 'x'), { code: 'INVALID_PARAMS', message: /relay-1 does not run/ });
+  const link = new LauncherLink(channelWith('relay-1 is not running'));
+  await assert.rejects(link.kill('relay-1', 'x'), { code: 'INVALID_PARAMS', message: /relay-1 is not running/ });
 });
 
 test('a process that something else started has no launcher', () => {

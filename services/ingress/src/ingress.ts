@@ -67,8 +67,8 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     tenants,
   });
   const webhookProblem = (webhook: string) => webhookUrlProblem(webhook, deps.webhooks);
-  const own = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
-  const server = createA2AServer({ ...own, ...declared, webhookProblem });
+  const common = { log, role: 'supervisor', profile, logger, metrics, limits, authenticate: auth?.authenticate } as const;
+  const server = createA2AServer({ ...common, ...declared, webhookProblem });
   // Credentials are in headers that pages of other origins do not have.
   const hosts = auth?.card === undefined ? deps.probes.hosts : undefined;
   const http = openHttp(server, {

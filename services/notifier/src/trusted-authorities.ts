@@ -33,10 +33,11 @@ export async function openTrust({ path, logger, recheckMs }: TrustOptions): Prom
  * NODE_EXTRA_CA_CERTS.
  */
 function contextOf(text: string): SecureContext {
-  const own = text.match(CERTIFICATE) ?? [];
+  const certificates = text.match(CERTIFICATE) ?? [];
   // OpenSSL skips certificates that it cannot parse, and every connection would fail later.
-  if (own.length === 0 || !own.every(isCertificate)) throw new Error('the file contains no PEM certificate, or a malformed one');
-  return createSecureContext({ ca: [...getCACertificates('default'), ...own] });
+  if (certificates.length === 0 || !certificates.every(isCertificate))
+    throw new Error('the file contains no PEM certificate, or a malformed one');
+  return createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });
 }
 
 function isCertificate(pem: string): boolean {

@@ -1,4 +1,4 @@
-import { type FactLog, HistoryLost, type RecordMark, type ShardProgress, taskOfFactsId } from '@hopline/log';
+import { type FactLog, HistoryLost, type RecordMark, type ShardProgress, SharedNext, taskOfFactsId } from '@hopline/log';
 
 /** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
 export const QUIET_MS = 1_000;
@@ -62,9 +62,7 @@ export class StoredRecords {
   /** When this process stored the newest record or, if it stored none, took the shard. */
   #storedAtMs: number;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
-  /** The check that is running, and the one that later callers share. */
-  #checking: Promise<void> | undefined;
-  #nextCheck: Promise<void> | undefined;
+  readonly #checks = new SharedNext(() => this.#check());
 
   constructor(
     { newest, refoldTo, leadership, isInDoubt, leapTo = refoldTo, unproven = [] }: Partial<ShardProgress>,
@@ -179,18 +177,7 @@ export class StoredRecords {
 
   /** Rejects with HistoryLost if the log has lost a record. Concurrent calls share the next check. */
   check(): Promise<void> {
-    if (this.#checking === undefined) {
-      this.#checking = this.#check().finally(() => {
-        this.#checking = undefined;
-      });
-      return this.#checking;
-    }
-    const before = this.#checking.catch(() => {});
-    this.#nextCheck ??= before.then(() => {
-      this.#nextCheck = undefined;
-      return this.check();
-    });
-    return this.#nextCheck;
+    return this.#checks.next();
   }
 
   async #check(): Promise<void> {

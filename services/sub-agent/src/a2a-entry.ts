@@ -73,6 +73,6 @@ export function checkA2A(label: string, { url, headers = {}, headersEnv = {}, au
   if (tls === undefined) return;
   if (!/^https:/i.test(url)) throw new Error(`${label}: tls requires a url that begins with https://`);
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
-    throw new Error(`${label}: tls.certFile and tls.keyFile require each other`);
+    throw new Error(`${label}: tls needs certFile and keyFile together; one is missing`);
   if (tls.caFile === undefined && tls.certFile === undefined) throw new Error(`${label}: tls must name a file`);
 }

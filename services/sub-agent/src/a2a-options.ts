@@ -54,9 +54,12 @@ async function readTls(files: TlsFiles, { folder, label }: { folder: string; lab
     () => ca === undefined || new X509Certificate(ca),
     `${label}: the file that tls.caFile names contains no PEM certificate`,
   );
-  const own = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
-  check(() => createSecureContext(own), `${label}: the files that tls.certFile and tls.keyFile name cannot be used together`);
-  return { ...own, ...(ca !== undefined && { ca }) };
+  const certificate = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
+  check(
+    () => createSecureContext(certificate),
+    `${label}: the files that tls.certFile and tls.keyFile name cannot be used together`,
+  );
+  return { ...certificate, ...(ca !== undefined && { ca }) };
 }
 
 function check(use: () => unknown, sentence: string): void {

@@ -211,6 +211,6 @@ test('an A2A entry is checked for credentials and at its bounds', () => {
   const secure = { ...A2A, url: 'https://argo.test/' };
   rejects({ ...A2A, tls: { caFile: 'a' } }, 'agent "argo": tls requires a url that begins with https://');
   rejects({ ...secure, tls: {} }, 'agent "argo": tls must name a file');
-  rejects({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls.certFile and tls.keyFile require each other');
+  rejects({ ...secure, tls: { certFile: 'a' } }, 'agent "argo": tls needs certFile and keyFile together; one is missing');
   rejects({ ...secure, tls: { ca: 'a' } }, 'agent "argo": unknown field tls.ca; known fields: caFile, certFile, keyFile');
 });

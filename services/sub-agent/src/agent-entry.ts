@@ -1,8 +1,9 @@
+import { isObject, type JsonObject } from '@hopline/a2a/json-value';
 import { Type } from '@hopline/a2a/schema-type';
 import { MODEL_STEPS_MAX, RETRIES_MAX } from '@hopline/agent';
 import { PACE_MAX } from '@hopline/agent/recording';
 import { AGENT_SERVERS_MAX, MODEL_MS_MAX } from '@hopline/agent-model/limits';
-import { isAgentName } from '@hopline/events';
+import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { suggestion } from '@hopline/lifecycle';
 import { unsendableHeader } from '@hopline/outbound-http';
 import { Ajv, type ErrorObject } from 'ajv';
@@ -137,8 +138,7 @@ export function parseAgentEntry(json: string): AgentEntry {
   if (!check(value)) throw new Error(`${label}: ${faultsIn(faultsOf(value, schema))}`);
   const entry: AgentEntry = value;
   // The name is a token of NATS subjects.
-  if (entry.name !== undefined && !isAgentName(entry.name))
-    throw new Error(`${label}: name must be 1 to 32 of a-z, 0-9 and - (not first)`);
+  if (entry.name !== undefined && !isAgentName(entry.name)) throw new Error(`${label}: name must be ${AGENT_NAME_RULE}`);
   if (entry.adapter === 'a2a' || entry.adapter === 'langgraph' || entry.adapter === 'model') checkHeaders(label, entry.headers);
   if (entry.adapter === 'a2a') checkA2A(label, entry);
   if (entry.adapter === 'mcp') checkMcp(label, entry);
@@ -203,15 +203,15 @@ function checkLangGraph(
     throw new Error(`${label}: export, checkpointer, loadMsMax and env require a module, not a url`);
 }
 
-function parseObject(json: string): Record<string, unknown> {
+function parseObject(json: string): JsonObject {
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
     throw new Error('HOPLINE_AGENT is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('HOPLINE_AGENT is not an object');
-  return value as Record<string, unknown>;
+  if (!isObject(value)) throw new Error('HOPLINE_AGENT is not an object');
+  return value;
 }
 
 function unknownField(field: string, known: readonly string[]): string {

@@ -9,7 +9,7 @@ import {
   codeEnvironment,
   connectHost,
   HOST,
-  serverSocketOf,
+  mcpSocketOf,
   startHostProcess,
 } from '@hopline/agent-code';
 import type { Logger, Telemetry } from '@hopline/telemetry';
@@ -50,7 +50,7 @@ export class CodeProcesses {
   /** The socket at which the container of the code starts MCP servers. Undefined: they are children of this process. */
   get serverSocket(): string | undefined {
     const { socket } = this.#options;
-    return socket === undefined ? undefined : serverSocketOf(socket);
+    return socket === undefined ? undefined : mcpSocketOf(socket);
   }
 
   /** How a module or a graph runs: a host of its own, and where its lines go. `env`: the variables that the entry names. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { quotaLimits } from '@hopline/a2a-server';
 import { authFromSettings, corsFromSettings, tlsFromSettings } from '@hopline/endpoint';
-import { isAgentName } from '@hopline/events';
+import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { fromSettings, runService } from '@hopline/lifecycle';
 import { coalesceSettingsOf, TextPace } from '@hopline/log';
 import { openFromSettings } from '@hopline/log-jetstream';
@@ -52,7 +52,7 @@ await runService({
       });
       const { name = agent.name } = entry;
       if (name === undefined) throw new Error('the agent has no name: set `name` in its entry or its definition');
-      if (!isAgentName(name)) throw new Error('the name of the agent must be 1 to 32 of a-z, 0-9 and - (not first)');
+      if (!isAgentName(name)) throw new Error(`the name of the agent must be ${AGENT_NAME_RULE}`);
       return {
         agent,
         name,

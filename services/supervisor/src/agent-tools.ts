@@ -1,5 +1,5 @@
 import type { ChatTool } from '@hopline/chat-model';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 
 /** Tool that the model calls when the agents' answers need no addition. No agent's name has an underscore. */
 export const FINISH_TOOL = '_finish';
@@ -18,7 +18,7 @@ const REQUEST_UNITS_MAX = 16 * 1024;
 /**
  * Offers agents to a model as tools: one for each agent, not for each skill, because agents take a request in words instead of arguments.
  */
-export function agentTools(agents: readonly AgentEntry[], request = ''): ChatTool[] {
+export function agentTools(agents: readonly AgentRegistration[], request = ''): ChatTool[] {
   const offered = agents.length > AGENT_TOOLS_MAX ? fittingBest(agents, request) : agents;
   const unitsMax = Math.min(DESCRIPTION_UNITS_MAX, Math.floor(TOOLS_UNITS_MAX / Math.max(1, offered.length)));
   return offered.map(({ name, description, skills }) => {
@@ -42,9 +42,9 @@ export const finishTool: ChatTool = {
 };
 
 /** The agents whose names, descriptions and skills share the most words with the request, in the order of the registry. */
-function fittingBest(agents: readonly AgentEntry[], request: string): readonly AgentEntry[] {
+function fittingBest(agents: readonly AgentRegistration[], request: string): readonly AgentRegistration[] {
   const words = new Set(wordsOf(request.slice(-REQUEST_UNITS_MAX)));
-  const shared = ({ name, description, skills }: AgentEntry) => {
+  const shared = ({ name, description, skills }: AgentRegistration) => {
     const labels = skills.flatMap(({ id, name, description, tags }) => [id, name, description, ...tags]);
     return new Set(wordsOf([name, description, ...labels].join(' ')).filter(word => words.has(word))).size;
   };
@@ -58,8 +58,8 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
 }
 
-/** The description of an agent with as many of its skills as fit, and the ids of these. */
-function described(description: string, skills: AgentEntry['skills'], unitsMax: number): { text: string; ids: string[] } {
+/** The description of an agent with as many of its skills as fit, and the ids of those skills. */
+function described(description: string, skills: AgentRegistration['skills'], unitsMax: number): { text: string; ids: string[] } {
   let text = description.slice(0, unitsMax);
   const ids: string[] = [];
   for (const { id, name, description: does } of skills) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AGENT_SILENCE_MS_MAX, type AgentEntry, LiveAgents, type RegisteredAgent } from '@hopline/log';
+import { AGENT_SILENCE_MS_MAX, type AgentRegistration, LiveAgents, type RegisteredAgent } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import { atLeastOneAgent } from './at-least-one-agent.ts';
@@ -8,7 +8,13 @@ import { atLeastOneAgent } from './at-least-one-agent.ts';
 const NEVER = new AbortController().signal;
 const AGENT = { name: 'guide' } as RegisteredAgent;
 
-const entryOf = (name: string): AgentEntry => ({ name, description: name, url: 'http://localhost', skills: [], heartbeat: 1 });
+const entryOf = (name: string): AgentRegistration => ({
+  name,
+  description: name,
+  url: 'http://localhost',
+  skills: [],
+  heartbeat: 1,
+});
 
 test('a task waits for an agent that was there a moment ago, and uses it when it returns', async () => {
   let agents: RegisteredAgent[] = [];

@@ -1,4 +1,4 @@
-import { type AgentEntry, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
+import { type AgentRegistration, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
 
 /** How long a task waits for a first agent if its supervisor started at least `waitMs` ago and has seen none since. */
 export const FIRST_AGENT_WAIT_MS = 10_000;
@@ -22,7 +22,7 @@ export async function atLeastOneAgent(
   { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,
   signal: AbortSignal,
   named?: string,
-): Promise<AgentEntry[]> {
+): Promise<AgentRegistration[]> {
   const until = performance.now() + (agents.msSinceSeen() < waitMs ? waitMs : Math.min(firstMs, waitMs));
   const isMissing = () => {
     const live = agents.list();

@@ -75,7 +75,7 @@ test('a supervisor stores a call with the content of its work, and the relay tha
   const { call, agent, ...content } = working();
   assert.deepEqual(turn.inputs, [{ kind: 'call', call, agent, statusPasses: true, ...content }]);
   await turn.stored(turn.inputs[0]!);
-  await turn.items.queueUnheld();
+  await turn.items.queueCallsWithoutContent();
   assert.deepEqual(turn.requests, []);
   assert.deepEqual(turn.planMs, [turn.view.started(CALL)!.at], 'the hop to the stored call');
 });
@@ -83,11 +83,11 @@ test('a supervisor stores a call with the content of its work, and the relay tha
 test('the supervisor queues the work of a call that a relay of an earlier version stores, once', async () => {
   const turn = await new Turn().begun();
   turn.items.begin(working());
-  await turn.items.queueUnheld();
+  await turn.items.queueCallsWithoutContent();
   assert.deepEqual(turn.requests, [], 'store before work');
   await turn.stored({ kind: 'call', call: CALL, agent: 'writer' });
-  await Promise.all([turn.items.queueUnheld(), turn.items.queueUnheld()]);
-  await turn.items.queueUnheld();
+  await Promise.all([turn.items.queueCallsWithoutContent(), turn.items.queueCallsWithoutContent()]);
+  await turn.items.queueCallsWithoutContent();
   assert.deepEqual(turn.requests, [ITEM]);
 });
 
@@ -101,7 +101,7 @@ test('content of CALL_CONTENT_BYTES_MAX bytes is stored with its call; with one 
     const turn = await new Turn().begun();
     turn.items.begin(working(text + more));
     await turn.stored(turn.inputs[0]!);
-    await turn.items.queueUnheld();
+    await turn.items.queueCallsWithoutContent();
     assert.equal('message' in turn.inputs[0]!, isHeld);
     assert.deepEqual(turn.requests, isHeld ? [] : [ITEM]);
   }
@@ -118,7 +118,7 @@ test('a supervisor that takes over does not queue the work of a call if its rela
         if (isQueued) await turn.log.work.request('agent.writer', workItem(), { id: 'first' });
         turn.requests.length = 0;
         turn.items.begin(working());
-        await turn.items.queueUnheld();
+        await turn.items.queueCallsWithoutContent();
         assert.deepEqual(turn.inputs, [], 'the call is stored');
         assert.deepEqual(turn.requests, isHeld || isQueued || hasWritten ? [] : [ITEM]);
         assert.deepEqual(turn.planMs, []);

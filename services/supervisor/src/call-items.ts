@@ -51,7 +51,7 @@ export class CallItems {
   }
 
   /** Queues the items of calls that are stored without content. Call it after every record, and after `begin`. */
-  async queueUnheld(): Promise<void> {
+  async queueCallsWithoutContent(): Promise<void> {
     const { view, takenAt, metrics, waits } = this.#options;
     for (const name of view.calls) {
       const call = this.#calls.get(name);
@@ -100,6 +100,6 @@ export class CallItems {
 
 function inputOf({ call, agent, ...content }: WorkingCall): CallInput {
   const statusPasses = content.presentation.progress === 'status' && { statusPasses: true as const };
-  const isHeld = Buffer.byteLength(JSON.stringify(content)) <= CALL_CONTENT_BYTES_MAX;
-  return { kind: 'call', call, agent, ...statusPasses, ...(isHeld && content) };
+  const hasContent = Buffer.byteLength(JSON.stringify(content)) <= CALL_CONTENT_BYTES_MAX;
+  return { kind: 'call', call, agent, ...statusPasses, ...(hasContent && content) };
 }

@@ -27,7 +27,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     const open = view.calls.filter(call => view.ended(call) === undefined && !abandoned.has(call));
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is unavailable, an agent cannot show that it is alive.
-    const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
+    const isAway = missing.size > 0 && (await isUnavailable(log));
     if (signal.aborted) return;
     const now = performance.now();
     const wasSuspended = now - checkedAt > SUSPENDED_MS;
@@ -47,5 +47,11 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
 /** Reason of a call whose agent has left the registry. */
 export const AGENT_GONE = 'the agent is gone';
 
-const isTrue = () => true;
-const isFalse = () => false;
+async function isUnavailable(log: Pick<Log, 'check'>): Promise<boolean> {
+  try {
+    await log.check();
+    return false;
+  } catch {
+    return true;
+  }
+}

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInputRecord } from '@hopline/events';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 import { AGENT_TOOLS_MAX, agentTools, FINISH_TOOL, TOOLS_UNITS_MAX } from './agent-tools.ts';
 import { ARGS_DEPTH_MAX, chooseCalls, modelStepOf, STEP_AGENT_CALLS_MAX } from './model-step.ts';
 
 const skill = (id: string) => ({ id, name: id.toUpperCase(), description: '', tags: [] });
-const agent = (name: string, ...skills: string[]): AgentEntry => ({
+const agent = (name: string, ...skills: string[]): AgentRegistration => ({
   name,
   description: `Knows ${name}.`,
   url: '',

@@ -1,7 +1,7 @@
 import { isDeeperThan } from '@hopline/a2a';
 import type { Step } from '@hopline/chat-model';
 import type { TokenUsage } from '@hopline/events';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 import { FINISH_TOOL } from './agent-tools.ts';
 
 /** Maximum calls of one step. The model gets an error for each further call. */
@@ -60,25 +60,25 @@ export function modelStepOf(payload: unknown): ModelStep | undefined {
  */
 export function chooseCalls(
   step: Step,
-  agents: readonly AgentEntry[],
+  agents: readonly AgentRegistration[],
   callId: (index: number) => string,
   callsLeft: number,
 ): ChosenCall[] {
   let called = 0;
   return step.calls.map(({ id, name, args }): ChosenCall => {
     const isTooDeep = isDeeperThan(args, ARGS_DEPTH_MAX);
-    const own = { id, name, args: isTooDeep ? {} : args };
-    if (name === FINISH_TOOL) return { ...own, finish: true };
+    const shown = { id, name, args: isTooDeep ? {} : args };
+    if (name === FINISH_TOOL) return { ...shown, finish: true };
     const agent = agents.find(entry => entry.name === name);
-    if (agent === undefined) return { ...own, refused: 'No agent has that name.' };
-    if (isTooDeep) return { ...own, refused: 'The arguments are nested too deeply.' };
+    if (agent === undefined) return { ...shown, refused: 'No agent has that name.' };
+    if (isTooDeep) return { ...shown, refused: 'The arguments are nested too deeply.' };
     const { request, skill } = args;
     if (typeof request !== 'string' || request === '')
-      return { ...own, refused: 'The argument "request" must be a non-empty string.' };
+      return { ...shown, refused: 'The argument "request" must be a non-empty string.' };
     if (called >= Math.min(STEP_AGENT_CALLS_MAX, callsLeft))
-      return { ...own, refused: 'Too many calls in this step. This one was not made.' };
+      return { ...shown, refused: 'Too many calls in this step. This one was not made.' };
     called += 1;
-    const chosen = { ...own, call: callId(called), agent: name };
+    const chosen = { ...shown, call: callId(called), agent: name };
     return typeof skill === 'string' && agent.skills.some(known => known.id === skill) ? { ...chosen, skill } : chosen;
   });
 }

@@ -1,5 +1,5 @@
 import type { Message, Metadata } from '@hopline/a2a';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 
 /** Chooses the agents that work on a message, without a language model. */
 export interface Planner {
@@ -12,7 +12,7 @@ export type PlanRequest = {
   metadata: Metadata;
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];
-  agents: AgentEntry[];
+  agents: AgentRegistration[];
   signal: AbortSignal;
 };
 
@@ -31,7 +31,7 @@ export class NoAgentFits extends Error {
   override readonly name = 'NoAgentFits';
   readonly choices: readonly string[];
 
-  constructor(reason: string, available: readonly AgentEntry[] = []) {
+  constructor(reason: string, available: readonly AgentRegistration[] = []) {
     const choices = available.slice(0, CHOICES_MAX).map(({ name }) => name);
     const others = available.length - choices.length;
     const list = `; choose one of: ${choices.join(', ')}${others > 0 ? ` and ${others} more` : ''}`;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { titleCase } from '@hopline/events';
-import type { AgentEntry } from '@hopline/log';
+import type { AgentRegistration } from '@hopline/log';
 import { CHOICES_MAX, NoAgentFits } from './planner.ts';
 import { PLAN_AGENTS_MAX, SkillPlanner } from './skill-planner.ts';
 
-const entry = (name: string, ...tags: string[]): AgentEntry => ({
+const entry = (name: string, ...tags: string[]): AgentRegistration => ({
   name,
   description: name,
   url: 'http://127.0.0.1/',
@@ -13,7 +13,7 @@ const entry = (name: string, ...tags: string[]): AgentEntry => ({
   skills: [{ id: `${name}_tool`, name: `${name} skill`, description: '', tags }],
 });
 const agents = [entry('argocd', 'deploy'), entry('weather', 'rain'), entry('files')];
-const withoutSkills = (name: string): AgentEntry => ({ ...entry(name), skills: [] });
+const withoutSkills = (name: string): AgentRegistration => ({ ...entry(name), skills: [] });
 
 async function plan(text: string, metadata = {}, available = agents, defaultAgent?: string) {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text }] };
@@ -42,7 +42,7 @@ test('a word that names a skill of each of a thousand agents calls PLAN_AGENTS_M
 });
 
 test('a message that fits no skill goes to the default agent: configured, marked by its entry, or the only one without skills', async () => {
-  const chosen = async (available: AgentEntry[], named?: string) => (await plan('hello', {}, available, named)).agents;
+  const chosen = async (available: AgentRegistration[], named?: string) => (await plan('hello', {}, available, named)).agents;
   const marked = { ...entry('guide'), default: true as const };
   assert.deepEqual(await chosen([...agents, marked], 'weather'), ['weather']);
   assert.deepEqual(await chosen([...agents, marked, withoutSkills('any')]), ['guide']);

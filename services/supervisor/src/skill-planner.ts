@@ -1,6 +1,6 @@
 import type { AgentSkill, Message } from '@hopline/a2a';
 import { isAgentName, titleCase } from '@hopline/events';
-import { type AgentEntry, defaultAgentOf } from '@hopline/log';
+import { type AgentRegistration, defaultAgentOf } from '@hopline/log';
 import { agentPathOf } from './agent-path.ts';
 import { NoAgentFits, type Plan, type Planner, type PlanRequest } from './planner.ts';
 
@@ -12,7 +12,7 @@ const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 /** Agents of one plan. A word of a message may name a skill of each of a thousand agents. */
 export const PLAN_AGENTS_MAX = 16;
 
-type Choice = { agent: AgentEntry; skill: AgentSkill | undefined };
+type Choice = { agent: AgentRegistration; skill: AgentSkill | undefined };
 
 /**
  * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; every agent with a skill that the message names
@@ -40,7 +40,7 @@ export class SkillPlanner implements Planner {
     return choices.length > 0 ? choices : [{ agent: this.#default(agents), skill: undefined }];
   }
 
-  #default(agents: AgentEntry[]): AgentEntry {
+  #default(agents: AgentRegistration[]): AgentRegistration {
     const agent = defaultAgentOf(agents, this.#defaultAgent);
     if (agent !== undefined) return agent;
     const missing = this.#defaultAgent;
@@ -48,14 +48,14 @@ export class SkillPlanner implements Planner {
   }
 }
 
-function named(name: string, agents: AgentEntry[]): AgentEntry {
+function named(name: string, agents: AgentRegistration[]): AgentRegistration {
   const agent = agents.find(candidate => candidate.name === name);
   if (agent !== undefined) return agent;
   // Other text is not repeated, because it may be of any length.
   throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, agents);
 }
 
-function fitting(message: Message, agents: AgentEntry[]): Choice[] {
+function fitting(message: Message, agents: AgentRegistration[]): Choice[] {
   const words = wordsOf(message);
   const choices: Choice[] = [];
   for (const agent of agents) {

@@ -49,6 +49,9 @@ import type { Planner } from './planner.ts';
 import type { ConductingContext, TurnContext, TurnRunner } from './turn-runner.ts';
 import { TurnView } from './turn-view.ts';
 
+/** Intervals of the checks for lost inputs and for lost work items, in milliseconds. */
+const CHECK_TIMES = { lostInputsMs: LOST_INPUTS_CHECK_MS, lostItemsMs: LOST_ITEMS_CHECK_MS };
+
 export type SuperviseDeps = {
   log: Log;
   planner: Planner;
@@ -68,10 +71,8 @@ export type SuperviseDeps = {
   agentWaitMs?: number;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
   pace?: TextPace;
-  /** Interval of the check for lost inputs, in milliseconds; default LOST_INPUTS_CHECK_MS. */
-  lostInputsCheckMs?: number;
-  /** Interval in milliseconds at which the work items of silent calls are checked; default LOST_ITEMS_CHECK_MS. */
-  lostItemsCheckMs?: number;
+  /** Tests use shorter ones. */
+  times?: Partial<typeof CHECK_TIMES>;
   metrics: HopMetrics;
   logger: Logger;
   signal: AbortSignal;
@@ -98,7 +99,14 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   try {
     const { taskId, contextId, owner } = job.work;
     const work = { agent: SUPERVISOR, taskId, contextId, owner, tenant: metrics.parties.of(owner).tenant };
-    await inWork(work, () => followTurn(deps, job, { hop, takenAt, signal, fail }));
+    const writer = inputWriter(deps, job, { hop, takenAt });
+    const turn = { hop, takenAt, signal, fail, writer };
+    await inWork(work, () =>
+      withModelCalls(
+        call => writer.modelEnded(call),
+        () => followTurn(deps, job, turn),
+      ),
+    );
   } catch (thrown) {
     // An interruption by the shutdown is not a fault of the task and does not count as an attempt.
     if (deps.signal.aborted && failed === undefined) {
@@ -124,29 +132,17 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
 }
 
 /** `fail` ends the turn with an error by aborting `signal`. */
-type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void };
+type RunningTurn = { hop: Hop; takenAt: number; signal: AbortSignal; fail: (error: unknown) => void; writer: InputWriter };
 
 /** Follows the task's facts and appends what is due. Resolves when the turn is over, and rejects if it is interrupted before that. */
-async function followTurn(deps: SuperviseDeps, job: Job, turn: RunningTurn): Promise<void> {
-  const writer = inputWriter(deps, job, turn);
-  await withModelCalls(
-    call => writer.modelEnded(call),
-    () => followWith(deps, job, { ...turn, writer }),
-  );
-}
-
-async function followWith(
-  deps: SuperviseDeps,
-  job: Job,
-  { hop, takenAt, signal, fail, writer }: RunningTurn & { writer: InputWriter },
-): Promise<void> {
+async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal, fail, writer }: RunningTurn): Promise<void> {
   const { log } = deps;
   const { work } = job;
   const newest = await newestOfTurn(log.facts, job, signal);
   const records = await followTask(log.facts, newest, signal);
   const profile = deps.profiles.get(work.profile);
   const view = new TurnView(profile?.turn === 'conduct' ? profile.answer.name : undefined);
-  const checkMs = deps.lostInputsCheckMs ?? LOST_INPUTS_CHECK_MS;
+  const { lostInputsMs: checkMs } = { ...CHECK_TIMES, ...deps.times };
   const producer = { id: SUPERVISOR, item: job.item, attempt: job.attempt };
   const { isTakenOver } = job;
   const watched = { log, taskId: work.taskId, view, writer, producer, signal, checkMs, ...(isTakenOver && { isTakenOver }) };
@@ -162,6 +158,7 @@ async function followWith(
   const items = new CallItems({ ...deps, job, view, writer, waits, hop, takenAt });
   signal.addEventListener('abort', () => waits.stop(), { once: true });
   const composing = new ComposeHop(deps.metrics, job.trace);
+  const context = profile && turnContext(deps, job, { profile, view, writer, items, newest, hop, signal, fail: failTurn });
   let turn: TurnRunner | undefined;
   for await (const record of records) {
     view.apply(record);
@@ -179,11 +176,10 @@ async function followWith(
     requireNewest(record.record.aggregate, producer);
     if (turn === undefined && hasWritten(record.record.aggregate, producer)) throw new Superseded();
     if (job.exhausted) writer.add(taskFailure('the supervisor failed several times'));
-    else if (profile === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
+    else if (context === undefined) writer.add(taskFailure(`the supervisor has no profile "${work.profile}"`));
     else if (turn === undefined || !continues) {
-      const around = { profile, view, writer, items, newest, hop, signal };
-      turn ??= startTurn(deps, job, { ...around, fail: failTurn });
-      await items.queueUnheld();
+      turn ??= startTurn(deps, context, items);
+      await items.queueCallsWithoutContent();
       await turn.advance().catch(error => failUnreadable(writer, error));
     }
     // A writer that failed rejects here: the job is requeued instead of waiting for facts that never come.
@@ -223,7 +219,7 @@ function isOver(view: TurnView, { work: { turn }, item }: Job): boolean {
   return aggregate.turn > turn || isTerminal(aggregate.state) || (isInterrupted(aggregate.state) && view.waitsForClient);
 }
 
-/** Most records only continue an agent's artifacts: nothing of a turn depends on them before the call ends. */
+/** Most records only continue an agent's artifacts: the turn does not depend on them until the call ends. */
 function continuesArtifacts(facts: readonly Fact[]): boolean {
   return facts.length > 0 && facts.every(fact => fact.kind === 'artifact.updated' && fact.producer !== SUPERVISOR);
 }
@@ -239,14 +235,11 @@ function failUnreadable(writer: InputWriter, error: unknown): void {
   writer.add(taskFailure(error.message, false));
 }
 
-function startTurn(deps: SuperviseDeps, job: Job, state: RunState): TurnRunner {
-  const { log, model, agentGoneMs, lostItemsCheckMs: checkMs = LOST_ITEMS_CHECK_MS } = deps;
-  const { taskId } = job.work;
-  const { items } = state;
-  const context = turnContext(deps, job, state);
-  const { signal, fail } = context;
+function startTurn({ log, model, agentGoneMs, times }: SuperviseDeps, context: TurnContext, items: CallItems): TurnRunner {
+  const { work, signal, fail } = context;
+  const { lostItemsMs: checkMs } = { ...CHECK_TIMES, ...times };
   abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
-  abandonLostItems({ ...context, log, taskId, items, checkMs }).catch(error => signal.aborted || fail(error));
+  abandonLostItems({ ...context, log, taskId: work.taskId, items, checkMs }).catch(error => signal.aborted || fail(error));
   return turnRunner(model, context);
 }
 
@@ -263,7 +256,11 @@ function isConducting(context: TurnContext): context is ConductingContext {
   return context.profile.turn === 'conduct';
 }
 
-function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: { hop: Hop; takenAt: number }): InputWriter {
+function inputWriter(
+  { log, pace }: SuperviseDeps,
+  job: Job,
+  { hop, takenAt }: Pick<RunningTurn, 'hop' | 'takenAt'>,
+): InputWriter {
   const { work, item, attempt, requeues } = job;
   const producer = { id: SUPERVISOR, agent: SUPERVISOR, turn: work.turn, item, attempt };
   const taken = takenWork({ attempt, requeues, queuedAt: work.queuedAt, takenAt });
@@ -271,14 +268,17 @@ function inputWriter({ log, pace }: SuperviseDeps, job: Job, { hop, takenAt }: {
   return new InputWriter(log.inputs, { ...options, ...(pace && { pace }) });
 }
 
-type RunState = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {
+type TurnParts = Pick<TurnContext, 'profile' | 'view' | 'writer' | 'signal' | 'fail'> & {
   items: CallItems;
   newest: StoredFacts;
   hop: Hop;
 };
 
-function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContext {
-  const { profile, view, writer, items, newest, hop, signal, fail } = state;
+function turnContext(
+  deps: SuperviseDeps,
+  job: Job,
+  { profile, view, writer, items, newest, hop, signal, fail }: TurnParts,
+): TurnContext {
   const { log, planner, agents, displayName, agentWaitMs = AGENT_WAIT_MS } = deps;
   const { work, attempt } = job;
   return {
@@ -293,7 +293,7 @@ function turnContext(deps: SuperviseDeps, job: Job, state: RunState): TurnContex
     isLive: agent => agents.isLive(agent),
     delegate: call => {
       items.begin({ ...delegatedRequest(work), ...call, trace: hop.carrier() });
-      items.queueUnheld().catch(error => signal.aborted || fail(error));
+      items.queueCallsWithoutContent().catch(error => signal.aborted || fail(error));
     },
     fail,
     displayName,

@@ -3,7 +3,7 @@ import type { Profiles } from '@hopline/profiles';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
-import { supervise } from './supervise.ts';
+import { type SuperviseDeps, supervise } from './supervise.ts';
 
 export type SupervisorDeps = {
   log: Log;
@@ -18,9 +18,7 @@ export type SupervisorDeps = {
   /** As in SuperviseDeps. */
   pace?: TextPace;
   /** As in SuperviseDeps. */
-  lostInputsCheckMs?: number;
-  /** As in SuperviseDeps. */
-  lostItemsCheckMs?: number;
+  times?: NonNullable<SuperviseDeps['times']>;
   metrics: HopMetrics;
   logger: Logger;
 };

@@ -1,6 +1,6 @@
 import type { Message } from '@hopline/a2a';
 import type { Work, WorkingCall } from '@hopline/events';
-import type { AgentEntry, InputWriter } from '@hopline/log';
+import type { AgentRegistration, InputWriter } from '@hopline/log';
 import type { ConductingProfile, Profile } from '@hopline/profiles';
 import type { TraceCarrier } from '@hopline/telemetry';
 import type { Planner } from './planner.ts';
@@ -31,7 +31,7 @@ export type TurnContext = {
   writer: InputWriter;
   planner: Planner;
   /** Live agents. Waits for one to appear if there is none. */
-  agents: () => Promise<AgentEntry[]>;
+  agents: () => Promise<AgentRegistration[]>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;

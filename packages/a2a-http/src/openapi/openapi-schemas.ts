@@ -245,8 +245,8 @@ export function queryOf(name: Query, inPath?: string): JsonObject[] {
   const members = Object.entries(requests[name].properties).filter(([member]) => member !== inPath);
   return members.map(([member, { nullable: _nullable, ...schema }]) => {
     const values = Array.isArray(schema.enum) ? { enum: schema.enum.filter(value => value !== null) } : {};
-    const own = plain({ ...schema, ...values });
-    return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? { anyOf: [time, { const: '' }] } : own };
+    const ofMember = plain({ ...schema, ...values });
+    return { name: member, in: 'query', schema: member === 'statusTimestampAfter' ? { anyOf: [time, { const: '' }] } : ofMember };
   });
 }
 

@@ -1,14 +1,14 @@
-import { A2AError, type JsonObject, rpcFailure } from '@hopline/a2a';
+import { A2AError, type JsonObject, type Operation, rpcFailure } from '@hopline/a2a';
 import { dialect03Proto as dialect, errorType } from '@hopline/a2a/dialect-0.3-proto';
-import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
+import type { A2AServer, OperationAnswer } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../error-headers.ts';
-import { operationRequest } from '../operation-request.ts';
-import { namedVersion } from '../read-request.ts';
+import { namedVersion } from '../request-values.ts';
 import type { Framing } from '../sse-sink.ts';
-import { answerRest, sendRestError } from './rest-binding.ts';
-import { bareJson, encodeJson, openRoutes, paramsOf } from './rest-request.ts';
-import { type HttpMethod, REST_ROUTES_03, routeOf, routerPaths } from './routes.ts';
+import { answerRest, type RestForm } from './answer-rest.ts';
+import { REST_FORM, sendRestError } from './rest-binding.ts';
+import { bareJson, encodeJson, openRoutes } from './rest-request.ts';
+import { REST_ROUTES_03, routerPaths } from './routes.ts';
 
 const PREFIXES = ['', '/a2a'];
 
@@ -22,51 +22,30 @@ const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEve
 export function registerRest03(scope: FastifyInstance, server: A2AServer): void {
   openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
     const params = request.params as Record<string, string>;
-    if (namedVersion(request) !== '1.0') return answerRest03(server, path, params, request, reply);
-    return answerRest(server, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
+    if (namedVersion(request) !== '1.0') return answerRest(FORM, server, path, params, request, reply);
+    return answerRest(REST_FORM, server, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
   });
 }
 
-/** Answers one request with JSON or an event stream. Never throws. */
-async function answerRest03(
-  server: A2AServer,
-  path: string,
-  pathParams: Record<string, string>,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply | undefined> {
-  try {
+const FORM: RestForm<Operation> = {
+  dialect,
+  routes: REST_ROUTES_03,
+  operationOf: operation => operation,
+  requireVersion: request => {
     const version = namedVersion(request);
-    if (version !== undefined && version !== dialect.name)
-      throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 0.3, or no such header' });
-    const routed = routeOf(REST_ROUTES_03, path, pathParams);
-    if (routed === undefined) throw new A2AError('METHOD_NOT_FOUND', { detail: 'unknown task verb' });
-    const operation = routed.route[request.method as HttpMethod];
-    if (operation === undefined) return refuseMethod(server, request, reply, Object.keys(routed.route));
-    const params = paramsOf(request, routed.params);
-    const encode = (answer: OperationAnswer) => encodeJson(operation === 'list' ? tasksOf(answer) : answer);
-    const answer = await runOperation(
-      server,
-      operation,
-      operationRequest(server, request, reply, { binding: 'http', dialect, params, encode, framing: FRAMING }),
-    );
-    return answer === 'streamed' ? undefined : bareJson(reply, 'application/json', answer);
-  } catch (thrown) {
-    const error = A2AError.from(thrown);
-    report(server, error, { binding: 'http', headers: request.headers });
-    return reply.sent ? undefined : sendRestError03(reply, error);
-  }
-}
+    if (version === undefined || version === dialect.name) return;
+    throw new A2AError('VERSION_NOT_SUPPORTED', { detail: 'this path requires A2A-Version: 0.3, or no such header' });
+  },
+  unknownPath: 'unknown task verb',
+  framing: FRAMING,
+  encode: (operation, answer) => encodeJson(operation === 'list' ? tasksOf(answer) : answer),
+  sendJson: (_request, reply, json) => bareJson(reply, 'application/json', json),
+  sendError: (_request, reply, error, status) => sendRestError03(reply, error, status),
+};
 
 /** In 0.3 a list has only tasks and no pages ([A2A 0.3] 7, `tasks/list`), so the first page is sent. */
 function tasksOf(answer: OperationAnswer): unknown {
   return (answer as JsonObject).tasks;
-}
-
-function refuseMethod(server: A2AServer, request: FastifyRequest, reply: FastifyReply, allowed: string[]): FastifyReply {
-  const error = new A2AError('METHOD_NOT_FOUND', { detail: `this path supports ${allowed.join(' and ')}` });
-  report(server, error, { binding: 'http', headers: request.headers });
-  return sendRestError03(reply.header('allow', allowed.join(', ')), error, 405);
 }
 
 /** Prefix of the error names of the Java SDK, which are its class names. */

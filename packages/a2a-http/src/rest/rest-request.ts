@@ -1,7 +1,7 @@
 import { paramsOfBody, paramsOfQuery } from '@hopline/a2a';
 import type { A2AServer } from '@hopline/a2a-server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { jsonOf } from '../read-request.ts';
+import { jsonOf } from '../request-values.ts';
 import { HTTP_METHODS } from './routes.ts';
 
 /** Methods that are answered with 405 rather than 404. */

@@ -14,6 +14,7 @@ import {
   type Log,
   NO_LONGER_NEEDED,
   readTask,
+  SharedNext,
   type StoredFacts,
   startSeqOf,
 } from '@hopline/log';
@@ -23,6 +24,7 @@ import { fromLog } from '../log-faults.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import { FactRing, VisibleEntry } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
+import { waitUntil } from './wait-for.ts';
 
 export type TaskChange = Exclude<Fact, ArtifactUpdated>;
 
@@ -50,7 +52,7 @@ export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 /** The task as it is after the record with log sequence `seq`. */
 export type ViewAt = { view: TaskView; seq: number };
 
-/** The same, with its timeline. */
+/** The task as in ViewAt, with its timeline. */
 export type HistoryAt = ViewAt & { timeline: TaskTimeline };
 
 /**
@@ -86,11 +88,12 @@ export class TaskFeed {
   #refoldTimer: NodeJS.Timeout | undefined;
   /** A read of the log that replaces a dropped view. Requests share it until the next fact is folded. */
   #reading: { generation: number; result: Promise<ViewAt> } | undefined;
-  /** The read of the newest record that is under way, and the one that begins after it. */
-  readonly #newest: {
-    current?: Promise<StoredFacts | undefined> | undefined;
-    next?: Promise<StoredFacts | undefined> | undefined;
-  } = {};
+  /** Reads the newest record. Shared, so that thousands of clients that come back at once do not ask for the same record. */
+  readonly #newest = new SharedNext(() =>
+    this.#log.facts.last(this.taskId).catch(thrown => {
+      throw fromLog(thrown, this.taskId);
+    }),
+  );
 
   constructor(taskId: string, log: Log, limits: Limits, budgets: FeedBudgets) {
     this.taskId = taskId;
@@ -163,7 +166,7 @@ export class TaskFeed {
     }
   }
 
-  /** `readView` answers from memory: with the task after the newest folded fact. */
+  /** Whether `readView` answers from memory, with the task as of the newest folded fact. */
   get holdsView(): boolean {
     return !this.#view.isDropped;
   }
@@ -174,7 +177,7 @@ export class TaskFeed {
    */
   async readHistory(messageId?: string): Promise<HistoryAt> {
     const { generation } = this;
-    const newest = await this.#readNewest();
+    const newest = await this.#newest.next();
     const history = await readHistory(this.#log.facts, newest, messageId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
     });
@@ -187,38 +190,10 @@ export class TaskFeed {
   async refresh(): Promise<void> {
     if (this.ended) return;
     const { lastSeq } = this;
-    const last = await this.#readNewest();
+    const last = await this.#newest.next();
     if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
     if (last.seq < lastSeq) this.#reader.abort(NO_LONGER_NEEDED);
     await this.#waitUntilFolded(last.record.aggregate);
-  }
-
-  /**
-   * The newest record, from a read that begins after the call. Calls while a read is under way share the next one, so that thousands of clients
-   * that come back at once do not ask for the same record.
-   */
-  #readNewest(): Promise<StoredFacts | undefined> {
-    const { current } = this.#newest;
-    if (current === undefined) return this.#beginReadNewest();
-    const begin = () => {
-      this.#newest.next = undefined;
-      return this.#beginReadNewest();
-    };
-    this.#newest.next ??= current.then(begin, begin);
-    return this.#newest.next;
-  }
-
-  #beginReadNewest(): Promise<StoredFacts | undefined> {
-    const read = this.#log.facts
-      .last(this.taskId)
-      .catch(thrown => {
-        throw fromLog(thrown, this.taskId);
-      })
-      .finally(() => {
-        if (this.#newest.current === read) this.#newest.current = undefined;
-      });
-    this.#newest.current = read;
-    return read;
   }
 
   /** The terminal fact is folded and no fact can follow it, so the subscription is closed. */
@@ -260,7 +235,7 @@ export class TaskFeed {
   async #run(records: AsyncIterable<StoredFacts> | Promise<AsyncIterable<StoredFacts>>): Promise<void> {
     try {
       for await (const stored of fromStart(await records)) {
-        // Another request may have dropped the feed meanwhile; it must not count in the budgets again.
+        // Another request may have dropped the feed in the meantime; it must not count in the budgets again.
         if (this.#reader.signal.aborted) break;
         if (!this.#follows(stored)) throw new HistoryLost('a record does not follow the one before it');
         this.#fold(stored);
@@ -304,7 +279,7 @@ export class TaskFeed {
   async #settleWithoutLost(): Promise<void> {
     const reader = this.#reader.signal;
     try {
-      const newest = await this.#readNewest();
+      const newest = await this.#newest.next();
       if (reader.aborted || this.#lostGeneration === undefined) return;
       if (newest === undefined || newest.seq > this.lastSeq) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
       this.#settle();
@@ -362,33 +337,18 @@ export class TaskFeed {
       this.aggregate !== undefined &&
       this.aggregate.generation >= aggregate.generation &&
       this.aggregate.foldedSeq >= aggregate.foldedSeq;
-    if (!(await this.#waitUntil(reached, this.#limits.freshMsMax))) throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
+    if ((await waitUntil(this, reached, { timeoutMs: this.#limits.freshMsMax })) !== 'met')
+      throw new A2AError('UNAVAILABLE', { taskId: this.taskId });
   }
 
   /**
    * Resolves with true when the task has an event of this generation, and with false if it ends before or has none after `refoldMsMax`. A client that
    * names a later event than the newest one may have received events that the log has lost since: a relay that notices the loss continues above
-   * the generations of these.
+   * their generations.
    */
   reaches(generation: number): Promise<boolean> {
     const isOver = () => this.ended || this.generation >= generation;
-    return this.#waitUntil(isOver, this.#limits.refoldMsMax).then(() => this.generation >= generation);
-  }
-
-  /** Resolves with false after `waitMs`. Throws the fault of the feed. */
-  async #waitUntil(isReached: () => boolean, waitMs: number): Promise<boolean> {
-    if (this.fault !== undefined) throw this.fault;
-    if (isReached()) return true;
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
-    const listener: FeedListener = { onRecord: () => isReached() && resolve(true), onFault: reject };
-    this.listen(listener);
-    const timer = setTimeout(resolve, waitMs, false);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.unlisten(listener);
-    }
+    return waitUntil(this, isOver, { timeoutMs: this.#limits.refoldMsMax }).then(() => this.generation >= generation);
   }
 }
 

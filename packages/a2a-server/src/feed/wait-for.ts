@@ -45,33 +45,41 @@ export async function waitBeyond(
   options: Pick<WaitOptions, 'timeoutMs' | 'signal'>,
 ): Promise<Outcome> {
   const isBeyond = () => feed.generation > generation || feed.ended;
-  if (isBeyond()) return 'met';
+  return isBeyond() ? 'met' : waitUntil(feed, isBeyond, options);
+}
+
+/** Resolves with `met` once the feed has reached a state, and otherwise as `waitFor` does. Rejects with the feed's error. */
+export async function waitUntil(feed: TaskFeed, isReached: () => boolean, options: ListenOptions): Promise<Outcome> {
+  if (feed.fault !== undefined) throw feed.fault;
+  if (isReached()) return 'met';
   return listening(feed, options, resolve => ({
     onRecord: () => {
-      if (isBeyond()) resolve('met');
+      if (isReached()) resolve('met');
     },
   }));
 }
 
+type ListenOptions = Pick<WaitOptions, 'timeoutMs'> & Partial<Pick<WaitOptions, 'signal'>>;
+
 /** Adds the listener that `listenerOf` makes to the feed until it resolves or rejects, or the wait ends otherwise. */
 async function listening(
   feed: TaskFeed,
-  options: WaitOptions,
+  { timeoutMs, signal }: ListenOptions,
   listenerOf: (resolve: (outcome: Outcome) => void, reject: (thrown: unknown) => void) => FeedListener,
 ): Promise<Outcome> {
   if (feed.fault !== undefined) throw feed.fault;
-  if (options.signal.aborted) return 'aborted';
+  if (signal?.aborted) return 'aborted';
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
   const listener = { ...listenerOf(resolve, reject), onFault: reject };
   feed.listen(listener);
   const onAbort = () => resolve('aborted');
-  options.signal.addEventListener('abort', onAbort, { once: true });
-  const timer = setTimeout(resolve, options.timeoutMs, 'timeout');
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const timer = setTimeout(resolve, timeoutMs, 'timeout');
   try {
     return await promise;
   } finally {
     clearTimeout(timer);
-    options.signal.removeEventListener('abort', onAbort);
+    signal?.removeEventListener('abort', onAbort);
     feed.unlisten(listener);
   }
 }

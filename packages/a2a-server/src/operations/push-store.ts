@@ -32,8 +32,8 @@ export async function pushConfigsOf(
   { taskId, generation }: PushTarget,
 ): Promise<PushConfigEntry[]> {
   const entries = await orFault(server.log.pushConfigs.under(taskId), taskId);
-  const own = entries.map(entry => entry.value).filter(value => isSameOwner(value.owner, context.caller));
-  return own.filter(value => !isExpired(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const ofCaller = entries.map(entry => entry.value).filter(value => isSameOwner(value.owner, context.caller));
+  return ofCaller.filter(value => !isExpired(value, generation !== undefined)).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** Delivery state of a webhook for its owner, without secrets. Times are epoch milliseconds. */

@@ -15,9 +15,9 @@ export function withoutReservedMetadata(metadata: Metadata | undefined): Metadat
 
 /** The metadata of a request without reserved keys, but with the number of clusters that the request has passed. */
 export function requestMetadata(metadata: Metadata | undefined): Metadata | undefined {
-  const own = withoutReservedMetadata(metadata);
+  const unreserved = withoutReservedMetadata(metadata);
   const depth = clusterDepthOf(metadata);
-  return depth === 0 ? own : { ...own, [CLUSTER_DEPTH_KEY]: depth };
+  return depth === 0 ? unreserved : { ...unreserved, [CLUSTER_DEPTH_KEY]: depth };
 }
 
 /** The message without reserved keys in its metadata and in the metadata of its parts; everything else is unchanged. */
@@ -27,6 +27,6 @@ export function withoutReservedKeys(message: Message): Message {
 
 function cleaned<T extends { metadata?: Metadata }>(value: T): T {
   const { metadata, ...rest } = value;
-  const own = withoutReservedMetadata(metadata);
-  return (own === undefined ? rest : { ...rest, metadata: own }) as T;
+  const unreserved = withoutReservedMetadata(metadata);
+  return (unreserved === undefined ? rest : { ...rest, metadata: unreserved }) as T;
 }

@@ -107,6 +107,6 @@ export class OpenTasksCount {
 
 function partiesOf(caller: Owner): { key: string; isTenant: boolean }[] {
   const { owner, tenant } = partyKeysOf(caller);
-  const own = { key: owner, isTenant: false };
-  return tenant === undefined ? [own] : [own, { key: `tenant ${tenant}`, isTenant: true }];
+  const ofCaller = { key: owner, isTenant: false };
+  return tenant === undefined ? [ofCaller] : [ofCaller, { key: `tenant ${tenant}`, isTenant: true }];
 }

@@ -223,9 +223,9 @@ export class Quotas {
     // A share protects other callers, and without authentication there are none.
     const isAnonymous = isSameOwner(caller, undefined);
     const most = isAnonymous ? streamsMax : streamsMax * PARTY_SLOTS_SHARE_MAX;
-    const own = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);
-    const parties = [this.#party(this.#owners, owner, 1, Math.min(own, most))];
-    if (tenant !== undefined) parties.push(this.#party(this.#tenants, tenant, factor, Math.min(own * factor, most)));
+    const slotsMax = ownerStreamsMax ?? (isAnonymous ? streamsMax : streamsMax * OWNER_SLOTS_SHARE);
+    const parties = [this.#party(this.#owners, owner, 1, Math.min(slotsMax, most))];
+    if (tenant !== undefined) parties.push(this.#party(this.#tenants, tenant, factor, Math.min(slotsMax * factor, most)));
     return parties;
   }
 

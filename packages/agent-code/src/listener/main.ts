@@ -1,6 +1,5 @@
 import { listenForServers } from '@hopline/agent-mcp/remote-server';
-import { serveHosts } from '../host-listener.ts';
-import { serverSocketOf } from '../server-socket.ts';
+import { mcpSocketOf, serveHosts } from '../host-listener.ts';
 
 /**
  * The container of an agent's code: waits for its sub-agent at the Unix socket that the first argument names, and starts a host for it. At a
@@ -23,7 +22,7 @@ const listener = await serveHosts(path, {
   stdout: process.stdout,
   stderr: process.stderr,
 });
-const servers = await listenForServers(serverSocketOf(path), {
+const servers = await listenForServers(mcpSocketOf(path), {
   environment: process.env,
   onFault: sentence => process.stderr.write(`hopline code: ${sentence}\n`),
 });

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
+import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { shellQuoted } from '@hopline/local-cluster';
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
@@ -8,9 +9,6 @@ import { text } from '../command/options.ts';
 import { pair } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { VERSION } from '../version.ts';
-
-/** A name is a token of NATS subjects. */
-const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
 /** Versions of the tools in a new folder; a test compares them with those of this repository. */
 export const TYPESCRIPT_VERSION = '7.0.2';
@@ -45,7 +43,7 @@ type Surroundings = Pick<CommandContext, 'folder' | 'output' | 'own'>;
 
 /** Writes the folder `name` with an agent, its test, and all that both need. Replaces nothing. `packages`: the folder with the tarballs of PACKAGES. */
 export function writeAgent(name: string, packages: string | undefined, { folder, output, own }: Surroundings): void {
-  if (!NAME.test(name)) throw new UsageError('the name must be 1 to 32 of a-z, 0-9 and - (not first); see hopline new --help');
+  if (!isAgentName(name)) throw new UsageError(`the name must be ${AGENT_NAME_RULE}; see hopline new --help`);
   const target = resolve(folder, name);
   const tarballs = packages === undefined ? own.tarballs?.folder : resolve(folder, packages);
   if (tarballs === undefined)

@@ -92,8 +92,8 @@ test('status lists each process with its state, and each agent with the reason w
     rows.slice(2).map(({ instance, restarts, isReady, fault }) => [instance, restarts, isReady, fault]),
     [
       ['relay-1', 3, false, 'is not ready (log: LogUnavailable)'],
-      ['relay-2', 0, false, 'does not run (exit code 78)'],
-      ['nats-1', 0, false, `does not run (process ${GONE} is gone)`],
+      ['relay-2', 0, false, 'is not running (exit code 78)'],
+      ['nats-1', 0, false, `is not running (process ${GONE} is gone)`],
     ],
   );
 });

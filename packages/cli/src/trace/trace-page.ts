@@ -100,13 +100,13 @@ function auditText({ audit }: TaskReport): string {
 }
 
 function turnSection({ startedAt }: TaskReport, rows: readonly WaterfallRow[], turn: number, endMs: number): Markup {
-  const own = rows.filter(row => row.turn === turn);
+  const rowsOfTurn = rows.filter(row => row.turn === turn);
   return html`<section>
 <h2>Waterfall of turn ${turn}</h2>
 <table class="waterfall">
 <thead><tr><th>Time</th><th>Hop</th><th class="wide"><span class="axis"><span>0 s</span><span>${duration(endMs)}</span></span></th><th>Duration and cause</th></tr></thead>
 <tbody>
-${own.map(
+${rowsOfTurn.map(
   ({ kind, label, fromMs, toMs, note }) => html`<tr class="${kind}">
 <td>${timeOfDay(startedAt + fromMs)}</td><td>${label}</td>
 <td class="wide"><svg viewBox="0 0 ${CHART_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">${barRect(fromMs, toMs, endMs)}</svg></td>

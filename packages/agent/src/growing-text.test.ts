@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { LaneText, TextStreams } from './streamed-text.ts';
+import { LaneText } from './growing-text.ts';
+import { TextStreams } from './text-streams.ts';
 
 test('an equal snapshot changes nothing, a longer one adds its rest, and any other replaces the text', () => {
   const content = new LaneText();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { JSON_DEPTH_MAX } from '@hopline/a2a';
-import { jsonOf, jsonOfAnyDepth } from './read-request.ts';
+import { jsonOf, jsonOfAnyDepth } from './request-values.ts';
 
 const nested = (levels: number) => Buffer.from(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
 

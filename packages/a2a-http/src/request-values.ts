@@ -44,7 +44,7 @@ export function queryOf(request: FastifyRequest, name: string): string | undefin
 }
 
 /** Whether the client accepts only event streams. */
-export function readsEventsAlone(request: FastifyRequest): boolean {
+export function acceptsOnlyEvents(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
 }
 
