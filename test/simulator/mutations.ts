@@ -227,7 +227,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a late write of the index': {
     themes: ['late writes'],
-    foundBy: 32,
+    foundBy: 41,
     // Few runs fence a relay between its write of a fact and that of the index.
     seedsMax: 250,
     breaks: /^the index shows/,
@@ -242,7 +242,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'a superseded attempt acknowledges the work item': {
     themes: ['frozen path and a death'],
     seedsMax: 250,
-    foundBy: 118,
+    foundBy: 96,
     breaks: /^everything ends/,
     edits: ITEMS_DONE_WHEN_STORED,
   },
