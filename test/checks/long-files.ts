@@ -1,7 +1,7 @@
-/** A test file, or the unit tests of a package, that takes more than about 15 seconds on two quiet cores. */
+/** A test file, or the tests of a folder, that takes more than about 15 seconds on two quiet cores. */
 type LongFile = {
   path: string;
-  /** True if it mostly waits for time limits of other programs, so that it can run alongside two other files. */
+  /** True if it mostly waits, e.g. for time limits of other programs, so that it can run alongside two other files. */
   waits?: boolean;
 };
 
@@ -21,6 +21,23 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/integration/log/lagging-replica.test.ts', waits: true },
   { path: 'test/integration/log/streams.test.ts', waits: true },
   { path: 'test/integration/log/leader-placement.test.ts', waits: true },
+  { path: 'test/integration/log', waits: true },
+  { path: 'services/notifier', waits: true },
+  { path: 'test/conformance/durable-streams.test.ts', waits: true },
+  { path: 'services/relay', waits: true },
+  { path: 'packages/agent', waits: true },
+  { path: 'test/e2e/kill-from-page.test.ts', waits: true },
+  { path: 'test/faults/one-power-loss.test.ts', waits: true },
+  { path: 'packages/a2a-http', waits: true },
+  { path: 'test/e2e/queue-notices.test.ts', waits: true },
+  { path: 'test/integration/tls', waits: true },
+  { path: 'packages/cli', waits: true },
+  { path: 'test/upgrade/upgrade-in-place.test.ts', waits: true },
+  { path: 'test/faults/nats-away.test.ts', waits: true },
+  { path: 'packages/a2a-grpc', waits: true },
+  { path: 'packages/telemetry/src/start-telemetry.test.ts', waits: true },
+  { path: 'packages/agent-mcp', waits: true },
+  { path: 'packages/agent-code', waits: true },
   { path: 'test/e2e/packages.test.ts' },
   { path: 'test/faults/campaign/campaign.test.ts' },
   { path: 'test/simulator/simulator.test.ts' },
@@ -33,35 +50,24 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/e2e/nested-agents.test.ts' },
   { path: 'test/e2e/chat.test.ts' },
   { path: 'test/faults/orderly-restarts.test.ts' },
-  { path: 'test/faults/one-power-loss.test.ts' },
   { path: 'test/e2e/hops.test.ts' },
   { path: 'test/e2e/nats-users.test.ts' },
   { path: 'test/faults/relay-death.test.ts' },
-  { path: 'test/conformance/durable-streams.test.ts' },
-  { path: 'test/e2e/kill-from-page.test.ts' },
   { path: 'test/fuzz/cluster.test.ts' },
-  { path: 'test/e2e/queue-notices.test.ts' },
-  { path: 'test/upgrade/upgrade-in-place.test.ts' },
   { path: 'test/faults/notifier-death.test.ts' },
   { path: 'test/soak/soak.test.ts' },
   { path: 'test/faults/task-life.test.ts' },
-  { path: 'test/faults/nats-away.test.ts' },
   { path: 'test/e2e/push.test.ts' },
   { path: 'test/fuzz/json-rpc.test.ts' },
   { path: 'test/e2e/task-files.test.ts' },
   { path: 'test/e2e/auth.test.ts' },
   { path: 'infra/local/launcher/main.test.ts' },
-  { path: 'services/relay' },
-  { path: 'packages/a2a-http' },
-  { path: 'packages/a2a-grpc' },
   { path: 'packages/lifecycle' },
-  { path: 'packages/agent' },
-  { path: 'services/notifier' },
   { path: 'services/supervisor' },
   { path: 'infra/observe/rules.test.ts' },
   { path: 'infra/release/api-reference.test.ts' },
 ];
 
 export function waitsMostly(path: string): boolean {
-  return LONG_FILES.some(file => file.path === path && file.waits === true);
+  return LONG_FILES.find(file => `${path}/`.startsWith(`${file.path}/`))?.waits === true;
 }

@@ -10,7 +10,7 @@ import { bundleServices } from './service-bundle.ts';
 import { ALL_CHECKS, QUICK_CHECKS, runStaticChecks } from './static-checks.ts';
 import { findQuickFiles, findTestFiles, NO_FILES, type TestFiles } from './test-files.ts';
 import { TestReport } from './test-report.ts';
-import { leaveClustersAlone, ON_CLUSTER, runTestFiles, type TestRunOptions, WAITING_FILES_AT_ONCE } from './test-run.ts';
+import { leaveClustersAlone, ON_CLUSTER, runTestFiles, type TestRunOptions, WAITING_FILES } from './test-run.ts';
 import { add, closingLine, NOTHING, type Totals } from './totals.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
@@ -63,9 +63,9 @@ async function runTests(
     coverage !== undefined
       ? [await runTestFiles({ ...run, files: unit, coverage }), await runTestFiles({ ...run, files: withBroker, coverage })]
       : await Promise.all([
-          runTestFiles({ ...run, files: unit, slots }),
-          // Starts them at once: the longest takes half of the run, and leaves the cores to the others.
-          runTestFiles({ ...run, files: withBroker.filter(isWaiting), slots: lanes(WAITING_FILES_AT_ONCE) }),
+          runTestFiles({ ...run, files: unit.filter(file => !isWaiting(file)), slots }),
+          // Beside the others during the whole run, because they leave the cores to them.
+          runTestFiles({ ...run, files: [...unit, ...withBroker].filter(isWaiting), slots: new ProcessorSlots(WAITING_FILES) }),
           runTestFiles({ ...run, files: withBroker.filter(file => !isWaiting(file)), slots }),
         ]);
   return [...totals, await runTestFiles({ ...run, ...ON_CLUSTER, files: onCluster, slots: lanes(1) })];
