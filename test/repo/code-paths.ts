@@ -57,8 +57,8 @@ const INPUT_TO_PIPELINE: readonly PathStep[] = [
 export const TOKEN_PATH: TokenPath = {
   name: 'token',
   title: "A token: from the agent's `yield` to the SSE frame",
-  filesMax: 40,
-  executedMax: 71,
+  filesMax: 44,
+  executedMax: 74,
   steps: [
     { file: agent('define-agent.ts'), does: 'turns the yielded string into an event' },
     { file: agent('pump-events.ts'), does: 'reads the events until one ends the turn, or the turn is cancelled' },
@@ -100,7 +100,8 @@ export const TOKEN_PATH: TokenPath = {
     { file: server('feed/task-feed.ts'), does: 'follows the task once for all viewers' },
     { file: server('feed/held-view.ts'), does: 'holds the task for snapshots' },
     { file: task('project.ts'), does: 'folds each fact into the task' },
-    { file: server('feed/fact-ring.ts'), does: 'adds the cursor, and keeps the newest facts' },
+    { file: server('feed/visible-entry.ts'), does: 'adds the cursor' },
+    { file: server('feed/fact-ring.ts'), does: 'keeps the newest facts' },
     { file: server('stream/viewer.ts'), does: 'picks the next fact of one client' },
     { file: http('sse-sink.ts'), does: 'makes the frame' },
     { file: a2a('dialect-0.3/encode.ts'), does: "encodes the event in the client's dialect, once for all its clients" },

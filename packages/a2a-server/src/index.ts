@@ -3,7 +3,7 @@ export type { Authenticate, RequestHeaders } from './authenticate.ts';
 export { anonymous } from './authenticate.ts';
 export type { A2AServerOptions } from './create-a2a-server.ts';
 export { createA2AServer } from './create-a2a-server.ts';
-export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/fact-ring.ts';
+export type { ArtifactIndex, EventEncoder, VisibleEntry } from './feed/visible-entry.ts';
 export type { Limits } from './limits.ts';
 export { LIMITS } from './limits.ts';
 export { fromLog } from './log-faults.ts';

@@ -1,4 +1,5 @@
-/** Readers of untrusted JSON: each returns undefined for a value that is absent or of another type, and never throws. */
+// Readers of untrusted JSON: each returns undefined for a value that is absent or of another type, and never throws.
+
 export type JsonObject = { [name: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {

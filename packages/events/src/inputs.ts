@@ -143,7 +143,7 @@ export type StatusInput = {
   kind: 'status';
   state: Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
   message?: Message;
-  /** The agent answered with this message alone and created no task ([A2A 1.0] 3.1.1). */
+  /** The agent answered with only this message and created no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
   /** Like `EndedInput.resume`, but for the agent that was addressed directly. */

@@ -1,9 +1,10 @@
-import { LogMismatch } from '@hopline/log';
-
-/**
+/*
  * Server capabilities by version, because older servers drop unknown fields silently. Newer features (atomic batches 2.12, fast ingest
  * 2.14) showed no gain when measured, so nothing requires them.
  */
+
+import { LogMismatch } from '@hopline/log';
+
 const VERSION_MIN: Version = [2, 9, 0];
 /**
  * Expected-last-subject-sequence on a replicated stream: up to 2.9.20 two writers both succeeded in 347 of 1000 rounds (nats-server #4320),

@@ -20,11 +20,6 @@ import type { Delivery } from './pull-inbox.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
-/**
- * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
- * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` does none of the
- * three.
- */
 const OPERATION = 'KV-Operation';
 const DELETED = 'DEL';
 const PURGED = 'PURGE';
@@ -47,6 +42,11 @@ type KeyValueOptions = {
   isValid?: EntryCheck | undefined;
 };
 
+/**
+ * A NATS key-value bucket (ADR-8, so `nats kv` reads it), written by the log's own publisher: a write without a leader is
+ * retried, a lost ack is not a conflict, and a watch continues as soon as the connection is back. `@nats-io/kv` does none of the
+ * three.
+ */
 export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #connection: Connection;
   readonly #publisher: Publisher;

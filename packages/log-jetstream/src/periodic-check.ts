@@ -5,7 +5,7 @@ type CheckConnection = Pick<Connection, 'closed' | 'onEvent'>;
 
 /**
  * Runs `check` every `ms` until the log is closed, never twice at the same time. Returns a function that runs it now. A check that rejects is repeated by
- * the next one; `what` names it in the event of a failure that is no outage.
+ * the next one; `what` names it in the event that reports a defect.
  */
 export function checkPeriodically(connection: CheckConnection, ms: number, what: string, check: () => Promise<void>): () => void {
   const { closed } = connection;

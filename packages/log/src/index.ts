@@ -76,9 +76,8 @@ export {
 } from './names.ts';
 export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
-export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
+export { followTask, fromStart, newestOfTurn, readTask, requireNewest, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
-export { requireNewest } from './require-newest.ts';
 export { SharedNext } from './shared-next.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {

@@ -22,8 +22,8 @@ export interface KeyValue<V> {
   update(key: string, value: V, revision: number): Promise<number>;
   delete(key: string): Promise<void>;
   /**
-   * Removes the entry without a trace, unless it was written after `revision`. Unlike `delete`, it leaves no marker in the bucket, and no watch
-   * shows it: for entries that one process owns.
+   * Removes the entry unless it was written after `revision`. Unlike `delete`, it leaves no marker in the bucket, and no watch shows it: for entries
+   * that one process owns.
    */
   purge(key: string, revision: number): Promise<void>;
   /**

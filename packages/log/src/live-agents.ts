@@ -14,7 +14,7 @@ type SeenInstance = { entry: AgentRegistration; seenAtMs: number };
 
 export type RegisteredAgent = AgentRegistration & { isLive: boolean };
 
-/** Instances by agent. With a thousand agents, one look at an agent must not take a step for each of them. */
+/** Instances by agent. With a thousand agents, a lookup of one agent must not visit all of them. */
 class Instances {
   readonly #byAgent = new Map<string, Map<string, SeenInstance>>();
   #names: string[] | undefined;

@@ -1,10 +1,11 @@
-import { AGENT_NAME_RULE, isAgentName, isRole, isTaskId, isWriter, type Role, type Writer } from '@hopline/events';
-
-/**
+/*
  * Names that become subject tokens or headers, checked here for every log. An invalid one is a bug of the caller, not a fault of the log,
  * so it throws TypeError before anything is sent. The longest key is that of a push configuration: a task id, and a configuration id of 128
  * characters in base64url of its UTF-8. Keys use the characters of a NATS key-value bucket (ADR-8), so that `nats kv` reads every bucket.
  */
+
+import { AGENT_NAME_RULE, isAgentName, isRole, isTaskId, isWriter, type Role, type Writer } from '@hopline/events';
+
 export const KEY_CHARS_MAX = 1024;
 /** A SHA-256 in base64url has 43 characters. */
 const WAKE_KEY_CHARS_MAX = 64;

@@ -1,5 +1,5 @@
-import { type CopiedFacts, isVisible } from '@hopline/events';
-import { NO_LONGER_NEEDED, Requeued } from './errors.ts';
+import { type CopiedFacts, isVisible, type Producer, type TaskAggregate } from '@hopline/events';
+import { NO_LONGER_NEEDED, Requeued, Superseded } from './errors.ts';
 import type { FactLog, StoredFacts } from './fact-log.ts';
 import type { Job } from './work-queue.ts';
 
@@ -51,6 +51,14 @@ export async function followTask(facts: FactLog, newest: StoredFacts, signal: Ab
   return fromStart(
     await facts.follow(newest.record.aggregate.taskId, startSeqOf(newest) - 1, signal, newest.record.aggregate.owner),
   );
+}
+
+/**
+ * Throws Superseded if a newer attempt of a producer has written. The relay rejects the inputs of a superseded attempt. If the newer attempt has died, this
+ * worker must not hold on to the item: the next attempt needs it.
+ */
+export function requireNewest({ producers }: TaskAggregate, { id, attempt }: Pick<Producer, 'id' | 'attempt'>): void {
+  if ((producers[id]?.attempt ?? 0) > attempt) throw new Superseded();
 }
 
 /** Whether a record is the whole task, as with a new task: a read of the log would find nothing else. */

@@ -200,7 +200,7 @@ function messageIdOf(fact: TaskCreated | MessageReceived): string {
   return (fact.kind === 'task.created' ? fact.event.task.history?.at(-1)?.messageId : fact.message.messageId) ?? '';
 }
 
-/** Whether a turn ends with a fact, unless its agent goes on once the client has answered. */
+/** Whether a turn ends with a fact, unless its agent continues once the client has answered. */
 function isEnd(fact: Fact): boolean {
   return fact.kind === 'status.changed' && !isInProgress(fact.event.statusUpdate.status.state);
 }

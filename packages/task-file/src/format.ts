@@ -1,10 +1,11 @@
-import type { TaskState } from '@hopline/a2a';
-import type { FactRecord, InputRecord, Owner, ProfileName, Role, TraceCarrier, Writer } from '@hopline/events';
-
-/**
+/*
  * The lines of a task file (`*.hopline.jsonl`): a header, the records of one task, an end. A file holds one task or several, one after
  * the other. The README of this package specifies the format.
  */
+
+import type { TaskState } from '@hopline/a2a';
+import type { FactRecord, InputRecord, Owner, ProfileName, Role, TraceCarrier, Writer } from '@hopline/events';
+
 export const TASK_FORMAT = 'hopline.task';
 export const TASK_FORMAT_VERSION = 1;
 

@@ -225,7 +225,7 @@ function waitingCall(aggregate: TaskAggregate, except: string): string | undefin
   return Object.keys(aggregate.calls).find(id => id !== except && isWaiting(aggregate, id));
 }
 
-/** Shows the request of a call that still waits. The wait of the task goes on, so its deadline stays. */
+/** Shows the request of a call that still waits. The task continues to wait, so its deadline stays. */
 function askAgain(facts: Facts, call: string, at: number): void {
   const { authRequest, calls } = facts.aggregate;
   const waitingSince = authRequest?.at;

@@ -1,7 +1,8 @@
-/**
+/*
  * The second barrier in front of the log. The type `LogFields` is the first: it has no key for content or credentials. This one
  * covers errors and objects of third-party libraries.
  */
+
 export const REDACTED = '[redacted]';
 /** Levels of nesting below which objects become `[deep]`. */
 export const LOG_DEPTH_MAX = 5;

@@ -55,14 +55,14 @@ class Calls {
   /** A relay without a checkpoint, which reads every input again. `queues`: whether its requests for the work of calls reach the queue. */
   async relay({ queues = true, windowMs = 60_000 } = {}): Promise<Relay> {
     await this.log.leases.delete('shard.0');
-    const own = this.log.another();
-    const request = own.work.request.bind(own.work);
-    own.work.request = async (role, work, { id, trace }) => {
+    const processLog = this.log.another();
+    const request = processLog.work.request.bind(processLog.work);
+    processLog.work.request = async (role, work, { id, trace }) => {
       if (work.call !== undefined) this.requests.push({ role, work, id, trace });
       if (work.call === undefined || queues) await request(role, work, { id, ...(trace && { trace }) });
     };
-    Object.assign(own.work, { duplicateWindowMs: windowMs });
-    const relay = await relayOn(own, { coalesce: { ...COALESCE, eventCostMs: 80 } });
+    Object.assign(processLog.work, { duplicateWindowMs: windowMs });
+    const relay = await relayOn(processLog, { coalesce: { ...COALESCE, eventCostMs: 80 } });
     this.#context.after(() => relay.stop());
     return relay;
   }

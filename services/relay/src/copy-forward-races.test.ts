@@ -62,11 +62,11 @@ test('the next copy-forward becomes due even if the relay of the last one died b
 }, async () => {
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
-  const own = log.another();
-  own.tasks.update = () => new Promise(() => {});
-  const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+  const processLog = log.another();
+  processLog.tasks.update = () => new Promise(() => {});
+  const dead = await relayOn(processLog, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   const { record } = await copiedAfter(log, startStoredAt);
-  await kill(own, dead);
+  await kill(processLog, dead);
   const relay = await relayOn(log.another(), { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   await copiedAfter(log, record.startStoredAt);
   await relay.stop();
@@ -87,17 +87,17 @@ test('a relay that dies between two parts of a copy loses nothing, and its succe
   const whole = await textAt(await newestOf(log));
   assert.equal(whole.length, 3 * LONG.length);
   for (const diesAt of [2, 3]) {
-    const own = log.another();
-    const appendFacts = own.facts.append.bind(own.facts);
+    const processLog = log.another();
+    const appendFacts = processLog.facts.append.bind(processLog.facts);
     const died = Promise.withResolvers<void>();
-    own.facts.append = async (record, options) => {
+    processLog.facts.append = async (record, options) => {
       if (record.copied?.part !== diesAt) return appendFacts(record, options);
       died.resolve();
       return new Promise(() => {});
     };
-    const dead = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+    const dead = await relayOn(processLog, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
     await died.promise;
-    await kill(own, dead);
+    await kill(processLog, dead);
     const newest = await newestOf(log);
     assert.deepEqual([newest.record.copied?.part, newest.record.copied?.last], [diesAt - 1, false]);
     assert.equal(await textAt(newest), whole);
@@ -115,11 +115,11 @@ test('a record stored before a copy-forward does not mark the copy-forward as fo
 }, async () => {
   const log = createMemoryLog();
   const startStoredAt = await waitingTask(log);
-  const own = log.another();
-  const appendFacts = own.facts.append.bind(own.facts);
+  const processLog = log.another();
+  const appendFacts = processLog.facts.append.bind(processLog.facts);
   const held = Promise.withResolvers<void>();
   const died = Promise.withResolvers<void>();
-  own.facts.append = async (record, options) => {
+  processLog.facts.append = async (record, options) => {
     if (record.copied === undefined) {
       await held.promise;
       return appendFacts(record, options);
@@ -128,7 +128,7 @@ test('a record stored before a copy-forward does not mark the copy-forward as fo
     return new Promise(() => {});
   };
   const received: Received = new Map();
-  const dead = await relayOn(own, { received });
+  const dead = await relayOn(processLog, { received });
   // While the message is being stored, the copy-forward and the agent's text wait together.
   await sendMessage(log, 't', { messageId: 'm2' });
   await append(log, { kind: 'copy-forward', startStoredAt }, `t:copy-forward:${startStoredAt}`);
@@ -136,7 +136,7 @@ test('a record stored before a copy-forward does not mark the copy-forward as fo
   await until(() => received.get('text') === 1);
   held.resolve();
   await died.promise;
-  await kill(own, dead);
+  await kill(processLog, dead);
   const relay = await relayOn(log.another());
   await copiedAfter(log, startStoredAt);
   await relay.stop();
@@ -174,19 +174,19 @@ test('a relay that released its shard copies no further part of its tasks', {
 }, async () => {
   const log = createMemoryLog();
   await waitingTask(log);
-  const own = log.another();
-  const appendFacts = own.facts.append.bind(own.facts);
+  const processLog = log.another();
+  const appendFacts = processLog.facts.append.bind(processLog.facts);
   const stopped = Promise.withResolvers<void>();
   const parts: number[] = [];
   let relay: Relay | undefined;
-  own.facts.append = async (record, options) => {
+  processLog.facts.append = async (record, options) => {
     const stored = await appendFacts(record, options);
     if (record.copied === undefined) return stored;
     parts.push(record.copied.part);
     if (record.copied.part === 1) await relay!.stop().then(stopped.resolve);
     return stored;
   };
-  relay = await relayOn(own, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
+  relay = await relayOn(processLog, { copyForwardAfterMs: COPY_FORWARD_AFTER_MS });
   await stopped.promise;
   await new Promise(resolve => setTimeout(resolve, 50));
   assert.deepEqual(parts, [1]);

@@ -117,17 +117,17 @@ test('a relay that dies between two parts leaves the task unchanged; the next on
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
-  const own = log.another();
-  const append = own.facts.append.bind(own.facts);
+  const processLog = log.another();
+  const append = processLog.facts.append.bind(processLog.facts);
   const died = Promise.withResolvers<void>();
-  own.facts.append = async (record, options) => {
+  processLog.facts.append = async (record, options) => {
     if (record.copied?.part !== 2) return append(record, options);
     died.resolve();
     return new Promise(() => {});
   };
-  const dead = await relayOn(own, COPY_FORWARD_AFTER_MS);
+  const dead = await relayOn(processLog, COPY_FORWARD_AFTER_MS);
   await died.promise;
-  await kill(own, dead);
+  await kill(processLog, dead);
   assert.equal((await newestOf(log)).record.copied?.part, 1);
   assert.deepEqual(await factsOf(log), facts);
   const relay = await relayOn(log.another(), COPY_FORWARD_AFTER_MS);
@@ -142,14 +142,14 @@ test('a fact that does not fit into a record beside the grown aggregate is not c
 }, async () => {
   const log = createMemoryLog();
   const facts = await waitingTask(log);
-  const own = log.another();
-  const append = own.facts.append.bind(own.facts);
+  const processLog = log.another();
+  const append = processLog.facts.append.bind(processLog.facts);
   const { RecordTooLarge } = await import('@hopline/log');
-  own.facts.append = async (record, options) => {
+  processLog.facts.append = async (record, options) => {
     if (record.copied !== undefined) throw new RecordTooLarge('too large');
     return append(record, options);
   };
-  const relay = await relayOn(own, COPY_FORWARD_AFTER_MS);
+  const relay = await relayOn(processLog, COPY_FORWARD_AFTER_MS);
   const startStoredAt = async () => (await log.tasks.get('t'))?.value.startStoredAt ?? 0;
   const before = await startStoredAt();
   await until(async () => (await startStoredAt()) !== before);

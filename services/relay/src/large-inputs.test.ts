@@ -33,15 +33,15 @@ test('promise 1: inputs that each fit into a record are stored, however many wai
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const append = own.facts.append.bind(own.facts);
+  const processLog = log.another();
+  const append = processLog.facts.append.bind(processLog.facts);
   const held = Promise.withResolvers<void>();
-  own.facts.append = async (record, options) => {
+  processLog.facts.append = async (record, options) => {
     if (record.aggregate.generation > 1) await held.promise;
     return append(record, options);
   };
   const { metrics, received } = counting();
-  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
   await sendMessage(log);
   const writer = writerOf(log);
   writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
@@ -76,23 +76,23 @@ test('promise 5: a shard that cannot load its tasks stops reading inputs at its 
     };
     await log.inputs.append('t', record, { id: `t:${n}` });
   }
-  const own = log.another();
+  const processLog = log.another();
   const loaded = Promise.withResolvers<void>();
-  const last = own.facts.last.bind(own.facts);
-  own.facts.last = async taskId => {
+  const last = processLog.facts.last.bind(processLog.facts);
+  processLog.facts.last = async taskId => {
     await loaded.promise;
     return last(taskId);
   };
   let read = 0;
-  const readShard = own.inputs.readShard.bind(own.inputs);
-  own.inputs.readShard = async function* (...reading) {
+  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
+  processLog.inputs.readShard = async function* (...reading) {
     for await (const input of readShard(...reading)) {
       read += 1;
       yield input;
     }
   };
   const { metrics, received } = counting();
-  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
   await until(() => read >= SHARD_WAITING_UNITS_MAX / units);
   await new Promise(resolve => setTimeout(resolve, 200));
   assert.ok(read < records, `${read} of ${records} were read`);

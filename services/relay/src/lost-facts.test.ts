@@ -204,13 +204,13 @@ test('when a relay dies while it folds lost facts again, its successor does the 
   await storedWhen(log, 't', hasText('one two three '));
   await first.stop();
   log.loseFacts(1);
-  const own = log.another();
-  const second = await relayOn(own);
-  const { append } = own.facts;
-  own.facts.append = () => new Promise(() => {});
+  const processLog = log.another();
+  const second = await relayOn(processLog);
+  const { append } = processLog.facts;
+  processLog.facts.append = () => new Promise(() => {});
   await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo);
-  own.facts.append = append;
-  await kill(own, second);
+  processLog.facts.append = append;
+  await kill(processLog, second);
   const third = await relayOn(log.another());
   t.after(() => third.stop());
   const { losses } = await storedWhen(log, 't', hasText('one two three '));
@@ -223,12 +223,12 @@ test('facts that a dead relay stored after its last lease keep their generations
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
+  const processLog = log.another();
   const startedAt = Date.now();
-  const first = await relayOn(own, { heartbeatMs: 60_000, leaseMs: 120 });
+  const first = await relayOn(processLog, { heartbeatMs: 60_000, leaseMs: 120 });
   const out = await begin(log, 't', 'one ', 'two ', 'three ');
   await storedWhen(log, 't', hasText('one two three '));
-  await kill(own, first);
+  await kill(processLog, first);
   log.loseFacts(2);
   assert.equal((await log.leases.get('shard.0'))?.value.newest, undefined, 'no mark shows the loss');
   const second = await relayOn(log.another());
@@ -248,12 +248,12 @@ test('a task that its dead owner left continues above the lost generations, when
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
+  const processLog = log.another();
   const startedAt = Date.now();
-  const first = await relayOn(own);
+  const first = await relayOn(processLog);
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
-  await kill(own, first);
+  await kill(processLog, first);
   // The stream has another leader, which may have lost records.
   log.loseFacts((await log.facts.extent()).lastSeq);
   const second = await relayOn(log.another());
@@ -272,14 +272,14 @@ test('an append whose answer a stopped relay did not wait for is lost: the task 
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
+  const processLog = log.another();
   const startedAt = Date.now();
-  const first = await relayOn(own);
+  const first = await relayOn(processLog);
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
   const { lastSeq } = await log.facts.extent();
-  const append = own.facts.append.bind(own.facts);
-  own.facts.append = async (...args) => {
+  const append = processLog.facts.append.bind(processLog.facts);
+  processLog.facts.append = async (...args) => {
     await append(...args);
     return new Promise(() => {});
   };
@@ -297,12 +297,12 @@ test('an append whose answer a stopped relay did not wait for is lost: the task 
 
 test('a relay still doubts what a dead owner has stored after a start that fails', { timeout: 120_000 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
+  const processLog = log.another();
   const startedAt = Date.now();
-  const first = await relayOn(own);
+  const first = await relayOn(processLog);
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
-  await kill(own, first);
+  await kill(processLog, first);
   log.loseFacts((await log.facts.extent()).lastSeq);
   const next = log.another();
   const extent = next.facts.extent.bind(next.facts);
@@ -324,12 +324,12 @@ test('a task whose relay dies continues with the next generation while the strea
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
-  const first = await relayOn(own);
+  const processLog = log.another();
+  const first = await relayOn(processLog);
   const out = await begin(log, 't', 'one ');
   await storedWhen(log, 't', hasText('one '));
   await until(async () => (await log.leases.get('shard.0'))?.value.leadership !== undefined);
-  await kill(own, first);
+  await kill(processLog, first);
   const second = await relayOn(log.another());
   t.after(() => second.stop());
   await write(out, 'two');

@@ -30,8 +30,8 @@ export const relayOn = (log: MemoryLog, deps: Partial<RelayDeps> = {}): Promise<
   });
 
 /** Closes the relay's log mid-operation, then stops its timers, which must not outlive the test. */
-export async function kill(own: MemoryLog, relay: Relay): Promise<void> {
-  await own.close();
+export async function kill(processLog: MemoryLog, relay: Relay): Promise<void> {
+  await processLog.close();
   void relay.stop().catch(() => {});
 }
 

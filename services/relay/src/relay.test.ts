@@ -229,8 +229,8 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
       async steps => {
         const log = createMemoryLog();
         // Appends in flight of a killed relay may or may not be stored.
-        let own = log.another();
-        let relay = await relayOn(own);
+        let processLog = log.another();
+        let relay = await relayOn(processLog);
         const seen = records(log, 't1');
         await sendMessage(log, 't1');
         const out = writerOf(log, { taskId: 't1' });
@@ -255,9 +255,9 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
           }
           if (step.next === 'kill') {
             const dead = relay;
-            await kill(own, dead);
-            own = log.another();
-            relay = await relayOn(own);
+            await kill(processLog, dead);
+            processLog = log.another();
+            relay = await relayOn(processLog);
           }
         }
         for (const lane of ['a', 'b']) out.add({ kind: 'close', lane });
@@ -276,8 +276,8 @@ test('promise 1: relay deaths, conflicts and lost acknowledgements change no cha
 
 test('promise 1: a held half of a surrogate pair survives a later notice and the death of its relay', async () => {
   const log = createMemoryLog();
-  let own = log.another();
-  const dead = await relayOn(own);
+  let processLog = log.another();
+  const dead = await relayOn(processLog);
   const seen = records(log, 't1');
   await sendMessage(log, 't1');
   const out = writerOf(log, { taskId: 't1' });
@@ -289,9 +289,9 @@ test('promise 1: a held half of a surrogate pair survives a later notice and the
   out.add({ kind: 'artifact', lane: 'n', artifact: { name: 'notice' }, parts: [{ text: 'n' }], append: false, last: true });
   await out.flush();
   await storedWhen(log, ({ aggregate }) => aggregate.producers.agent?.n === 5, 't1');
-  await kill(own, dead);
-  own = log.another();
-  const relay = await relayOn(own);
+  await kill(processLog, dead);
+  processLog = log.another();
+  const relay = await relayOn(processLog);
   for (const lane of ['a', 'b']) out.token(lane, '👍'.slice(1));
   for (const lane of ['a', 'b']) out.add({ kind: 'close', lane });
   out.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
@@ -333,20 +333,20 @@ test('a full work queue does not fail a shard: the work is requested until there
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
-  const own = log.another();
-  const request = own.work.request.bind(own.work);
+  const processLog = log.another();
+  const request = processLog.work.request.bind(processLog.work);
   let refusals = 0;
-  own.work.request = async (role, work, options) => {
+  processLog.work.request = async (role, work, options) => {
     if (work.taskId === 'refused' && ++refusals <= 2) throw new LogFull('A2A_WORK is full');
     await request(role, work, options);
   };
   let reads = 0;
-  const readShard = own.inputs.readShard.bind(own.inputs);
-  own.inputs.readShard = (...args) => {
+  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
+  processLog.inputs.readShard = (...args) => {
     reads += 1;
     return readShard(...args);
   };
-  const relay = await relayOn(own);
+  const relay = await relayOn(processLog);
   t.after(() => relay.stop());
   const taken: string[] = [];
   const stop = new AbortController();

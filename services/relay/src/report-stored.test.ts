@@ -12,10 +12,8 @@ test('chunks are counted by the reason of the coalescer, and by `other` for a re
   const aggregate = task.aggregate!;
   const fact = task.facts.findLast(({ kind }) => kind === 'artifact.updated') as Extract<Fact, { kind: 'artifact.updated' }>;
   const counted: string[] = [];
-  const metrics = {
-    ...NO_METRICS,
-    chunks: { add: (_count: number, { reason }: { reason: string }) => void counted.push(reason) },
-  } as typeof NO_METRICS;
+  const chunks = { add: (_count: number, { reason }: { reason: string }) => void counted.push(reason) };
+  const metrics: typeof NO_METRICS = Object.assign(Object.create(NO_METRICS), { chunks });
   for (const reason of [...FLUSH_REASONS, 'a later one']) {
     const facts = [{ ...fact, chunk: { ...fact.chunk!, reason } }];
     const step = { facts, aggregate, seq: 1, startSeq: 1, startStoredAt: 0, storedBytes: 0 };

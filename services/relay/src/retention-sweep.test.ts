@@ -166,15 +166,15 @@ for (const { shown, lost } of LOST_ENTRIES) {
     timeout: 120_000,
   }, async () => {
     const log = createMemoryLog();
-    const own = log.another();
-    const first = await relayOn(own);
+    const processLog = log.another();
+    const first = await relayOn(processLog);
     await sendMessage(log, 't');
     await appendAgent(log, 't', [shown]);
     await until(async () => (await log.tasks.get('t'))?.value.state === shown.state);
-    own.tasks.update = () => new Promise(() => {});
+    processLog.tasks.update = () => new Promise(() => {});
     await appendAgent(log, 't', [lost], 2);
     await storedWhen(log, ({ aggregate }) => aggregate.state === lost.state);
-    await kill(own, first);
+    await kill(processLog, first);
     log.expireAll('inputs', (await log.inputs.extent()).lastSeq + 1);
     assert.equal((await log.tasks.get('t'))?.value.state, shown.state);
     const second = await relayOn(log.another());

@@ -39,9 +39,9 @@ function countReads(log: MemoryLog): () => number {
 
 test('the row of an ended task has what a list shows, and its relay reads no task for it', async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const reads = countReads(own);
-  const relay = await relayOn(own, { moveMs: 20 });
+  const processLog = log.another();
+  const reads = countReads(processLog);
+  const relay = await relayOn(processLog, { moveMs: 20 });
   await sendMessage(log, 't', { text: 'a question' });
   await write(writerOf(log), OPEN, { kind: 'text', lane: 'l', tokens: ['an ', 'answer'] }, COMPLETED);
   const listed = await listedOf(log, 't');
@@ -57,12 +57,12 @@ test('the row of an ended task has what a list shows, and its relay reads no tas
 
 test('a relay that took over in the middle of a task reads it for its row', async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const first = await relayOn(own, { moveMs: 20 });
+  const processLog = log.another();
+  const first = await relayOn(processLog, { moveMs: 20 });
   await sendMessage(log, 't', { text: 'a question' });
   await write(writerOf(log), WAITS);
   await storedWhen(log, ({ aggregate }) => aggregate.state === WAITS.state, 't');
-  await kill(own, first);
+  await kill(processLog, first);
   const second = await relayOn(log.another(), { moveMs: 20, inputTimeoutMs: 1 });
   const listed = await listedOf(log, 't');
   assert.deepEqual(

@@ -8,8 +8,8 @@ test('the hop takeover lasts from the first input that a dead relay left to the 
   const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-2', version: '0', env: {} });
   t.after(() => telemetry.shutdown());
   const log = createMemoryLog();
-  const own = log.another();
-  const dead = await relayOn(own);
+  const processLog = log.another();
+  const dead = await relayOn(processLog);
   t.after(() => dead.stop().catch(() => {}));
   await sendMessage(log);
   const writer = writerOf(log);
@@ -17,7 +17,7 @@ test('the hop takeover lasts from the first input that a dead relay left to the 
   writer.token('a', 'x');
   await writer.flush();
   await storedWhen(log, ({ aggregate }) => aggregate.lanes.a?.n === 2);
-  await kill(own, dead);
+  await kill(processLog, dead);
   const leftAt = Date.now();
   writer.token('a', 'y');
   await writer.flush();

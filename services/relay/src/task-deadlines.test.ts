@@ -71,11 +71,11 @@ test('a task whose client does not answer fails at its deadline, not before [S3-
 
 test('a deadline outlives every relay: a relay that starts after it fails the task [S3-8]', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const dead = await relayOn(own, FAR_MS);
+  const processLog = log.another();
+  const dead = await relayOn(processLog, FAR_MS);
   const { aggregate } = await startInputRequired(log, 't1');
   await waitForIndex(log, 't1');
-  await kill(own, dead);
+  await kill(processLog, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_INPUT_REQUIRED');
   const relay = await relayOn(log.another(), TIMEOUT_MS);
@@ -126,11 +126,11 @@ test('a task that gets no credentials fails at its deadline, not before, and aft
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const dead = await relayOn(own, undefined, [], FAR_MS);
+  const processLog = log.another();
+  const dead = await relayOn(processLog, undefined, [], FAR_MS);
   const { aggregate } = await startAuthRequired(log, 't1');
   await waitForIndex(log, 't1', 'authRequest');
-  await kill(own, dead);
+  await kill(processLog, dead);
   await new Promise(resolve => setTimeout(resolve, TIMEOUT_MS));
   assert.equal((await log.facts.last('t1'))?.record.aggregate.state, 'TASK_STATE_AUTH_REQUIRED');
   const relay = await relayOn(log.another(), undefined, [], TIMEOUT_MS);
@@ -178,11 +178,11 @@ test('a task that received credentials in time continues; the input timeout does
 
 test('a new relay writes the index entry that its predecessor did not', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  own.tasks.create = () => new Promise(() => {});
-  const dead = await relayOn(own, undefined);
+  const processLog = log.another();
+  processLog.tasks.create = () => new Promise(() => {});
+  const dead = await relayOn(processLog, undefined);
   await startInputRequired(log, 't1');
-  await kill(own, dead);
+  await kill(processLog, dead);
   assert.equal(await log.tasks.get('t1'), undefined);
   const relay = await relayOn(log.another(), TIMEOUT_MS);
   await failed(log, 't1');

@@ -85,12 +85,12 @@ test('a list moves when it has many ended tasks, or when its oldest one has wait
 
 test('a relay that takes over reads the open tasks of its shards, and moves what its predecessor left', async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const first = await relayOn(own, { moveMs: 3_600_000 });
+  const processLog = log.another();
+  const first = await relayOn(processLog, { moveMs: 3_600_000 });
   await Promise.all([run(log, 'done', COMPLETED), run(log, 'waits', WAITS)]);
   await until(async () => (await listed(log)).entries.length === 2);
   await until(async () => isTerminal((await log.tasks.get('done'))?.value.state ?? 'TASK_STATE_WORKING'));
-  await kill(own, first);
+  await kill(processLog, first);
   const second = await relayOn(log.another(), { moveMs: 20, inputTimeoutMs: 1 });
   await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'waits');
   await until(async () => (await listed(log)).ended.join() === 'done,waits');

@@ -20,8 +20,8 @@ async function writeInTurns(runs: readonly (readonly [string, InputWriter])[], f
 
 test('if a call has two work items, only the text of the first to write is folded, also after a takeover', async () => {
   const log = createMemoryLog();
-  let own = log.another();
-  const dead = await relayOn(own);
+  let processLog = log.another();
+  const dead = await relayOn(processLog);
   await sendMessage(log);
   const [first, second] = [writerOf(log, { item: 7 }), writerOf(log, { item: 9 })];
   for (const out of [first, second]) {
@@ -38,9 +38,9 @@ test('if a call has two work items, only the text of the first to write is folde
     5,
   );
   await shownWhen(log, fold => fold.textOf('response').endsWith('A4 '));
-  await kill(own, dead);
-  own = log.another();
-  const relay = await relayOn(own);
+  await kill(processLog, dead);
+  processLog = log.another();
+  const relay = await relayOn(processLog);
   await writeInTurns(
     [
       ['B', second],
@@ -89,9 +89,9 @@ test('a relay without checkpoints requests the work of a message again only whil
   await sendMessage(log);
   const requested: string[] = [];
   const another = (): MemoryLog => {
-    const own = log.another();
-    own.work.request = async (_role, _work, { id }) => void requested.push(id);
-    return own;
+    const processLog = log.another();
+    processLog.work.request = async (_role, _work, { id }) => void requested.push(id);
+    return processLog;
   };
   await storedWhen(log, () => true);
   await dead.stop();
@@ -115,17 +115,17 @@ test("an agent that writes under another agent's id adds no text, and does not u
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
   await sendMessage(log);
-  const own = writerOf(log, { item: 7 });
-  own.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
-  own.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
-  await own.flush();
+  const itemWriter = writerOf(log, { item: 7 });
+  itemWriter.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
+  itemWriter.add({ kind: 'open', lane: 'a', artifact: { name: 'response' } });
+  await itemWriter.flush();
   await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_WORKING');
   const from = { id: 'agent', agent: 'files', turn: 1, item: 7, attempt: 1 };
   const tokens = Array.from({ length: 50 }, () => 'forged');
   const forged = { v: 1, at: Date.now(), from, n: 3, inputs: [{ kind: 'text', lane: 'a', tokens }] } as const;
   await log.inputs.append('t', { ...forged, inputs: [...forged.inputs] }, { id: 't:forged' });
-  for (const token of ['o', 'w', 'n']) own.token('a', token);
-  own.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
+  for (const token of ['o', 'w', 'n']) itemWriter.token('a', token);
+  itemWriter.add({ kind: 'status', state: 'TASK_STATE_COMPLETED' });
   const fold = await shownWhen(log, isEnded);
   assert.deepEqual([fold.textOf('response'), fold.task?.status.state], ['own', 'TASK_STATE_COMPLETED']);
   await relay.stop();

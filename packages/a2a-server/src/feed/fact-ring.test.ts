@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ArtifactUpdated } from '@hopline/events';
 import { ByteBudget } from './byte-budget.ts';
-import { type EventEncoder, FactRing, VisibleEntry } from './fact-ring.ts';
+import { FactRing } from './fact-ring.ts';
+import { type EventEncoder, VisibleEntry } from './visible-entry.ts';
 
 function entry(generation: number, text = ''): VisibleEntry {
   const artifact = { artifactId: 'a', parts: [{ text }] };

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ArtifactUpdated, Fact, FactRecord, TaskCreated } from '@hopline/events';
 import { ByteBudget } from './byte-budget.ts';
-import { VisibleEntry } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
+import { VisibleEntry } from './visible-entry.ts';
 
 const created: TaskCreated = {
   kind: 'task.created',

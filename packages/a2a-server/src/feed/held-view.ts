@@ -1,7 +1,7 @@
 import type { Fact, FactRecord } from '@hopline/events';
 import { type TaskView, TaskViewBuilder } from '@hopline/task';
 import type { ByteBudget, Emptiable } from './byte-budget.ts';
-import { bytesOfParts } from './fact-ring.ts';
+import { bytesOfParts } from './visible-entry.ts';
 
 /**
  * Memory that a part of an artifact takes besides its content. A chunk of text was measured at 53 bytes, because V8 keeps the pieces of a

@@ -22,8 +22,9 @@ import { projectRecord, TaskTimeline, type TaskView, TaskViewBuilder } from '@ho
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { ByteBudget } from './byte-budget.ts';
-import { FactRing, VisibleEntry } from './fact-ring.ts';
+import { FactRing } from './fact-ring.ts';
 import { HeldView } from './held-view.ts';
+import { VisibleEntry } from './visible-entry.ts';
 import { waitUntil } from './wait-for.ts';
 
 export type TaskChange = Exclude<Fact, ArtifactUpdated>;

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { agent, Scenario, supervisor } from '@hopline/task/test-kit';
 import { COUNT, type Hop, type HopMetrics } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
-import { VisibleEntry } from '../feed/fact-ring.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
+import { VisibleEntry } from '../feed/visible-entry.ts';
 import { DeliveryMeter } from './delivery-meter.ts';
 
 /** Measurements of a message's stream: the maxima of its span, and the labels of every first token. */

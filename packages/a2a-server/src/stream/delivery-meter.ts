@@ -2,8 +2,8 @@ import { stateWord } from '@hopline/a2a';
 import { producerAgent, SUPERVISOR } from '@hopline/task';
 import { ATTR, COUNT, type Hop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { VisibleEntry } from '../feed/fact-ring.ts';
 import type { TaskFeed } from '../feed/task-feed.ts';
+import type { VisibleEntry } from '../feed/visible-entry.ts';
 
 type Unwritten = { entry: VisibleEntry; agent: string };
 

@@ -1,5 +1,5 @@
 import type { A2AError, Task } from '@hopline/a2a';
-import type { ArtifactIndex, VisibleEntry } from '../feed/fact-ring.ts';
+import type { ArtifactIndex, VisibleEntry } from '../feed/visible-entry.ts';
 
 /** Generations that retention removed before the client saw them. */
 export type Gap = { from: number; to: number };

@@ -1,11 +1,12 @@
+/*
+ * Fields of both dialects. Optional ones also accept null, which typed clients write for "not set"; ids may be empty, which
+ * ProtoJSON writes for the same. Unknown members are allowed and ignored ([A2A 1.0] 5.7).
+ */
+
 import type { TObject, TProperties } from 'typebox';
 import { GENERATION_MAX, HISTORY_LENGTH_MAX, ID_CHARS_MAX, LIST_ITEMS_MAX, NAME_CHARS_MAX } from './limits.ts';
 import { Type } from './type.ts';
 
-/**
- * Fields of both dialects. Optional ones also accept null, which typed clients write for "not set"; ids may be empty, which
- * ProtoJSON writes for the same. Unknown members are allowed and ignored ([A2A 1.0] 5.7).
- */
 const nullable = { nullable: true } as const;
 
 // Excludes control characters: they would break the header with the message id (Nats-Msg-Id).

@@ -1,10 +1,11 @@
-import { headers, type MsgHdrs } from '@nats-io/nats-core';
-import type { Headers } from '../message-headers.ts';
-
-/**
+/*
  * Answers of relays: stored messages as they are in the log, with SEQ, and an end. Each answer ends with a message that has ANSWERED, the number of stored
  * messages before it or in it, so that the agent notices a lost one.
  */
+
+import { headers, type MsgHdrs } from '@nats-io/nats-core';
+import type { Headers } from '../message-headers.ts';
+
 const SEQ = 'Hopline-Seq';
 const STORED_AT = 'Hopline-Stored-At';
 const TASK = 'Hopline-Task';

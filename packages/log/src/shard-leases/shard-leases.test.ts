@@ -188,11 +188,11 @@ test('the shards of a process that has left the broker are taken over when its h
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const a = await member(own, 'a', { leaseMs: 3_600_000 });
+  const processLog = log.another();
+  const a = await member(processLog, 'a', { leaseMs: 3_600_000 });
   const b = await member(log.another(), 'b', { leaseMs: 3_600_000 });
   await until(() => b.running.size === 4);
-  await own.close();
+  await processLog.close();
   await until(() => b.running.size === SHARDS);
   await a.leases.stop().catch(() => {});
   await b.leases.stop();
@@ -201,13 +201,16 @@ test('the shards of a process that has left the broker are taken over when its h
 test('a process that is slow but connected keeps its shards until its heartbeat is stale', async t => {
   const time = virtualTime(t);
   const log = createMemoryLog();
-  const own = log.another();
+  const processLog = log.another();
   const asked: string[] = [];
   let isSilent = false;
-  const put = own.leases.put.bind(own.leases);
-  own.leases.put = (key, value) => (isSilent ? new Promise(() => {}) : put(key, value));
+  const put = processLog.leases.put.bind(processLog.leases);
+  processLog.leases.put = (key, value) => (isSilent ? new Promise(() => {}) : put(key, value));
   const presence = { enter: () => {}, isGone: async (key: string) => asked.push(key) === 0 };
-  const starting = Promise.all([member(own, 'a', time.options), member(log.another(), 'b', { ...time.options, presence })]);
+  const starting = Promise.all([
+    member(processLog, 'a', time.options),
+    member(log.another(), 'b', { ...time.options, presence }),
+  ]);
   await time.advance(5_000);
   const [a, b] = await starting;
   assert.deepEqual([a.running.size, b.running.size, asked.length], [4, 4, 0]);
@@ -228,12 +231,12 @@ test('the shards of a process that dies are taken over after its lease if the br
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const a = await member(own, 'a');
+  const processLog = log.another();
+  const a = await member(processLog, 'a');
   const presence = { enter: () => {}, isGone: async () => false };
   const b = await member(log.another(), 'b', { presence });
   await until(() => b.running.size === 4);
-  await own.close();
+  await processLog.close();
   await until(() => b.running.size === SHARDS);
   // Ends the timer of the dead process; its log is already closed.
   await a.leases.stop().catch(() => {});
@@ -277,13 +280,13 @@ test('restart stops a shard whose lease another process has taken, and does not 
 
 test('a shard that another process takes first is not started', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const create = own.leases.create.bind(own.leases);
-  own.leases.create = async (key, value) => {
+  const processLog = log.another();
+  const create = processLog.leases.create.bind(processLog.leases);
+  processLog.leases.create = async (key, value) => {
     if (key === 'shard.3') await log.leases.create(key, { owner: 'faster' });
     return create(key, value);
   };
-  const a = await member(own, 'a', { heartbeatMs: 60_000, leaseMs: 180_000 });
+  const a = await member(processLog, 'a', { heartbeatMs: 60_000, leaseMs: 180_000 });
   assert.deepEqual([a.running.has(3), a.leases.held.has(3), a.running.size], [false, false, SHARDS - 1]);
   await a.leases.stop();
 });
@@ -344,23 +347,26 @@ test('a shard that is slow to stop is not started a second time', { timeout: 120
 });
 
 /** A process on the log whose lease reads run `get`. Also returns the original process. */
-function withLeaseGet(log: MemoryLog, get: MemoryLog['leases']['get']): { own: MemoryLog; get: MemoryLog['leases']['get'] } {
-  const own = log.another();
-  const original = own.leases.get.bind(own.leases);
-  own.leases.get = get;
-  return { own, get: original };
+function withLeaseGet(
+  log: MemoryLog,
+  get: MemoryLog['leases']['get'],
+): { processLog: MemoryLog; get: MemoryLog['leases']['get'] } {
+  const processLog = log.another();
+  const original = processLog.leases.get.bind(processLog.leases);
+  processLog.leases.get = get;
+  return { processLog, get: original };
 }
 
 test('restart retries until the log answers', {
   timeout: 120_000,
 }, async () => {
   let reads = 0;
-  const { own, get } = withLeaseGet(createMemoryLog(), async key => {
+  const { processLog, get } = withLeaseGet(createMemoryLog(), async key => {
     reads += 1;
     if (reads <= 3) throw new LogUnavailable('the log did not answer');
     return get(key);
   });
-  const a = await member(own, 'a');
+  const a = await member(processLog, 'a');
   await a.leases.restart(5);
   assert.deepEqual(a.events.slice(-2), ['-5', '+5']);
   assert.equal(reads, 4);
@@ -373,13 +379,13 @@ test('a shard that is released and taken again during a restart is started once'
   const log = createMemoryLog();
   const reading = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
-  const { own, get } = withLeaseGet(log, async key => {
+  const { processLog, get } = withLeaseGet(log, async key => {
     const entry = await get(key);
     reading.resolve();
     await answered.promise;
     return entry;
   });
-  const a = await member(own, 'a');
+  const a = await member(processLog, 'a');
   const restarted = a.leases.restart(5);
   await reading.promise;
   const starts = () => a.events.filter(event => event === '+5').length;
@@ -395,18 +401,18 @@ test('a shard that is released and taken again during a restart is started once'
 
 /** A process on the log. `lose` decides the outcome of its lease writes: stored without an answer, or not stored. */
 function withLostWrites(log: MemoryLog, lose: (value: LeaseValue) => 'answer' | 'write' | undefined): MemoryLog {
-  const own = log.another();
+  const processLog = log.another();
   const losing =
     <A extends [key: string, value: LeaseValue, ...rest: number[]]>(write: (...args: A) => Promise<number>) =>
     async (...args: A): Promise<number> => {
       const lost = lose(args[1]);
       if (lost !== 'write') await write(...args);
       if (lost !== undefined) throw new LogUnavailable('not acknowledged in time');
-      return (await own.leases.get(args[0]))!.revision;
+      return (await processLog.leases.get(args[0]))!.revision;
     };
-  own.leases.update = losing(own.leases.update.bind(own.leases));
-  own.leases.create = losing(own.leases.create.bind(own.leases));
-  return own;
+  processLog.leases.update = losing(processLog.leases.update.bind(processLog.leases));
+  processLog.leases.create = losing(processLog.leases.create.bind(processLog.leases));
+  return processLog;
 }
 
 test('a renewal that is stored without an answer does not cost the shard, and later renewals are stored', {
@@ -462,10 +468,10 @@ for (const lost of ['answer', 'write'] as const) {
  * watch sees no changes either.
  */
 function withHeldWatch(log: MemoryLog) {
-  const own = log.another();
+  const processLog = log.another();
   const held = { isCut: false, isLost: false, watches: 0 };
-  const watch = own.leases.watch.bind(own.leases);
-  own.leases.watch = async function* (signal) {
+  const watch = processLog.leases.watch.bind(processLog.leases);
+  processLog.leases.watch = async function* (signal) {
     held.watches += 1;
     for await (const change of watch(signal)) {
       if (held.isLost) {
@@ -476,14 +482,14 @@ function withHeldWatch(log: MemoryLog) {
       yield change;
     }
   };
-  return { own, held };
+  return { processLog, held };
 }
 
 test('a process that sees no heartbeats, not even its own, does not take shards of others', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const a = await member(log, 'a');
-  const { own, held } = withHeldWatch(log);
-  const b = await member(own, 'b');
+  const { processLog, held } = withHeldWatch(log);
+  const b = await member(processLog, 'b');
   await until(() => a.running.size === 4 && b.running.size === 4);
   held.isCut = true;
   await new Promise(resolve => setTimeout(resolve, 1_200));
@@ -500,13 +506,13 @@ test('a process keeps a shard that it has taken while its view still shows the p
 }, async () => {
   const log = createMemoryLog();
   await log.leases.put('shard.3', { owner: 'dead', checkpoint: 7 });
-  const { own, held } = withHeldWatch(log);
-  const update = own.leases.update.bind(own.leases);
-  own.leases.update = async (...args) => {
+  const { processLog, held } = withHeldWatch(log);
+  const update = processLog.leases.update.bind(processLog.leases);
+  processLog.leases.update = async (...args) => {
     if (args[0] === 'shard.3') held.isCut = true;
     return update(...args);
   };
-  const a = await member(own, 'a');
+  const a = await member(processLog, 'a');
   await until(() => held.isCut);
   // Several rounds, each of which would renew.
   a.running.set(3, 8);
@@ -519,10 +525,10 @@ test('a process keeps a shard that it has taken while its view still shows the p
 
 test('a renewal that conflicts while the leases are read again does not cost the shard', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const { own, held } = withHeldWatch(log);
+  const { processLog, held } = withHeldWatch(log);
   let conflicts = 0;
-  const update = own.leases.update.bind(own.leases);
-  own.leases.update = async (key, value, revision) => {
+  const update = processLog.leases.update.bind(processLog.leases);
+  processLog.leases.update = async (key, value, revision) => {
     const written = await update(key, value, revision).catch(error => {
       conflicts += 1;
       throw error;
@@ -530,7 +536,7 @@ test('a renewal that conflicts while the leases are read again does not cost the
     if (value.checkpoint === 1) throw new LogUnavailable('stored, and not acknowledged in time');
     return written;
   };
-  const a = await member(own, 'a');
+  const a = await member(processLog, 'a');
   held.isLost = true;
   await until(() => held.watches === 2);
   a.running.set(3, 1);
@@ -579,15 +585,15 @@ test('a lease that was deleted is written again', { timeout: 120_000 }, async ()
 
 /** A process whose writes of leases take `ms`. */
 function withSlowWrites(log: MemoryLog, ms: number): MemoryLog {
-  const own = log.another();
+  const processLog = log.another();
   for (const write of ['put', 'create', 'update'] as const) {
-    const original = own.leases[write].bind(own.leases) as (...args: unknown[]) => Promise<number>;
-    own.leases[write] = async (...args: unknown[]) => {
+    const original = processLog.leases[write].bind(processLog.leases) as (...args: unknown[]) => Promise<number>;
+    processLog.leases[write] = async (...args: unknown[]) => {
       await new Promise(resolve => setTimeout(resolve, ms));
       return original(...args);
     };
   }
-  return own;
+  return processLog;
 }
 
 for (const writeMs of [100, 200]) {
