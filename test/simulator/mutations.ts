@@ -109,7 +109,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     edits: [
       {
         file: 'packages/log/src/shard-leases/fair-share.ts',
-        from: 'const unheld = own.slice(0, shareMax).filter(shard => !held.has(shard));',
+        from: 'const unheld = heldShards.slice(0, shareMax).filter(shard => !held.has(shard));',
         to: 'const unheld: number[] = [];',
       },
       {
