@@ -32,7 +32,7 @@ export {
   tenantOf,
 } from './front-operation.ts';
 export type { SinkItem } from './item-sink.ts';
-export { headerOf, jsonOf, queryOf } from './request-values.ts';
 export { uncountedBytes } from './request-guard.ts';
+export { headerOf, jsonOf, queryOf } from './request-values.ts';
 export { sendRestError } from './rest/rest-binding.ts';
 export { bareJson, encodeJson } from './rest/rest-request.ts';

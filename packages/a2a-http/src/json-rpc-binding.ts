@@ -21,7 +21,7 @@ import { isTaskId } from '@hopline/events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from './error-headers.ts';
 import { operationRequest } from './operation-request.ts';
-import { headerOf, jsonOfAnyDepth, namedVersion, queryOf, acceptsOnlyEvents } from './request-values.ts';
+import { acceptsOnlyEvents, headerOf, jsonOfAnyDepth, namedVersion, queryOf } from './request-values.ts';
 import type { Framing } from './sse-sink.ts';
 
 const BINDING = 'jsonrpc' as const;

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { A2AServer, EventSink, ServerRequest } from '@hopline/a2a-server';
 import { EXTENSIONS_HEADER, LEGACY_EXTENSIONS_HEADER } from '@hopline/agent-card';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { queryOf } from './request-values.ts';
 import { uncountedBytes } from './request-guard.ts';
+import { queryOf } from './request-values.ts';
 import { type Framing, SseSink } from './sse-sink.ts';
 
 /** Shared by all requests, because `abort()` creates an error with a stack trace each time. */

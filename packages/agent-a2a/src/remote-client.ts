@@ -17,9 +17,9 @@ import type { Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
+import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, silenceFault, totalFault } from './agent-fault.ts';
 import { agentOfCard, cardUrls, namesInterfaces, withoutCard } from './find-endpoint.ts';
 import type { A2ALimits } from './limits.ts';
-import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, silenceFault, totalFault } from './agent-fault.ts';
 import type { AgentTls, Skipped } from './options.ts';
 import { STEPS_EXTENSION_URI } from './remote-steps.ts';
 import { requestWithin } from './request-within.ts';
@@ -35,7 +35,7 @@ const EXTENSIONS_HEADERS = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions',
 /** Malformed frames tolerated in one stream. */
 const MALFORMED_MAX = 16;
 
-export type RemoteClientOptions = {
+type RemoteClientOptions = {
   url: string;
   headers: Readonly<Record<string, string>>;
   extensions: readonly string[];
@@ -48,7 +48,7 @@ export type RemoteClientOptions = {
 type ExtensionMethod = { extension: string };
 
 /** How the client goes on after an event: it reads on at once, reads on after the promise, or stops. */
-export type Taken = undefined | Promise<void> | 'stop';
+type Taken = undefined | Promise<void> | 'stop';
 
 type Context = {
   signal: AbortSignal;

@@ -12,10 +12,10 @@ import {
 } from '@hopline/a2a';
 import { type AgentEvent, type RemoteRunCancels, TASK_ENDED, type Turn } from '@hopline/agent';
 import type { RemoteAgent } from '@hopline/agent-card';
+import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault } from './agent-fault.ts';
 import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
-import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFault } from './agent-fault.ts';
 import type { Webhooks } from './options.ts';
 import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
@@ -45,7 +45,7 @@ const CANNOT_STREAM: readonly number[] = [-32601, -32004];
  */
 const CANNOT_PUSH: readonly number[] = [-32003, -32004, -32602];
 
-export type RemoteTurnOptions = {
+type RemoteTurnOptions = {
   client: RemoteClient;
   turn: Turn;
   /** Parameters of a send. With a webhook the send does not block. */

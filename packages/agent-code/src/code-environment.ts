@@ -15,7 +15,11 @@ const NODE = ['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'NODE_COM
 const OF_USER = ['HOME', 'LOGNAME', 'USER', 'NODE_COMPILE_CACHE'];
 
 /** The part of the sub-agent's environment that the code of an agent gets. `named`: the variables that its entry names. */
-export function codeEnvironment(environment: Environment, named: readonly string[], user: CodeUser | undefined): Record<string, string> {
+export function codeEnvironment(
+  environment: Environment,
+  named: readonly string[],
+  user: CodeUser | undefined,
+): Record<string, string> {
   const found: Record<string, string> = {};
   const names = [...SYSTEM, ...NODE, ...Object.keys(environment).filter(name => name.startsWith(LOCALE)), ...named];
   for (const name of names) {

@@ -1,14 +1,14 @@
 import type { Artifact, Metadata, Part } from '@hopline/a2a';
 import type { ArtifactInput, LaneArtifact } from '@hopline/events';
 import type { ArtifactChunk } from './agent-text.ts';
+import { LaneText } from './growing-text.ts';
 import type { LaneWriter } from './lane-writer.ts';
 import { BoundExceeded } from './limits.ts';
-import { LaneText } from './growing-text.ts';
 
 /** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has. */
 type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; isWritten: boolean; hasEnded: boolean };
 
-export type AgentArtifactsOptions = {
+type AgentArtifactsOptions = {
   lanes: LaneWriter;
   /**
    * Prefix of the lane names. The artifact's number in the turn follows, so that a later attempt's first artifact replaces the first

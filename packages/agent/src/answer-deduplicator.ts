@@ -1,6 +1,6 @@
+import { GrowingText, LaneText } from './growing-text.ts';
 import type { TextChange } from './lane-writer.ts';
 import { isRepetition } from './repetition.ts';
-import { GrowingText, LaneText } from './growing-text.ts';
 
 /**
  * Artifacts of one answer that are tracked separately. The number is bounded because an agent may send each piece of its text as a new

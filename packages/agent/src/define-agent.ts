@@ -4,9 +4,9 @@ import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { modelFailed } from './event-constructors.ts';
+import { GrowingText } from './growing-text.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { faultOfParts } from './parts.ts';
-import { GrowingText } from './growing-text.ts';
 import { THIS_TURN, type TurnRequest } from './this-turn.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { blocksRun, bytesAllocated } from '../../../test/support/counted-work.ts';
-import { runTurn } from './run-turn.ts';
 import { LaneText } from './growing-text.ts';
+import { runTurn } from './run-turn.ts';
 import { quiet, scripted, TaskLog } from './task-log.test-kit.ts';
 
 async function turnOf(tokens: number): Promise<() => Promise<unknown>> {

@@ -1,8 +1,8 @@
-export { AbortableEvents } from './abortable-events.ts';
 export type { AgentSkill } from '@hopline/a2a';
 export { ModelError } from '@hopline/chat-model/model-error';
 export type { StepOutcome, TokenUsage } from '@hopline/events';
 export type { WorkGate } from '@hopline/log';
+export { AbortableEvents } from './abortable-events.ts';
 export type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AsJson } from './as-json.ts';
@@ -12,6 +12,7 @@ export { checkEvent, defineAgent } from './define-agent.ts';
 export type { Delegated } from './delegated.ts';
 export type { ArtifactSpec } from './event-constructors.ts';
 export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
+export { GrowingText } from './growing-text.ts';
 export {
   AGENT_STEPS_BYTES_MAX,
   AGENT_STEPS_MAX,
@@ -50,7 +51,6 @@ export type { ServeAgentOptions } from './serve-agent.ts';
 export { serveAgent } from './serve-agent.ts';
 export type { StepContext } from './step.ts';
 export { step } from './step.ts';
-export { GrowingText } from './growing-text.ts';
 export type { TurnRequest } from './this-turn.ts';
 export type { ToolContext, ToolOptions } from './tool.ts';
 export { ToolError, tool } from './tool.ts';

@@ -30,7 +30,7 @@ import type { PriorAttempts } from './prior-attempts.ts';
 import { ToolValues } from './tool-values.ts';
 import type { TurnEnd } from './turn-end.ts';
 
-export type TurnInputsOptions = {
+type TurnInputsOptions = {
   work: Work;
   /** Name of the agent. */
   agent: string;
@@ -186,7 +186,9 @@ export class TurnInputs {
   /** Whether the event becomes a status, which itself shows that the agent works. */
   #isStatus({ type }: AgentEvent): boolean {
     const { progress, notices } = this.#presentation;
-    return (type === 'progress' && progress === 'status') || (type === 'tool' && notices.as === 'status' && !this.#waitsForCredentials);
+    return (
+      (type === 'progress' && progress === 'status') || (type === 'tool' && notices.as === 'status' && !this.#waitsForCredentials)
+    );
   }
 
   /** The content of this attempt replaces that of earlier ones, even if it is empty. */

@@ -1,5 +1,5 @@
-import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-deduplicator.ts';
 import type { TextSink } from './agent-text.ts';
+import { AnswerDeduplicator, type ArtifactText, isWholeAnswer } from './answer-deduplicator.ts';
 import type { TextChange, TextLanes, TokenOrigin } from './lane-writer.ts';
 import type { TextStreams } from './text-streams.ts';
 

@@ -79,6 +79,7 @@ export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
+export { SharedNext } from './shared-next.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,
@@ -133,4 +134,3 @@ export {
   WORK_NEWEST_BYTES_MAX,
   WORK_NEWEST_MS_MAX,
 } from './work-queue.ts';
-export { SharedNext } from './shared-next.ts';

@@ -8,7 +8,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 /** The certificate authorities of webhooks. Returns the same object until the file changes. Never rejects. */
 export type Trust = () => Promise<SecureContext>;
 
-export type TrustOptions = {
+type TrustOptions = {
   /** PEM file of authorities that are trusted in addition to Node's. */
   path: string;
   logger: Logger;
@@ -35,7 +35,8 @@ export async function openTrust({ path, logger, recheckMs }: TrustOptions): Prom
 function contextOf(text: string): SecureContext {
   const certificates = text.match(CERTIFICATE) ?? [];
   // OpenSSL skips certificates that it cannot parse, and every connection would fail later.
-  if (certificates.length === 0 || !certificates.every(isCertificate)) throw new Error('the file contains no PEM certificate, or a malformed one');
+  if (certificates.length === 0 || !certificates.every(isCertificate))
+    throw new Error('the file contains no PEM certificate, or a malformed one');
   return createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });
 }
 

@@ -1,4 +1,4 @@
-import { type FactLog, HistoryLost, type RecordMark, SharedNext, type ShardProgress, taskOfFactsId } from '@hopline/log';
+import { type FactLog, HistoryLost, type RecordMark, type ShardProgress, SharedNext, taskOfFactsId } from '@hopline/log';
 
 /** A task without input for this long is quiet: no append will soon prove that the log has its newest record. */
 export const QUIET_MS = 1_000;

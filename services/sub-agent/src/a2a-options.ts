@@ -55,7 +55,10 @@ async function readTls(files: TlsFiles, { folder, label }: { folder: string; lab
     `${label}: the file that tls.caFile names contains no PEM certificate`,
   );
   const certificate = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
-  check(() => createSecureContext(certificate), `${label}: the files that tls.certFile and tls.keyFile name cannot be used together`);
+  check(
+    () => createSecureContext(certificate),
+    `${label}: the files that tls.certFile and tls.keyFile name cannot be used together`,
+  );
   return { ...certificate, ...(ca !== undefined && { ca }) };
 }
 

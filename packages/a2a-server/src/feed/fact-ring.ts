@@ -15,7 +15,7 @@ export type EventEncoder<T> = {
 };
 
 /** `storedAt` is absent when the NATS server does not report it. */
-export type LiveTimes = { storedAt: number | undefined; readAt: number };
+type LiveTimes = { storedAt: number | undefined; readAt: number };
 
 /** A fact that clients see, encoded once per encoder for any number of viewers. */
 export class VisibleEntry {

@@ -4,7 +4,7 @@ import type { FeedListener, TaskChange, TaskFeed } from './task-feed.ts';
 /** How a wait ended. */
 export type Outcome = 'met' | 'timeout' | 'aborted';
 
-export type WaitOptions = {
+type WaitOptions = {
   timeoutMs: number;
   /** Aborts when the client disconnects or the process drains. */
   signal: AbortSignal;

@@ -93,7 +93,7 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
   return { lease, start: isFirst ? 'beginning' : 'stored', append: async () => {} };
 }
 
-export type AppendCallbacks = {
+type AppendCallbacks = {
   /** Runs while the feed folds the record that contains the message. */
   onAccepted?: (() => void) | undefined;
   /** The message repeats an answer that the task has already: its id. */

@@ -19,7 +19,7 @@ type QuotaName = 'messages' | 'bytes' | 'streams' | 'requests' | 'tasks' | 'webh
 /** Usage of this process by a caller, or by all callers of a tenant. */
 type Party = { messages: TokenBucket; bytes: TokenBucket; sent: TokenBucket; slots: Record<SlotKind, number>; slotsMax: number };
 
-export type QuotasOptions = {
+type QuotasOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
   limits: Limits;

@@ -17,7 +17,7 @@ const RECONNECT_MS = 500;
 /** `ended`: the turn or the task ended. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
 
-export type ViewerOptions = {
+type ViewerOptions = {
   sink: EventSink;
   meter: DeliveryMeter;
   /** Undefined: no limit. */
@@ -101,7 +101,8 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.keepAlive();
   }
 
-  /** A call of the feed that this viewer listens to. */
+  // FeedListener: called by the feed.
+
   onFault(fault: A2AError): void {
     this.#failBy(fault);
   }
@@ -312,7 +313,7 @@ export class Viewer implements FeedListener, OpenStream {
     return this.#budget.spend(bytes, performance.now());
   }
 
-  /** Waits until the caller is within its budget or the stream ends. Events stored meanwhile are read afterwards. */
+  /** Waits until the caller is within its budget or the stream ends. Events stored during the wait are read afterwards. */
   async #pace(): Promise<void> {
     await this.#budget?.pace(() => this.#feed === undefined || this.#sink.closed);
   }
