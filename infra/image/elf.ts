@@ -5,7 +5,7 @@ export const ARCHITECTURES = ['amd64', 'arm64'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
 /** Properties of a program or library that an image needs. `needed`: names of the libraries it is linked with. */
-export type Elf = { architecture: Architecture; interpreter?: string; needed: string[] };
+type Elf = { architecture: Architecture; interpreter?: string; needed: string[] };
 
 const MAGIC = Buffer.from('\x7fELF\x02\x01', 'latin1');
 const MACHINES: Record<number, Architecture> = { 62: 'amd64', 183: 'arm64' };

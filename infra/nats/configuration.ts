@@ -12,7 +12,7 @@ import {
 } from '@hopline/log-jetstream';
 
 /** `groups`: the most stream groups that the log may have, in all layouts together. */
-export type ConfigurationOptions = { prefix?: string | undefined; agents?: readonly string[]; groups?: number };
+type ConfigurationOptions = { prefix?: string | undefined; agents?: readonly string[]; groups?: number };
 
 /** A configuration of nats-server with a user for each service. Passwords come from its environment. */
 export function serverConfiguration(options: ConfigurationOptions = {}): string {

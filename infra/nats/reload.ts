@@ -46,7 +46,7 @@ function check(pidFile: string, folder: string): void {
   }
 }
 
-/** The same line is written once. */
+/** A repeated warning is written once. */
 function log(level: 'info' | 'warn', msg: string): void {
   if (level === 'warn' && msg === reported) return;
   reported = msg;

@@ -77,7 +77,7 @@ async function main(): Promise<number> {
   const observed = join(cluster.home, OBSERVE_FILE);
   const urls = Object.fromEntries(programs.map(({ name, url }) => [name, url]));
   writeFileSync(observed, JSON.stringify({ pid: process.pid, ...urls } satisfies ObserveFile));
-  // The cluster may stop and start again meanwhile.
+  // The cluster may stop and start again while this program runs.
   const timer = setInterval(() => {
     try {
       refresh();

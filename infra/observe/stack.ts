@@ -7,7 +7,7 @@ import type { ProgramName } from './programs.ts';
 export const PORTS = { prometheus: 9090, jaeger: 16686, grafana: 3000, otlp: 4318 } as const;
 export type Ports = Record<keyof typeof PORTS, number>;
 /** Ports that only the programs of the stack use among themselves. */
-export type InnerPorts = { otlpGrpc: number; jaegerGrpc: number; spanMetrics: number };
+type InnerPorts = { otlpGrpc: number; jaegerGrpc: number; spanMetrics: number };
 
 export const addressOf = (port: number) => `127.0.0.1:${port}`;
 

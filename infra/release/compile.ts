@@ -24,7 +24,7 @@ const DOWNLEVEL = {
   'URL.parse': ['parseUrl', 'try { return new URL(...args); } catch { return null; }'],
 } as const;
 
-export type Workspace = { folder: string; name: string; exports: Readonly<Record<string, string>> };
+type Workspace = { folder: string; name: string; exports: Readonly<Record<string, string>> };
 
 /** Compiles every package to JavaScript with declarations below `outFolder`, in the same tree as the repository. */
 export function compile(root: string, outFolder: string): void {

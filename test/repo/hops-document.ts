@@ -11,7 +11,7 @@ to \`hopline.time_to_first_token\`, and for every chunk those from \`publish\` t
 \`hopline.hop.duration\`, in seconds, with the label \`hop\`, and \`agent\` where one is known.
 
 Times are taken from the clocks of the processes named and of NATS: on several machines a hop between two of them includes their difference,
-and a negative one counts as 0. A work item that is delivered again counts in none of \`work_queue\`, \`plan\`, \`agent_queue\` and \`agent\`.
+and a negative one counts as 0. A redelivered work item is not counted in \`work_queue\`, \`plan\`, \`agent_queue\` or \`agent\`.
 `;
 
 const CRITICAL_PATH = `## The cost of a hop

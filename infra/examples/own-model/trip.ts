@@ -26,7 +26,7 @@ export default defineAgent({
           },
         },
       },
-      // After a death the next attempt continues behind the answers and results that are stored.
+      // After a death the next attempt continues after the stored answers and results.
       stored: true,
     });
     yield `\n\n(${usage.outputTokens ?? 'an unknown number of'} tokens)\n`;

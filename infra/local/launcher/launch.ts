@@ -29,7 +29,7 @@ const LOG_CHECK_MS = 2000;
 const CONSOLE_PORT_OFFSET = 90;
 const PORT_MAX = 65_535;
 
-export type LaunchPaths = { installation: Installation; natsServer: string | null };
+type LaunchPaths = { installation: Installation; natsServer: string | null };
 /** `stop` also ends a start in progress. `kill` kills every process at once, even during a drain. */
 export type Signals = { stop: AbortSignal; kill: AbortSignal };
 export type LocalCluster = { url: string; home: Home; cluster: Cluster; close(): Promise<void> };

@@ -7,7 +7,7 @@ import { natsEnvironment } from './process-environment.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
 /** `monitor`: port of HTTP without credentials, which lists streams and connections but no records. */
-export type NatsPorts = { port: number; monitor: number };
+type NatsPorts = { port: number; monitor: number };
 
 /** The nats-server of this cluster: JetStream on disk in the home, and fixed ports so that clients reconnect after a restart. */
 export function natsProcess(home: Home, server: string, ports: NatsPorts, root: string, users: NatsUsers): ProcessSpec {

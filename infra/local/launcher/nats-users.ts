@@ -7,7 +7,7 @@ import { ANY_AGENT, authorization, type LogUser, type ServerUser, serverUsers, u
 const PASSWORD_BYTES = 24;
 
 /** Settings with which a service connects. The empty ones hide credentials of the environment that are meant for another server. */
-export type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
+type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
 
 /**
  * The NATS users of one start: one for each service and agent, each with a password that only its process receives, in its environment.

@@ -3,7 +3,7 @@ import { apiKeyHeader, type ListedProcess, shellQuoted, URL_DEFAULT } from '@hop
 
 const JSON_HEADER = "-H 'content-type: application/json'";
 
-export type NextSteps = {
+type NextSteps = {
   url: string;
   /** How to run `hopline` here. */
   command: string;
@@ -20,7 +20,7 @@ export type NextSteps = {
 };
 
 /** `variable`: the variable from which `hopline` commands, and the hints, read the credentials. */
-export type CallerCredentials = { variable: 'HOPLINE_API_KEY' | 'HOPLINE_TOKEN'; header: string };
+type CallerCredentials = { variable: 'HOPLINE_API_KEY' | 'HOPLINE_TOKEN'; header: string };
 
 /** Undefined if the settings require no credentials. */
 export function callerCredentials(settings: Readonly<Record<string, string | undefined>>): CallerCredentials | undefined {

@@ -10,7 +10,7 @@ import { HOST, isPortFree, urlHost } from './ports.ts';
 import { serviceEnvironment } from './process-environment.ts';
 import { AUTHOR_FD, type ProcessSpec } from './supervised-process.ts';
 
-export type ServicesPlan = {
+type ServicesPlan = {
   home: Home;
   installation: Installation;
   natsUrl: string;

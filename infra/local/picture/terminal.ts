@@ -17,7 +17,7 @@ export function layout(outputs: readonly Output[], columns: number): Run[] {
     for (const [part, code] of text.matchAll(/\u001b\[([\d;]*)m|\r?\n|\r|[^\u001b\r\n]+|\u001b/g)) {
       if (code !== undefined) {
         const known = STYLES[code];
-        if (known === undefined) throw new Error(`the style ${code} of a terminal is not known`);
+        if (known === undefined) throw new Error(`unsupported terminal style: ${code}`);
         style = known;
       } else if (part.endsWith('\n')) {
         row += 1;

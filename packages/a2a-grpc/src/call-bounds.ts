@@ -14,7 +14,7 @@ import { http2StreamOf } from './http2-stream.ts';
  */
 export const ANSWERED_REQUEST_MS_MAX = 1_000;
 
-export type CallBounds = {
+type CallBounds = {
   /** How long a client has to send its request completely. */
   requestMsMax: number;
   /** How long a client may read nothing of a pending response before its stream is reset. */

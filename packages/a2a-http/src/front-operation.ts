@@ -107,8 +107,8 @@ export async function findQuestion(request: FrontRequest, { taskId, turn }: Ques
 }
 
 /**
- * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused, and nothing of it is stored.
- * The same message sent again is accepted. Resolves with the number of the turn that it begins, or with undefined if the task has not asked that question.
+ * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused and not stored.
+ * A repetition of the first one is accepted. Resolves with the number of the turn that it begins, or with undefined if the task has not asked that question.
  */
 export async function answerQuestion(
   request: FrontRequest,

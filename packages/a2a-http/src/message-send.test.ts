@@ -293,7 +293,7 @@ test('a stored message states whether it begins a task or continues one', async 
   ]);
 });
 
-test('a further message that another replica stores meanwhile is added once, and both clients get the end of its turn [S1-9]', async t => {
+test('a further message that another replica stores at the same time is added once, and both clients get the end of its turn [S1-9]', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = (taskId, { turn }) =>
     turn === 1 ? rig.relay.end(taskId, 'INPUT_REQUIRED') : rig.relay.answer(taskId, ['ok']);
@@ -369,7 +369,7 @@ test('an answer that is sent again while its turn runs joins the turn; another m
     assert.deepEqual(textsOf(one), ['x', 'Which one?', 'blue', 'red'], JSON.stringify(one.error));
 });
 
-test('of two different answers at once both are messages of the task', async t => {
+test('two different answers sent at once both become messages of the task', async t => {
   const { rig, taskId, turns, end } = await askedTask(t);
   rig.relay.running = false;
   const { lastSeq } = await rig.log.inputs.extent();
@@ -476,7 +476,7 @@ test('cancel ends the task; an ended task is not cancelable [S3-26 S3-27 S4-35]'
   }
 });
 
-test('a cancel of a task that ends in another way meanwhile is refused [S3-27]', async t => {
+test('a cancel of a task that ends first in another way is refused [S3-27]', async t => {
   const rig = await openRig(t);
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   const { id } = result.task;

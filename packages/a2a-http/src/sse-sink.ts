@@ -79,7 +79,7 @@ function chunkOf(text: string): Chunk {
   return { text, bytes: Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`) };
 }
 
-export type SseSinkOptions = {
+type SseSinkOptions = {
   framing: Framing;
   /** URIs of the active extensions. */
   extensions: readonly string[];

@@ -33,7 +33,7 @@ async function openAudits(t: TestContext, options: { authenticate?: Authenticate
   return { running, auditOf };
 }
 
-test('audits of a tenant run one after the other, up to a bound beyond which they get 429; others are served meanwhile', {
+test('audits of a tenant run one after the other, up to a bound beyond which they get 429; other tenants are still served', {
   timeout: 120_000,
 }, async t => {
   const { running, auditOf } = await openAudits(t, { authenticate });

@@ -18,7 +18,7 @@ export function comparePositions(a: IndexPosition, b: IndexPosition): number {
 
 const ENTRIES_MAX_DEFAULT = 100_000;
 
-export type TaskIndexOptions = {
+type TaskIndexOptions = {
   tasks: KeyValue<TaskIndexEntry>;
   role: Role;
   /** Most tasks in memory, about 300 bytes each; default 100,000. The task with the oldest status is dropped first. */
@@ -141,7 +141,7 @@ export class TaskIndex {
       },
       lost: error => this.#options.onLost(error),
     });
-    // After a loss, following resumes by itself; reads that wait meanwhile time out.
+    // After a loss, following resumes by itself; reads that wait for it time out.
     following.catch(() => {});
   }
 

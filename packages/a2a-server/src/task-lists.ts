@@ -34,7 +34,7 @@ const NOTED_MAX = 1_000;
 const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
 
-export type TaskListsOptions = {
+type TaskListsOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases' | 'layouts'>;
   role: Role;
   /** How long a list waits for the index by task id, where it is needed. */

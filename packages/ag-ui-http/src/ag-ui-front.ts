@@ -26,7 +26,7 @@ const PREFIXES = ['', '/:tenant'];
 
 /**
  * AG-UI: `POST /agui` and `POST /agui/{agent}` take the input of a run and stream its events. A thread is a context, and a run is one turn of a task.
- * The same run sent again is resumed.
+ * A run that is sent again is resumed.
  */
 export const agUiFront: Front = (scope, server) => {
   const answer = async (http: FastifyRequest, reply: FastifyReply) => {

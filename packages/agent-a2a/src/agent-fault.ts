@@ -2,7 +2,7 @@
 export class AgentFault extends Error {
   override readonly name = 'AgentFault';
   readonly retryable: boolean;
-  /** The same reason as a word of a closed list, for spans. */
+  /** The reason as a word of a closed list, for spans. */
   readonly word: string;
 
   constructor(reason: string, retryable: boolean, { word, ...options }: ErrorOptions & { word?: string } = {}) {

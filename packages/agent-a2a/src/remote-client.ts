@@ -35,7 +35,7 @@ const EXTENSIONS_HEADERS = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions',
 /** Malformed frames tolerated in one stream. */
 const MALFORMED_MAX = 16;
 
-export type RemoteClientOptions = {
+type RemoteClientOptions = {
   url: string;
   headers: Readonly<Record<string, string>>;
   extensions: readonly string[];
@@ -48,7 +48,7 @@ export type RemoteClientOptions = {
 type ExtensionMethod = { extension: string };
 
 /** How the client goes on after an event: it reads on at once, reads on after the promise, or stops. */
-export type Taken = undefined | Promise<void> | 'stop';
+type Taken = undefined | Promise<void> | 'stop';
 
 type Context = {
   signal: AbortSignal;

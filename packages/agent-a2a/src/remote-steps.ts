@@ -19,7 +19,7 @@ const ERROR_MESSAGE_UNITS_MAX = 1_024;
 /** The agent waits at the last of `steps`, the names of those that its run has come to. `outcome`: it has run that step. */
 type StepRequest = { id: string; steps: readonly string[]; outcome?: StepOutcome };
 
-export type RemoteStepsOptions = {
+type RemoteStepsOptions = {
   /** Absent: the agent gets an error for its first step. */
   steps: TurnSteps | undefined;
   /** Sends an answer to the agent. */

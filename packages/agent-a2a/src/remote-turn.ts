@@ -45,7 +45,7 @@ const CANNOT_STREAM: readonly number[] = [-32601, -32004];
  */
 const CANNOT_PUSH: readonly number[] = [-32003, -32004, -32602];
 
-export type RemoteTurnOptions = {
+type RemoteTurnOptions = {
   client: RemoteClient;
   turn: Turn;
   /** Parameters of a send. With a webhook the send does not block. */

@@ -8,7 +8,8 @@ export const CUMULATIVE_STEPS = 3;
 export const HELD_TEXTS_MAX = 8;
 
 /**
- * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide what they all mean: each is the next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
+ * Converts the texts of an agent's working statuses to events of the answer. Without a setting the first texts decide what they all mean: each
+ * is the next piece of the answer, or each is the answer so far. A text that repeats its predecessor and adds to it may be either. It is held
  * until later texts, or the whole answer, decide, so that no sent text has to be taken back.
  *
  * `events`: receives the events. A generator would cost as much as the rest of a token.

@@ -11,7 +11,7 @@ type Field = { presence?: Presence; of?: CardMessage; each?: CardMessage; values
  * A message of a2a.proto by the JSON names of its fields. `of` is a message, `each` a list of them, `values` a map to them; any
  * other field is a plain value.
  */
-export type CardMessage = { readonly [field: string]: Field };
+type CardMessage = { readonly [field: string]: Field };
 
 const required = { presence: 'required' } as const;
 const optional = { presence: 'optional' } as const;

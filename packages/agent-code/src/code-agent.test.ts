@@ -448,7 +448,7 @@ test('a host that has not loaded its code within LOAD_MS_MAX is killed', async t
   assert.ok(host.isKilled());
 });
 
-test('code that hangs while it loads again is started once more; meanwhile no work is taken, and the author reads why', async t => {
+test('code that hangs while it loads again is started once more; until then no work is taken, and the author reads why', async t => {
   const shown: unknown[] = [];
   const second = hanging();
   const third = honest(

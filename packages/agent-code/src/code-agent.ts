@@ -72,7 +72,7 @@ async function* batchesOf(hosts: Hosts, turn: Turn): AsyncGenerator<readonly Age
 
 /**
  * One host after the other. As the gate of a worker it is closed from the end of a host until the next one has loaded the code, or has failed to: other
- * instances of the agent take the work meanwhile. If no host starts, the work is taken again, so that its tasks fail with a reason.
+ * instances of the agent take the work in the meantime. If no host starts, the work is taken again, so that its tasks fail with a reason.
  */
 class Hosts implements WorkGate {
   readonly #options: CodeAgentOptions;

@@ -16,7 +16,7 @@ import {
 import { authorTextOf, causeOf, toThrown } from './thrown.ts';
 import { TurnOutput } from './turn-output.ts';
 
-export type CodeHostOptions = {
+type CodeHostOptions = {
   channel: Duplex;
   load: (code: Code, folder: string, onSkipped: () => void) => Promise<Agent>;
   /** Ends the process. */

@@ -6,7 +6,7 @@ import { type CodeSpan, SPAN_NAME_CHARS_MAX, SPANS_PER_FRAME_MAX } from './proto
 const TURN = createContextKey('the turn of a code host');
 
 /** Sends the ended spans of a turn. */
-export type SendSpans = (id: number, spans: readonly CodeSpan[]) => void;
+type SendSpans = (id: number, spans: readonly CodeSpan[]) => void;
 
 /** Runs `fn` so that spans which begin in it belong to a turn. */
 export function inTurn<T>(id: number, fn: () => T): T {

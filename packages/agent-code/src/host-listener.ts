@@ -7,7 +7,7 @@ export function mcpSocketOf(hostSocket: string): string {
   return `${hostSocket}.mcp`;
 }
 
-export type HostListener = {
+type HostListener = {
   /** Takes no further sub-agent, and resolves when the host has ended. */
   close(): Promise<void>;
 };

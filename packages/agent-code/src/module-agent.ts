@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { isObject } from '@hopline/a2a';
 import { type Agent, type AgentDefinition, AgentMisuse, defineAgent } from '@hopline/agent';
 
-export type ModuleAgentOptions = {
+type ModuleAgentOptions = {
   /** Path of a module: .ts (with types that can be stripped), .mts, .js, .mjs, or CommonJS. */
   path: string;
   /** Default: `default`. */

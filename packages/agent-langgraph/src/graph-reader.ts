@@ -9,7 +9,7 @@ import { listOf, stringOf } from './json.ts';
 import { messageEnding, readOutbox, taskEnding } from './outbox.ts';
 import { toResume } from './turn-start.ts';
 
-export type GraphReaderOptions = {
+type GraphReaderOptions = {
   /** The state before the run: its messages belong to earlier turns. */
   stateBefore: Readonly<Record<string, unknown>>;
   /** Present if the run continues an earlier attempt of this turn. Messages after this one belong to this turn. */

@@ -6,7 +6,7 @@ import { GraphFault } from './graph.ts';
 type Done = Extract<AgentEvent, { type: 'done' }>;
 
 /** The end of a turn, from an outbox or a `custom` event, with the events before it. */
-export type Ending = { events: AgentEvent[]; end: AgentEvent };
+type Ending = { events: AgentEvent[]; end: AgentEvent };
 
 /** Reads `a2a_outbox`, which must hold exactly one of `task` and `message`. Throws GraphFault. */
 export function readOutbox(outbox: unknown): Ending {

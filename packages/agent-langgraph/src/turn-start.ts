@@ -9,7 +9,7 @@ import { readMessages } from './graph-message.ts';
  * this turn. `interrupted` and `finished`: a process died after the end of the run and before the end of the turn, so only the end is
  * missing.
  */
-export type TurnStart =
+type TurnStart =
   | { kind: 'run'; input: RunInput; isContinued: boolean }
   | { kind: 'interrupted'; interrupts: readonly Interrupt[] }
   | { kind: 'finished'; values: ThreadState['values'] };

@@ -3,7 +3,7 @@ import { MESSAGE_CALLS_MAX, NESTED_MAX } from './limits.ts';
 
 export type WrittenCall = { tool: string; args: Record<string, unknown> };
 
-export type FoundCalls =
+type FoundCalls =
   | { calls: WrittenCall[]; rejection?: undefined }
   /** One invalid call rejects all calls of the message. The reason does not quote the message. */
   | { calls?: undefined; rejection: string };

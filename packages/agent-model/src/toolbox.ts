@@ -64,7 +64,7 @@ export class Toolbox {
 }
 
 /** The tools offered in one turn. */
-export class OpenTools {
+class OpenTools {
   readonly #tools: ReadonlyMap<string, Offered>;
   readonly #limits: McpLimits;
   readonly #resultUnitsMax: number;

@@ -8,7 +8,7 @@ import { BoundExceeded } from './limits.ts';
 /** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has. */
 type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; isWritten: boolean; hasEnded: boolean };
 
-export type AgentArtifactsOptions = {
+type AgentArtifactsOptions = {
   lanes: LaneWriter;
   /**
    * Prefix of the lane names. The artifact's number in the turn follows, so that a later attempt's first artifact replaces the first

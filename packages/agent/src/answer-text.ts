@@ -8,7 +8,7 @@ import { TextStreams } from './text-streams.ts';
 import { RepeatedText, UniqueText, type UnstreamedText } from './unstreamed-text.ts';
 import { WithheldText } from './withheld-text.ts';
 
-export type AnswerTextOptions = {
+type AnswerTextOptions = {
   lanes: LaneWriter;
   lane: string;
   presentation: Extract<AgentPresentation['text'], { as: 'answer' }>;

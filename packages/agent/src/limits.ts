@@ -50,7 +50,7 @@ export const RUN_RETRIES_MAX = 10;
 export const RUN_RETRY_MS_BASE = 500;
 export const RUN_RETRY_MS_MAX = 15_000;
 
-/** That a first attempt has come to a step is stored with its outcome, or by itself after this time, in milliseconds. */
+/** A first attempt's `reached` record is stored with the outcome of the step, or by itself after this many milliseconds. */
 export const STEP_HOLD_MS = 250;
 /** Stored steps of one attempt. */
 export const AGENT_STEPS_MAX = 1_000;

@@ -66,7 +66,7 @@ export type ModelOptions = {
   /** False: clients do not see the text of the model, only its calls. Default true. */
   shown?: boolean | undefined;
   /**
-   * Stores each answer of the model and each result of its tools as a step, so that the next attempt after a death continues behind them. The
+   * Stores each answer of the model and each result of its tools as a step, so that the next attempt after a death continues after them. The
    * calls of one answer then run one after the other. Default false.
    */
   stored?: boolean | undefined;

@@ -5,7 +5,7 @@ import { type AgentText, type ArtifactChunk, isTextOnly, type MessageRelation, t
 import type { LaneWriter } from './lane-writer.ts';
 import { TextStreams } from './text-streams.ts';
 
-export type PassThroughTextOptions = {
+type PassThroughTextOptions = {
   lanes: LaneWriter;
   lane: string;
   artifact: LaneArtifact;

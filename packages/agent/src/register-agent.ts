@@ -35,7 +35,7 @@ const MALFORMED_SKILLS =
 /** An instance that was killed leaves its entry behind. The next instance that starts removes the entry if it is older than this. */
 export const DEAD_INSTANCE_MS = 60 * 60_000;
 
-export type RegisterAgentOptions = {
+type RegisterAgentOptions = {
   log: Log;
   name: string;
   agent: Agent;

@@ -31,7 +31,7 @@ export type AttemptDeps = PumpDeps & {
   pace?: TextPace | undefined;
 };
 
-export type AttemptContext = {
+type AttemptContext = {
   hop: Hop;
   /** Epoch milliseconds at which this process took the work item. */
   takenAt: number;

@@ -18,7 +18,7 @@ export const END_SHOWN_MS_MAX = 5 * 60_000;
 /** Interval in milliseconds at which a worker that waits for its end to be shown checks whether another worker has begun the item. */
 const TAKEOVER_CHECK_MS = 10_000;
 
-export type ShownEndOptions = {
+type ShownEndOptions = {
   /** Ordinal of the last input of the turn. */
   lastN: number;
   /** Aborts when the process stops. */
@@ -28,8 +28,9 @@ export type ShownEndOptions = {
 };
 
 /**
- * Resolves when the log shows that the stored end of a turn counts, or that the task no longer needs it: only then is the work item done. A stored end proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays
- * reject it; if the worker of that attempt is dead, only the item can bring the task to its end.
+ * Resolves when the log shows that the stored end of a turn counts, or that the task no longer needs it: only then is the work item done. A
+ * stored end proves nothing. A newer attempt may have written before it, on a path to the log that was not frozen, and then relays reject it; if
+ * the worker of that attempt is dead, only the item can bring the task to its end.
  *
  * Rejects when the item must stay: with Superseded, with Requeued at a shutdown, with AttemptFailed after `waitMs`, or the error of the log.
  */

@@ -15,7 +15,7 @@ export type StepContext = {
   /** Aborts when the turn is over: pass it to every request. */
   signal: AbortSignal;
   /**
-   * The same for this step in every attempt of the turn, and different for every other step. Send it as the idempotency key of a request whose
+   * Idempotency key: equal in every attempt of the turn, and different for every other step. Send it with a request whose
    * effect must not happen twice: a process may die after the effect and before its result is stored.
    */
   key: string;

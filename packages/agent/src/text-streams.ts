@@ -4,7 +4,7 @@ import type { TextLanes, TokenOrigin } from './lane-writer.ts';
 import { BoundExceeded, TURN_TEXTS_MAX } from './limits.ts';
 
 /** One lane of text, and the stream of the agent that writes to it now. */
-export type StreamLane = {
+type StreamLane = {
   readonly lane: string;
   readonly header: LaneArtifact;
   readonly content: LaneText;
@@ -12,7 +12,7 @@ export type StreamLane = {
   ended: boolean;
 };
 
-export type TextStreamsOptions = {
+type TextStreamsOptions = {
   lanes: TextLanes;
   /** Name of the first lane; the others are numbered after it. */
   lane: string;

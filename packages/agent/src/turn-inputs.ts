@@ -30,7 +30,7 @@ import type { PriorAttempts } from './prior-attempts.ts';
 import { ToolValues } from './tool-values.ts';
 import type { TurnEnd } from './turn-end.ts';
 
-export type TurnInputsOptions = {
+type TurnInputsOptions = {
   work: Work;
   /** Name of the agent. */
   agent: string;

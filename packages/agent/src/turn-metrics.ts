@@ -8,7 +8,7 @@ const TOOL_SPANS_MAX = 64;
 /** Characters of a tool's name in the log. */
 const TOOL_NAME_CHARS_MAX = 64;
 
-export type TurnMetricsOptions = {
+type TurnMetricsOptions = {
   hop: Hop;
   agent: string;
   metrics: Pick<HopMetrics, 'hopDuration'> | undefined;

@@ -13,7 +13,7 @@ export type Begin =
     }
   | { operation: 'subscribe'; taskId: string; cursor: string | undefined };
 
-export type ResumingStreamOptions = {
+type ResumingStreamOptions = {
   transport: Transport;
   begin: Begin;
   retry: RetryLimits;

@@ -22,7 +22,7 @@ const CODES = Object.keys(A2A_ERRORS) as A2AErrorCode[];
 
 function codeOf(number: unknown, reason: unknown): A2AErrorCode {
   const possible = CODES.filter(code => A2A_ERRORS[code].rpc === number);
-  // HTTP+JSON has the HTTP status in place of the number, so only the reason identifies the code.
+  // HTTP+JSON has the HTTP status instead of the number, so only the reason identifies the code.
   return possible.find(code => code === reason) ?? possible[0] ?? CODES.find(code => code === reason) ?? 'INTERNAL_ERROR';
 }
 

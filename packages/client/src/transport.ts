@@ -14,7 +14,7 @@ import { parseJson } from './parse-json.ts';
 import { bodyText } from './read-body.ts';
 import { errorOf } from './rpc-error.ts';
 
-export type TransportOptions = {
+type TransportOptions = {
   url: string;
   dialect: '1.0' | '0.3';
   headers: Readonly<Record<string, string>>;

@@ -19,7 +19,7 @@ export class OrderedText {
   /** Each method returns the text that goes out now. */
   add(id: string, delta: string): string {
     const one = this.#texts.get(id) ?? this.#open(id);
-    // A later attempt continues a text behind its former end, after which other texts may have gone out.
+    // A later attempt continues a text after its former end, after which other texts may have gone out.
     if (one.hasEnded) return this.restart(id, one.text + delta);
     one.text += delta;
     one.waiting += delta;

@@ -67,7 +67,7 @@ export function progressLane(messageId: string, taskId: string): string | undefi
   return messageId.endsWith(`-${taskId}`) ? messageId.slice(0, -taskId.length - 1) : undefined;
 }
 
-/** The same notice as a status, for a profile whose notices are statuses (`NoticeTemplates.as`). */
+/** A notice as a status, for a profile whose notices are statuses (`NoticeTemplates.as`). */
 export function noticeStatus({ lane, artifact: { metadata }, parts }: ArtifactInput, taskId: string): StatusInput {
   return progressStatus({ lane, taskId, parts, ...(metadata && { metadata }) });
 }

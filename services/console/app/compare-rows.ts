@@ -3,7 +3,7 @@ import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
 import { duration } from '@hopline/task-audit/waterfall';
 
 /** A figure of both tasks. `change`: from A to B; empty if one task lacks the figure. */
-export type MeasureRow = { name: string; a: string; b: string; change: string };
+type MeasureRow = { name: string; a: string; b: string; change: string };
 
 /** Figures that differ between any two runs: time, tokens and calls. Calls of one agent are matched in their order. */
 export function measureRows({ a, b }: Pick<TaskDiff, 'a' | 'b'>): MeasureRow[] {
@@ -43,7 +43,7 @@ function changeOf(a: number, b: number, text: (value: number) => string): string
 const count = (value: number) => value.toLocaleString('en');
 
 /** A text around the place where it differs from the other. `differing` is empty if it only lacks text of the other. */
-export type DifferingText = { before: string; differing: string; after: string };
+type DifferingText = { before: string; differing: string; after: string };
 
 /** Characters shown on each side of the difference between two texts. Equal text further away is omitted. */
 export const CONTEXT_CHARS = 1_000;

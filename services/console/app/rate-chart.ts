@@ -1,7 +1,7 @@
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
-export type RatePoint = { at: number; tokens: number; events: number };
+type RatePoint = { at: number; tokens: number; events: number };
 
 const HEIGHT_PX = 200;
 /** Minimum length of the time axis. */

@@ -1,7 +1,7 @@
 import type { StreamResponse } from '@hopline/a2a';
 import type { TaskTrace } from '@hopline/task-audit';
 
-export type RecordedItem = { cursor: string; generation: number; seq: number; event: StreamResponse | 'gap' };
+type RecordedItem = { cursor: string; generation: number; seq: number; event: StreamResponse | 'gap' };
 export type Marker = { index: number; kind: 'state' | 'takeover' | 'attempt' | 'artifact' | 'gap'; label: string };
 /** A time without events that playing shortens to IDLE_MS_MAX. */
 export type IdleSpan = { fromPlayMs: number; toPlayMs: number; ms: number };
@@ -18,7 +18,7 @@ export class Recording {
   readonly items: RecordedItem[] = [];
   /** Milliseconds after the task's first input. */
   readonly #atMs: number[] = [];
-  /** The same times on the played axis. */
+  /** The times of `#atMs` on the played axis. */
   readonly #playMs: number[] = [];
   // Updated as events arrive, so that rendering a frame costs the same for a task of any length.
   readonly #indexes = new Map<number, number>();

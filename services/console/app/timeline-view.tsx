@@ -436,7 +436,7 @@ type HopProps = Pick<LaneProps, 'report' | 'axis' | 'open' | 'onOpen'> & { row: 
 function HopRow({ row, report, axis, id, open, onOpen }: HopProps) {
   const { kind, label, fromMs, toMs, note } = row;
   const [from, to] = [axis.ofMs(fromMs), axis.ofMs(toMs)];
-  // The note is behind the bar, or inside a long bar that ends late.
+  // The note is after the bar, or inside a long bar that ends late.
   const isLate = to > 0.7;
   const isInside = isLate && from < 0.3;
   const isShown = to >= 0 && from <= 1;

@@ -15,7 +15,7 @@ const INTERVAL_MS = 2_000;
 /** Delay of the first figures, because rates need two readings. */
 const FIRST_MS = 500;
 
-export type ClusterSource = {
+type ClusterSource = {
   ingressUrl: string;
   /** HOPLINE_CONSOLE_HOME. Absent: only figures of the cluster that ingress shows. */
   home: string | undefined;

@@ -17,7 +17,7 @@ import type { LauncherLink } from './launcher-link.ts';
 import { OpenRequests } from './open-requests.ts';
 import { taskTree } from './task-tree.ts';
 
-export type ConsoleDeps = {
+type ConsoleDeps = {
   ingressUrl: string;
   /** PEM file of the authorities of ingress. Absent: those that Node trusts. */
   ingressCaFile?: string | undefined;

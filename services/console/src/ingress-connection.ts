@@ -9,7 +9,7 @@ const SILENCE_MS_MAX = 150_000;
 /** How long the answer of ingress about its authentication is trusted. */
 const AUTH_CHECK_MS = 30_000;
 
-export type IngressRequest = {
+type IngressRequest = {
   method: 'GET' | 'POST';
   /** Path with its query. */
   path: string;

@@ -17,7 +17,7 @@ export type KillableProcess = {
   restarts: number;
 };
 
-export type KillDeps = {
+type KillDeps = {
   launcher?: LauncherLink | undefined;
   /** Address on which the console listens. */
   host: string;

@@ -6,7 +6,7 @@ import { isKillAnswer, isLauncherHello, type KillRequest } from '@hopline/local-
 const ANSWER_MS_MAX = 10_000;
 
 /** The IPC channel of a process. `send` is absent if nothing is at its other end. */
-export type LauncherChannel = Pick<EventEmitter, 'on'> & {
+type LauncherChannel = Pick<EventEmitter, 'on'> & {
   send?: ((message: KillRequest, done: (error: Error | null) => void) => unknown) | undefined;
 };
 

@@ -13,7 +13,7 @@ const ADDRESS_SHARE = 0.8;
 /** Retry-After for a caller that has used up its share. */
 const RETRY_AFTER_MS = 1_000;
 
-export type ConsoleCaller = { credentials: Readonly<Record<string, string>>; address: string };
+type ConsoleCaller = { credentials: Readonly<Record<string, string>>; address: string };
 
 /** The open requests of the console and their callers. */
 export class OpenRequests {

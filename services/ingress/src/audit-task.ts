@@ -27,7 +27,7 @@ export function taskAudits(log: Log): TaskAudits {
 
 type ReadableLog = Parameters<typeof reportTask>[0];
 
-/** The same log, whose records are counted as they are read. */
+/** A log whose records are counted as they are read. */
 function counted({ facts, inputs }: Log, countRead: (bytes: number) => void): ReadableLog {
   async function* each<T extends { bytes?: number }>(records: AsyncIterable<T>): AsyncGenerator<T, void> {
     for await (const record of records) {

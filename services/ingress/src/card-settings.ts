@@ -86,7 +86,7 @@ type CardSettings = Settings<typeof CARD_SETTINGS>;
 /** The card settings, and the settings of ingress that they depend on. */
 type PublicCardSettings = CardSettings & { readonly HOPLINE_PUBLIC_URL?: string | undefined };
 
-/** The same config. Its `load` also checks that the card settings agree with each other. */
+/** A config whose `load` also checks that the card settings agree with each other. */
 export function withCardChecked<T extends typeof CARD_SETTINGS & Readonly<Record<string, Setting>>>(
   config: Config<T>,
 ): Config<T> {

@@ -35,7 +35,7 @@ export type IngressCardOptions = Pick<AgentCardSettings, CardText> & {
 export const CARD_TENANTS_MAX = 16;
 
 /** Inputs of the cards that change at run time or are configured elsewhere. */
-export type CardSources = {
+type CardSources = {
   url: () => string;
   /** Interfaces besides HTTP. */
   moreInterfaces: () => readonly AgentInterface[];

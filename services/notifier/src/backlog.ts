@@ -11,14 +11,14 @@ import { NOTIFICATION_FORMS } from './webhook-body.ts';
  */
 export const BACKLOG_BYTES_MAX = 256 * 1024;
 /**
- * The same limit for all webhooks of a process together. Above it, each continues reading only when it has no event left. In memory an
+ * As BACKLOG_BYTES_MAX, for all webhooks of a process together. Above it, each continues reading only when it has no event left. In memory an
  * event takes two to three times its bytes, and the container of the chart has 512 MiB.
  */
 const BACKLOGS_BYTES_MAX = 32 * 1024 * 1024;
 /** Overhead counted for each event in addition to its content. */
 const EVENT_BYTES = 512;
 
-export type BacklogStart = {
+type BacklogStart = {
   taskId: string;
   dialect: DialectName;
   /** Events up to this generation are delivered. `seq`: sequence of the record with the last one (0: unknown). */

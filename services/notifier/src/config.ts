@@ -68,7 +68,7 @@ export const notifierConfig = defineServiceConfig({
     min: 0,
     max: 60_000,
     unit: 'ms',
-    doc: 'Minimum time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait meanwhile are sent as one.',
+    doc: 'Minimum time between two notifications of one configuration, so that a short request cannot cause a flood of them; pieces of text that wait in the meantime are sent as one.',
   },
   HOPLINE_WEBHOOK_BYTES_PER_SECOND: {
     type: 'integer',

@@ -4,7 +4,7 @@ import { ATTR, COUNT, type Hop, inTrace, SPAN, spanContextFrom, startHop, type T
 import type { PendingDelivery } from './pending-delivery.ts';
 import type { AttemptFailure } from './webhook-client.ts';
 
-export type DeliveryHopOptions = {
+type DeliveryHopOptions = {
   taskId: string;
   dialect: string;
   host: string;

@@ -139,7 +139,7 @@ class Delivery {
         const waitMs = this.#pace.waitMs(performance.now());
         if (waitMs > 0) {
           if (this.#signals.mustYield()) return end({ retryMs: this.#pace.settledInMs(performance.now()) });
-          // Events stored meanwhile are merged if the dialect allows it.
+          // Events stored during the wait are merged if the dialect allows it.
           await sleepUnlessAborted(waitMs, this.#signals.draining);
           return this.#signals.draining.aborted ? end('stopped') : { step: 'next', upTo };
         }
@@ -150,7 +150,7 @@ class Delivery {
       case 'idle': {
         if (await this.#hasExpired()) {
           const { key, revision, config } = this.#webhook;
-          // Without a trace, because the bucket has room for few. One that was set again meanwhile stays.
+          // Purged rather than deleted, because a deletion marker would take room in the bucket. A configuration that was set again stays.
           await this.#context.log.pushConfigs.purge(key, revision);
           this.#context.logger.info({ task_id: config.taskId }, 'webhook expired: its task never started');
           return end('finished');

@@ -38,8 +38,7 @@ export type Notifier = {
 };
 
 /**
- * Grace for deliveries in flight when a shard is released. Far less than a lease, because the heartbeat waits
- * meanwhile.
+ * Grace for deliveries in flight when a shard is released. Far less than a lease, because the heartbeat waits for it.
  */
 const RELEASE_MS_MAX = 100;
 /** Grace for deliveries in flight when the process drains. */

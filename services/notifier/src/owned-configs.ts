@@ -15,7 +15,7 @@ function shardOfConfig(key: string, layouts: Layouts): number | undefined {
   return id !== undefined && more === undefined && isTaskId(taskId) ? layouts.shardOf(taskId) : undefined;
 }
 
-export type OwnedConfigsOptions = {
+type OwnedConfigsOptions = {
   log: Pick<Log, 'pushConfigs' | 'pushProgress' | 'layouts'>;
   signal: AbortSignal;
   start: (key: string, shard: number, revision: number) => void;
@@ -95,7 +95,7 @@ export class OwnedConfigs {
     const { pushConfigs, pushProgress } = this.#options.log;
     await pushConfigs.purge(key, revision);
     const progress = await pushProgress.get(key);
-    // That of a configuration which was set again meanwhile stays.
+    // Keeps the progress of a configuration that was set again in the meantime.
     if (progress !== undefined && progress.value.config < revision) await pushProgress.purge(key, progress.revision);
   }
 
@@ -116,7 +116,7 @@ export class OwnedConfigs {
     await Promise.resolve();
     while (this.#unscanned.size > 0 && !this.#options.signal.aborted) {
       const shards = new Set(this.#unscanned);
-      // Cleared before the scan: a shard that is lost and acquired again meanwhile needs another scan.
+      // Cleared before the scan: a shard that is lost and acquired again during the scan needs another one.
       this.#unscanned.clear();
       try {
         await this.#scan(shards);

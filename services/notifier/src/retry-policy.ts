@@ -16,7 +16,7 @@ export const REFUSALS_MAX = 5;
 /** Upper bound of Retry-After. */
 export const WEBHOOK_RETRY_AFTER_MS_MAX = 60 * 60_000;
 
-export type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
+type FailedAttempts = { failures: number; failingSince: number; retry: RetryClass; retryAfterMs?: number | undefined };
 
 /** Wait before the retry in milliseconds; undefined: abandon the webhook. `failures` includes the attempt that just failed. */
 export function retryWaitMs(

@@ -8,7 +8,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 /** The certificate authorities of webhooks. Returns the same object until the file changes. Never rejects. */
 export type Trust = () => Promise<SecureContext>;
 
-export type TrustOptions = {
+type TrustOptions = {
   /** PEM file of authorities that are trusted in addition to Node's. */
   path: string;
   logger: Logger;

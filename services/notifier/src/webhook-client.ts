@@ -15,7 +15,7 @@ export type WebhookLimits = {
   hostRequestsMax: number;
 };
 
-export type WebhookRequest = { url: string; headers: Readonly<Record<string, string>>; body: () => string };
+type WebhookRequest = { url: string; headers: Readonly<Record<string, string>>; body: () => string };
 
 export type AttemptOutcome =
   | { kind: 'accepted'; status: number }

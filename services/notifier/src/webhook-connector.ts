@@ -11,7 +11,7 @@ const RESPONSE_HEADERS_BYTES_MAX = 16 * 1024;
 /** How long an idle connection is kept. The next chunk of a running task rarely takes longer. */
 const KEEP_ALIVE_MS = 10_000;
 
-export type WebhookAgentOptions = {
+type WebhookAgentOptions = {
   rules: WebhookRules;
   /** Maximum connections to one origin. */
   connectionsMax: number;

@@ -14,7 +14,7 @@ import {
 } from '@hopline/agent-code';
 import type { Logger, Telemetry } from '@hopline/telemetry';
 
-export type CodeProcessesOptions = {
+type CodeProcessesOptions = {
   /** HOPLINE_CODE_USER. */
   user: string;
   /** HOPLINE_CODE_SOCKET. Absent: hosts are children of this process. */

@@ -14,7 +14,7 @@ import type { CodeProcesses } from './code-processes.ts';
 /** Address and key for `model` entries without their own. */
 type ModelDefaults = { baseUrl: string; apiKey: string | undefined; pricesFile?: string | undefined };
 
-export type CreateAgentOptions = {
+type CreateAgentOptions = {
   /** Base of relative paths of the entry, and the working directory of MCP servers. */
   folder: string;
   onSkipped: (what: Skipped | 'custom payload') => void;

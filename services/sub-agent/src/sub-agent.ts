@@ -9,7 +9,7 @@ import type { Log, TextPace } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { TurnWebhooks } from './turn-webhooks.ts';
 
-export type SubAgentDeps = {
+type SubAgentDeps = {
   log: Log;
   name: string;
   agent: Agent;
@@ -45,7 +45,7 @@ export type SubAgentDeps = {
   logger: Logger;
 };
 
-export type SubAgent = {
+type SubAgent = {
   /** Listens, consumes work and registers the agent. Resolves with the endpoint's URL once the agent is registered. */
   start(host: string, port: number): Promise<string>;
   /** Rejects with the reason why the agent did not answer the newest request for its skills, or cannot be started. */

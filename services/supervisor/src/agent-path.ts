@@ -2,7 +2,7 @@ import type { Message, Metadata } from '@hopline/a2a';
 import { NoAgentFits } from './planner.ts';
 
 /** A client's choice of agents: `agent` of this cluster, and the `rest` of the path for the cluster behind that agent. */
-export type AgentPath = { agent: string; rest?: string };
+type AgentPath = { agent: string; rest?: string };
 
 type Request = { message: Message; metadata?: Metadata };
 

@@ -6,7 +6,7 @@ export const FIRST_AGENT_WAIT_MS = 10_000;
 export const AGENT_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
-export type AgentWait = {
+type AgentWait = {
   /** The wait, unless no agent has been seen for at least this long since the supervisor started: then it is `firstMs`. */
   waitMs: number;
   firstMs?: number;

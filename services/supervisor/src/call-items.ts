@@ -10,7 +10,7 @@ import type { TurnView } from './turn-view.ts';
  */
 export const CALL_CONTENT_BYTES_MAX = 64 * 1024;
 
-export type CallItemsOptions = {
+type CallItemsOptions = {
   log: Pick<Log, 'work'>;
   job: Pick<Job, 'work' | 'attempt'>;
   view: TurnView;

@@ -4,7 +4,7 @@ import { type Profile, withKind } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
 import type { TurnView } from './turn-view.ts';
 
-export type CallWaitsOptions = {
+type CallWaitsOptions = {
   waits: QueueWaits;
   job: Pick<Job, 'work'>;
   view: TurnView;

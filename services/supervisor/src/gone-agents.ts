@@ -6,7 +6,7 @@ const LIVENESS_CHECK_MS = 1_000;
 /** After an interval longer than this, the process must have been suspended and has missed heartbeats. */
 const SUSPENDED_MS = 5_000;
 
-export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
+type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
   /** A call is abandoned when its agent has been out of the registry for this long. */
   agentGoneMs: number;

@@ -5,7 +5,7 @@ import type { TurnView } from './turn-view.ts';
 /** Time between two checks of a turn. */
 export const LOST_INPUTS_CHECK_MS = 60_000;
 
-export type LostInputsContext = {
+type LostInputsContext = {
   log: Pick<Log, 'inputs'>;
   taskId: string;
   view: Pick<TurnView, 'aggregate'>;
@@ -19,9 +19,11 @@ export type LostInputsContext = {
 
 /**
  * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no
- * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. If there is no gap, the input is rejected and harmless.
+ * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. If there is
+ * no gap, the input is rejected and harmless.
  *
- * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with Superseded, so that the item can continue. Resolves when `signal` aborts.
+ * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with
+ * Superseded, so that the item can continue. Resolves when `signal` aborts.
  */
 export async function showLostInputs(context: LostInputsContext): Promise<void> {
   const { log, taskId, view, writer, producer, isTakenOver = async () => false, signal, checkMs } = context;

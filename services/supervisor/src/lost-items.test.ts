@@ -116,7 +116,7 @@ test('a missing item is queued again first, and the call ends when the item is m
   assert.deepEqual(inputs, [lost('call-1-1')]);
 });
 
-test('a process that stood still does not end the call of an agent that has finished meanwhile', async t => {
+test('a process that was suspended does not end the call of an agent that has finished in the meantime', async t => {
   const { inputs, items, stored, check } = watched(t);
   await check();
   stored.producers = { 'call-1-1': { attempt: 1, n: 9 } };

@@ -6,7 +6,7 @@ import type { TurnContext } from './turn-runner.ts';
 /** Time between two checks of the open calls of a turn. */
 export const LOST_ITEMS_CHECK_MS = 60_000;
 
-export type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
+type LostItemsOptions = Pick<TurnContext, 'view' | 'writer' | 'signal'> & {
   log: Pick<Log, 'work' | 'facts'>;
   taskId: string;
   items: Pick<CallItems, 'queueLost'>;

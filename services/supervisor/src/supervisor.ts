@@ -5,7 +5,7 @@ import type { ModelSettings } from './model-turn.ts';
 import type { Planner } from './planner.ts';
 import { type SuperviseDeps, supervise } from './supervise.ts';
 
-export type SupervisorDeps = {
+type SupervisorDeps = {
   log: Log;
   planner: Planner;
   model?: ModelSettings | undefined;

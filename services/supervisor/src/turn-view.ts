@@ -13,13 +13,13 @@ import { progressId } from '@hopline/profiles';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
 /** A call of the previous turn that waits for the client's answer. */
-export type WaitingCall = { call: string; agent: string; resume: unknown };
+type WaitingCall = { call: string; agent: string; resume: unknown };
 
 /** A waiting call, with the question that its agent has sent to the client. */
 type PendingCall = WaitingCall & { question: Message | undefined };
 
 /** The answer to a waiting call, and the call of a later turn that continues it. */
-export type Continuation = { question: Message | undefined; answer: Message; call: string };
+type Continuation = { question: Message | undefined; answer: Message; call: string };
 
 /** Data recorded from the facts of one turn. Dropped when the next turn begins. */
 class TurnRecord {

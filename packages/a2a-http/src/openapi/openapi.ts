@@ -46,12 +46,12 @@ const stream: JsonObject = {
 const cursor: JsonObject = { type: 'string', pattern: CURSOR_PATTERN };
 const cursors: JsonObject[] = [
   { name: 'Last-Event-ID', in: 'header', description: 'Continue exactly after this cursor.', schema: cursor },
-  { name: 'cursor', in: 'query', description: 'The same, for clients that cannot set headers.', schema: cursor },
+  { name: 'cursor', in: 'query', description: 'The cursor, for clients that cannot set headers.', schema: cursor },
 ];
 
 type Described = { summary: string; responses?: JsonObject; body?: string; parameters?: JsonObject[]; bodyRequired?: boolean };
 
-/** Parts of an operation that the table of routes lacks, by operation name. An operation without `responses` is always refused. */
+/** Parts of an operation that the table of routes lacks, by operation name. Operations without `responses` only ever answer with an error. */
 const OPERATIONS: Readonly<Record<string, Described>> = {
   SendMessage: {
     summary: 'Sends a message and waits until the task ends or requires input, unless `returnImmediately` is set.',

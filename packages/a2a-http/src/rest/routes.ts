@@ -4,7 +4,7 @@ export const HTTP_METHODS = ['GET', 'POST', 'DELETE'] as const;
 export type HttpMethod = (typeof HTTP_METHODS)[number];
 
 /** The operations of a path, by method. */
-export type RestRoute<T> = { readonly [method in HttpMethod]?: T };
+type RestRoute<T> = { readonly [method in HttpMethod]?: T };
 export type RestRoutes<T> = Readonly<Record<string, RestRoute<T>>>;
 
 /**

@@ -1,12 +1,5 @@
 import { A2AError, isInProgress, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
-import {
-  type ArtifactUpdated,
-  type Fact,
-  type FactRecord,
-  isVisible,
-  type TaskAggregate,
-  type TraceCarrier,
-} from '@hopline/events';
+import { type Fact, type FactRecord, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
 import {
   type FactLog,
   fromStart,
@@ -23,23 +16,11 @@ import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import { FactRing } from './fact-ring.ts';
+import type { FeedListener, ListenableFeed } from './feed-listener.ts';
+
 import { HeldView } from './held-view.ts';
 import { VisibleEntry } from './visible-entry.ts';
 import { waitUntil } from './wait-for.ts';
-
-export type TaskChange = Exclude<Fact, ArtifactUpdated>;
-
-/** Called synchronously while the feed folds a record, in this order, so that the state of the feed matches the call. */
-export type FeedListener = {
-  /** Called for each fact that changes more than an artifact. Facts of artifacts are many, and the ring has them. */
-  onChange?(fact: TaskChange): void;
-  /** After the facts of a record. */
-  onRecord?(): void;
-  /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
-  onReset?(): void;
-  /** The feed has failed; no further calls follow. */
-  onFault?(fault: A2AError): void;
-};
 
 /**
  * `new`: the task cannot have facts yet. `existing`: without facts it is TASK_NOT_FOUND. `awaited`: facts may exist or follow,
@@ -60,7 +41,7 @@ export type HistoryAt = ViewAt & { timeline: TaskTimeline };
  * Follows one task with a single subscription for all viewers of this process. Folds every fact, keeps the newest ones and notifies the
  * listeners. When the log has lost records of the task, the feed reads the remaining ones again from the beginning.
  */
-export class TaskFeed {
+export class TaskFeed implements ListenableFeed {
   readonly taskId: string;
   readonly ring: FactRing;
   /** Log sequence of the record from which new readers read the task; 0 while unknown. */

@@ -6,15 +6,8 @@ import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskLists } from '../task-lists.ts';
 import { ByteBudget } from './byte-budget.ts';
-import {
-  type FeedBudgets,
-  type HistoryAt,
-  type OpenMode,
-  readHistory,
-  readView,
-  type TaskChange,
-  TaskFeed,
-} from './task-feed.ts';
+import type { TaskChange } from './feed-listener.ts';
+import { type FeedBudgets, type HistoryAt, type OpenMode, readHistory, readView, TaskFeed } from './task-feed.ts';
 
 /** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };

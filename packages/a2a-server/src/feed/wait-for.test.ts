@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { openServer } from '../server.test-kit.ts';
-import type { TaskChange, TaskFeed } from './task-feed.ts';
+import type { TaskChange } from './feed-listener.ts';
+import type { TaskFeed } from './task-feed.ts';
 import { waitAround, waitFor } from './wait-for.ts';
 
 const TASK = 'task';

@@ -1,10 +1,10 @@
 import type { A2AError } from '@hopline/a2a';
-import type { FeedListener, TaskChange, TaskFeed } from './task-feed.ts';
+import type { FeedListener, ListenableFeed, TaskChange } from './feed-listener.ts';
 
 /** How a wait ended. */
 export type Outcome = 'met' | 'timeout' | 'aborted';
 
-export type WaitOptions = {
+type WaitOptions = {
   timeoutMs: number;
   /** Aborts when the client disconnects or the process drains. */
   signal: AbortSignal;
@@ -17,7 +17,7 @@ export type WaitOptions = {
  * error or with what `met` throws. It listens before it returns, so a caller can check the present state and wait for the next
  * one without missing a fact.
  */
-export async function waitFor(feed: TaskFeed, met: (fact: TaskChange) => boolean, options: WaitOptions): Promise<Outcome> {
+export async function waitFor(feed: ListenableFeed, met: (fact: TaskChange) => boolean, options: WaitOptions): Promise<Outcome> {
   const { refusal = () => undefined } = options;
   return listening(feed, options, (resolve, reject) => {
     const onRecord = () => {
@@ -40,7 +40,7 @@ export async function waitFor(feed: TaskFeed, met: (fact: TaskChange) => boolean
  * Rejects with the feed's error.
  */
 export async function waitBeyond(
-  feed: TaskFeed,
+  feed: ListenableFeed,
   generation: number,
   options: Pick<WaitOptions, 'timeoutMs' | 'signal'>,
 ): Promise<Outcome> {
@@ -49,7 +49,7 @@ export async function waitBeyond(
 }
 
 /** Resolves with `met` once the feed has reached a state, and otherwise as `waitFor` does. Rejects with the feed's error. */
-export async function waitUntil(feed: TaskFeed, isReached: () => boolean, options: ListenOptions): Promise<Outcome> {
+export async function waitUntil(feed: ListenableFeed, isReached: () => boolean, options: ListenOptions): Promise<Outcome> {
   if (feed.fault !== undefined) throw feed.fault;
   if (isReached()) return 'met';
   return listening(feed, options, resolve => ({
@@ -63,7 +63,7 @@ type ListenOptions = Pick<WaitOptions, 'timeoutMs'> & Partial<Pick<WaitOptions, 
 
 /** Adds the listener that `listenerOf` makes to the feed until it resolves or rejects, or the wait ends otherwise. */
 async function listening(
-  feed: TaskFeed,
+  feed: ListenableFeed,
   { timeoutMs, signal }: ListenOptions,
   listenerOf: (resolve: (outcome: Outcome) => void, reject: (thrown: unknown) => void) => FeedListener,
 ): Promise<Outcome> {
@@ -87,7 +87,7 @@ async function listening(
 /** Starts `waitFor`, then calls `act`, so the effect of `act` cannot be missed. When `act` fails, the wait ends with it. */
 export async function waitAround(
   act: () => Promise<void>,
-  feed: TaskFeed,
+  feed: ListenableFeed,
   met: (fact: TaskChange) => boolean,
   options: WaitOptions,
 ): Promise<Outcome> {

@@ -7,13 +7,13 @@ import { chosenTaskKey, type KeyValue, LogConflict, type MessageIdEntry, message
 const CLAIM_TRIES_MAX = 3;
 
 /** The scope of a message id. Contexts of two owners are different even if their ids are equal. */
-export type MessageScope = { owner: Owner; contextId: string };
+type MessageScope = { owner: Owner; contextId: string };
 
 /**
  * Rejects if a message with a new id would be refused. The ids of all tenants share one bucket, which drops the oldest: a message that is refused
  * must not add one.
  */
-export type RequireRoom = () => Promise<void>;
+type RequireRoom = () => Promise<void>;
 
 /**
  * Decides which task a message of a context belongs to: the first request with its id wins, on any replica. Returns the

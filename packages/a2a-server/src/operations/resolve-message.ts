@@ -53,7 +53,7 @@ export async function resolveFirst(
 /** A message with its push configuration, if the request has one. */
 export type SentMessage = { message: Message; metadata: Metadata | undefined; push: NewPushConfig | undefined };
 
-export type ContinuingMessage = SentMessage & {
+type ContinuingMessage = SentMessage & {
   taskId: string;
   /** The generation that the task must have. */
   ifGeneration?: number | undefined;

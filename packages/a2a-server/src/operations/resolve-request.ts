@@ -57,7 +57,7 @@ export async function resolveRequest(
     const resolved = await resolve(server, context, request, { message, metadata, push: request.push });
     nameTask(context, resolved.taskId, resolved.contextId);
     context.hop.set({ [ATTR.a2aMessage]: resolved.message.messageId, [ATTR.correlation]: correlationOf(metadata) });
-    // That of a continuation is stored.
+    // A continuation has stored its webhook already.
     if (resolved.kind === 'continuation') return resolved;
     await storeInline(server, context, resolved, request.push).catch(thrown => {
       if ('lease' in resolved) resolved.lease.release();

@@ -22,7 +22,7 @@ export function withHistory(task: Task, length: number | undefined): Task {
 }
 
 /** Bounds of the task in a response. Absent: all. */
-export type ShownLengths = { historyLength?: number; timelineLength?: number };
+type ShownLengths = { historyLength?: number; timelineLength?: number };
 
 /**
  * The task of a response: with at most the given number of messages and, for clients that ask for the draft 1.1, with its generation and its

@@ -1,6 +1,6 @@
 import { A2AError, isTerminal } from '@hopline/a2a';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
-import type { TaskChange } from '../feed/task-feed.ts';
+import type { TaskChange } from '../feed/feed-listener.ts';
 import { waitAround } from '../feed/wait-for.ts';
 import { appendCancel } from './append-message.ts';
 import { taskIdOf } from './client-task-id.ts';

@@ -1,7 +1,8 @@
 import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
 import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
-import type { TaskChange, TaskFeed, ViewAt } from '../feed/task-feed.ts';
+import type { TaskChange } from '../feed/feed-listener.ts';
+import type { TaskFeed, ViewAt } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
@@ -93,7 +94,7 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
   return { lease, start: isFirst ? 'beginning' : 'stored', append: async () => {} };
 }
 
-export type AppendCallbacks = {
+type AppendCallbacks = {
   /** Runs while the feed folds the record that contains the message. */
   onAccepted?: (() => void) | undefined;
   /** The message repeats an answer that the task has already: its id. */

@@ -11,7 +11,7 @@ const BEGUN_SHARE = 1 / 64;
  * limit, so most parties never need to be counted.
  */
 const UNSEEN_SHARE = 1 / 16;
-/** Parties in memory. The one that was counted first is forgotten first. */
+/** Parties in memory. The party counted longest ago is forgotten first. */
 const PARTIES_MAX = 10_000;
 /** Tasks that this process remembers having counted, so that a retry of a message counts once. */
 const COUNTED_MAX = 10_000;
@@ -19,7 +19,7 @@ const COUNTED_MAX = 10_000;
 /** `begun`: tasks that this process began since the count. */
 type PartyCount = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
 
-export type OpenTasksCountOptions = {
+type OpenTasksCountOptions = {
   log: Pick<Log, 'taskLists'>;
   role: Role;
   onLost(error: unknown): void;

@@ -3,7 +3,7 @@ import { isSameOwner, type Owner } from '@hopline/events';
 import { followBucket, type KeyValue } from '@hopline/log';
 
 /** Keys of the parties whose limits apply to a caller: itself, and its tenant where it has one. */
-export type PartyKeys = { owner: string; tenant: string | undefined };
+type PartyKeys = { owner: string; tenant: string | undefined };
 
 export function partyKeysOf({ tenant, subject }: Owner): PartyKeys {
   return { owner: JSON.stringify([tenant ?? null, subject ?? null]), tenant };
@@ -15,7 +15,7 @@ export function partyOf(caller: Owner): string | undefined {
   return caller.tenant ?? `:${partyKeysOf(caller).owner}`;
 }
 
-export type OwnerCountsOptions<V> = {
+type OwnerCountsOptions<V> = {
   bucket: KeyValue<V>;
   /** The owner for whom an entry counts; undefined when it does not count. */
   ownerOf(value: V): Owner | undefined;

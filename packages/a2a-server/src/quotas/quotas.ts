@@ -25,7 +25,7 @@ type PartyUsage = {
   slotsMax: number;
 };
 
-export type QuotasOptions = {
+type QuotasOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
   limits: Limits;

@@ -75,7 +75,7 @@ export class BytesByTenant {
   }
 }
 
-export type StoredBytesOptions = {
+type StoredBytesOptions = {
   log: Pick<Log, 'tasks' | 'facts' | 'layouts'>;
   /** Share of the log's bytes that one tenant may store, 0 to 1. */
   shareMax: number;

@@ -1,4 +1,4 @@
-export type Rate = { perSecond: number; burst: number };
+type Rate = { perSecond: number; burst: number };
 
 /** A token bucket: `perSecond` on average, `burst` at once. Times are arguments, milliseconds of any monotonic clock. */
 export class TokenBucket {

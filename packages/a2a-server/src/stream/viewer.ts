@@ -3,8 +3,10 @@ import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
 import { LINE } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
-import type { FeedListener, TaskFeed } from '../feed/task-feed.ts';
+import type { FeedListener } from '../feed/feed-listener.ts';
+import type { TaskFeed } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
+
 import { fromLog } from '../log-faults.ts';
 import type { SentBudget } from '../quotas/sent-budget.ts';
 import type { DeliveryMeter } from './delivery-meter.ts';
@@ -17,7 +19,7 @@ const RECONNECT_MS = 500;
 /** `ended`: the turn or the task ended. */
 export type StreamEnd = 'ended' | 'drain' | 'slow_viewer' | A2AErrorCode;
 
-export type ViewerOptions = {
+type ViewerOptions = {
   sink: EventSink;
   meter: DeliveryMeter;
   /** Undefined: no limit. */
@@ -101,7 +103,8 @@ export class Viewer implements FeedListener, OpenStream {
     this.#sink.keepAlive();
   }
 
-  /** A call of the feed that this viewer listens to. */
+  // FeedListener: called by the feed.
+
   onFault(fault: A2AError): void {
     this.#failBy(fault);
   }
@@ -312,7 +315,7 @@ export class Viewer implements FeedListener, OpenStream {
     return this.#budget.spend(bytes, performance.now());
   }
 
-  /** Waits until the caller is within its budget or the stream ends. Events stored meanwhile are read afterwards. */
+  /** Waits until the caller is within its budget or the stream ends. Events stored during the wait are read afterwards. */
   async #pace(): Promise<void> {
     await this.#budget?.pace(() => this.#feed === undefined || this.#sink.closed);
   }

@@ -78,7 +78,7 @@ export async function showAnswer(context: CommandContext, options: AnswerOptions
   return code;
 }
 
-export type Addressed = { text: string; contextId: string | undefined; taskId: string | undefined; agent: string | undefined };
+type Addressed = { text: string; contextId: string | undefined; taskId: string | undefined; agent: string | undefined };
 
 export function messageOf({ text, contextId, taskId, agent }: Addressed): OutgoingMessage {
   return {

@@ -5,7 +5,7 @@ import type { Output } from '@hopline/terminal';
 /** Most lines that may wait for their turn. While so many wait, a pipe is not read. */
 const WAITING_MAX = 100;
 
-export type ChatInputEvents = {
+type ChatInputEvents = {
   /** Called for Ctrl-C on a terminal, which sends no signal while readline reads keys. */
   onInterrupt: () => void;
   /** Called when a line arrives while no reader waits for one. */

@@ -6,7 +6,7 @@ import { EXIT, type ExitCode, exitCodeOfError } from '../command/exit-code.ts';
 import { showError } from '../command/show-error.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
 
-export type ShowStreamOptions = PrinterOptions & {
+type ShowStreamOptions = PrinterOptions & {
   items: AsyncIterable<StreamItem>;
   outcome: StreamOutcome;
   /** The stream is a recorded one; no task is running. */

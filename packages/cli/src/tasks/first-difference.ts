@@ -1,5 +1,5 @@
 /** A member that has different values in two JSON values. `path`: the names that lead to it; empty for the values themselves. */
-export type JsonDifference = { path: readonly string[]; a: unknown; b: unknown };
+type JsonDifference = { path: readonly string[]; a: unknown; b: unknown };
 
 /** The first member, depth first, in which two JSON values differ. Undefined: they are equal. */
 export function firstDifference(a: unknown, b: unknown): JsonDifference | undefined {

@@ -9,7 +9,7 @@ import { UsageError } from '../command/usage-error.ts';
 
 const TASK_FILE_SUFFIX = '.hopline.jsonl';
 
-export type TaskSources = {
+type TaskSources = {
   /** Task ids and paths of task files. */
   subjects: readonly string[];
   /** Takes every task of the log instead of `subjects`. */
@@ -33,7 +33,7 @@ export const STORED_TASK_OPTIONS = {
 };
 
 /** A task, with the name of its source for messages. */
-export type NamedTask = { task: StoredTask | UnreadableTask; name: string };
+type NamedTask = { task: StoredTask | UnreadableTask; name: string };
 
 /** The tasks that a command names, one after the other. Throws UsageError, and A2AError for an unknown task or an unavailable log. */
 export async function* storedTasks(command: string, sources: TaskSources): AsyncGenerator<NamedTask, void> {

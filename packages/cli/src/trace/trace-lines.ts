@@ -207,7 +207,7 @@ function chunkText({
   return `, ${plural(tokens, 'token')} of ${inputs}, ${reason}, ${hops}; ${ageMs} ms old`;
 }
 
-/** Printed in place of a verdict. */
+/** Printed instead of a verdict. */
 export const INCOMPLETE = 'records have expired, or the task was imported: what is missing cannot be determined';
 
 /** Received, accepted, rejected, merged and unaccounted inputs of each kind, and the verdict. */

@@ -73,7 +73,7 @@ async def play_turn(agent: Agent, text: str | Message, *, steps: Sequence[Played
     """
     Plays the first turn of a task. Its events pass the SDK's checks, and the result is what a client folds from them. If the agent raises, the
     turn fails as at a server, and the logger `hopline.agent` has the error. `steps`: those that an earlier attempt has stored, such as
-    `first.steps[:1]` for the attempt after a death behind the first step.
+    `first.steps[:1]` for the attempt that follows if the process dies after the first step.
     """
     executor = KitExecutor(agent)
     return await _play(executor, handler_of(agent, "http://agent.invalid/", executor), _message(text), ViewFold(), steps)
