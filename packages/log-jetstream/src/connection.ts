@@ -18,6 +18,7 @@ import { Leaders } from './leaders.ts';
 import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
+import { ReadSlots } from './read-slots.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -68,6 +69,7 @@ export class Connection {
   /** Replicas of each stream: with more than one, a direct get may be answered by a replica that lags. */
   readonly replicas: number;
   readonly leaders: Leaders;
+  readonly reads = new ReadSlots();
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;

@@ -12,6 +12,11 @@ import { pause, retry } from './retry.ts';
 export const LAG_RETRY_MS = 10;
 /** Subjects for which the leader is asked when a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
+/**
+ * Bytes of one answer with the newest messages of many subjects. Larger than what the entries of a list take, because an entry that is replaced
+ * between two answers is in neither.
+ */
+const NEWEST_BYTES_MAX = 8 * 1024 * 1024;
 const NO_MESSAGES = 404;
 const TOO_MANY = 413;
 const END = 204;
@@ -108,8 +113,11 @@ export class DirectGets {
 
   /** MSG.GET is answered by the leader. */
   async #askLeader(stream: string, subject: string): Promise<NewestMessage | null> {
-    const { jsm, leaders } = this.#connection;
-    return newestOf(await leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject })));
+    const { jsm, leaders, reads } = this.#connection;
+    const get = () => leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
+    const newest = newestOf(await reads.run(stream, get));
+    reads.received(newest?.data.length ?? 0);
+    return newest;
   }
 
   /**
@@ -130,7 +138,11 @@ export class DirectGets {
     const messages: StoredMessage[] = [];
     for (let upTo = 0; ; ) {
       const last = messages.at(-1)?.seq;
-      const query = { multi_last: subjects, ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }) };
+      const query = {
+        multi_last: subjects,
+        max_bytes: NEWEST_BYTES_MAX,
+        ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }),
+      };
       const page = await this.#request(stream, query, 'newest');
       if (page === 'too many') return page;
       messages.push(...page.messages);
@@ -140,7 +152,13 @@ export class DirectGets {
   }
 
   #request(stream: string, query: object, asked: Asked): Promise<Answer> {
-    return this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, { messages: [], asked }, 'no answer');
+    const { reads } = this.#connection;
+    return reads.run(stream, async () => {
+      const state: State = { messages: [], asked };
+      const answer = await this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, state, 'no answer');
+      reads.received(state.messages.reduce((bytes, { data }) => bytes + data.length, 0));
+      return answer;
+    });
   }
 }
 

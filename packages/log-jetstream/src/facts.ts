@@ -203,12 +203,12 @@ export class JetStreamFacts implements FactLog {
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
-    const { jsm, leaders } = this.#connection;
+    const { jsm, leaders, reads } = this.#connection;
     const get = async () => {
       const stored = await jsm.streams.getMessage(stream, { seq });
       return stored === null ? seq > (await jsm.streams.info(stream)).state.last_seq : !isSame(stored);
     };
-    return retry(this.#connection, 'a record of the log', () => leaders.read(stream, get));
+    return retry(this.#connection, 'a record of the log', () => reads.run(stream, () => leaders.read(stream, get)));
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
@@ -247,18 +247,20 @@ export class JetStreamFacts implements FactLog {
   async #next(stream: string, subject: string, from: number): Promise<NewestMessage | null> {
     // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
-    const get = () => this.#connection.jsm.streams.getMessage(stream, query);
+    const { jsm, reads } = this.#connection;
+    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, query));
     return newestOf(await retry(this.#connection, 'a record of a task', get));
   }
 
   /** The source of a follower of a task, without its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
-    const { jsm } = this.#connection;
+    const { jsm, reads } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
+    const newest = () => jsm.direct.getMessage(stream, { last_by_subj: subject });
     return {
       read: from => this.#read(taskId, from, party),
-      tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
+      tail: async () => tailOf(await reads.run(stream, newest), taskId),
       isLost: (seq, id) =>
         this.#isLost(stream, seq, stored =>
           id === undefined ? stored.subject === subject : idOf(storedHeadersOf(stored)).id === id,

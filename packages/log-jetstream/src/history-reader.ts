@@ -4,6 +4,7 @@ import { type DirectGets, LAG_RETRY_MS, type StoredMessage } from './direct-gets
 import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
+import { PAGE_BYTES_MAX } from './read-slots.ts';
 import { pause } from './retry.ts';
 import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
 
@@ -36,24 +37,20 @@ const EMPTY_PAGES_MAX = 5;
 /** The messages to read: those of a subject in a stream, up to a sequence. */
 type Range = { stream: string; subject: string; tail: number };
 
-/** `directGets`: absent for streams whose readers use consumers. */
-type HistoryOptions = { bytesMax: number; directGets?: DirectGets };
-
 /** A pull in progress. `ended` resolves after its last delivery. */
 type OpenPage = { ended: Promise<PullEnd>; close(): Promise<void> };
 
 export class HistoryReader {
   readonly #connection: Connection;
-  readonly #bytesMax: number;
   readonly #slots = new PartySlots(PAGES_AT_ONCE_MAX, PARTY_PAGES_SHARE);
   readonly #turns = new LoopTurns();
   readonly #directGets: DirectGets | undefined;
   /** The user lacks the permission for direct gets: the server's configuration is older than this version. */
   #isDirectDenied = false;
 
-  constructor(connection: Connection, { bytesMax, directGets }: HistoryOptions) {
+  /** `directGets`: absent for streams whose readers use consumers. */
+  constructor(connection: Connection, directGets?: DirectGets) {
     this.#connection = connection;
-    this.#bytesMax = bytesMax;
     this.#directGets = directGets;
   }
 
@@ -171,7 +168,7 @@ export class HistoryReader {
   ): Promise<{ messages: HistoryMessage[]; isLast: boolean } | undefined> {
     const directGets = this.#directGets;
     if (directGets === undefined || !directGets.hasBatches || this.#isDirectDenied) return undefined;
-    const request = { subject, from, recordsMax: PAGE_RECORDS, bytesMax: this.#bytesMax };
+    const request = { subject, from, recordsMax: PAGE_RECORDS, bytesMax: PAGE_BYTES_MAX };
     try {
       const { messages, isLast } = await directGets.following(stream, request);
       return { messages: messages.map(historyMessageOf), isLast };
@@ -220,14 +217,22 @@ export class HistoryReader {
     const { name, pending } = await openConsumer(connection, reading);
     const reached = Promise.withResolvers<PullEnd>();
     let consumerSeq = 0;
+    let bytes = 0;
     const inbox = new PullInbox(connection, stream, name, delivery => {
       if (delivery.consumerSeq !== consumerSeq + 1) return reached.resolve('lost');
       consumerSeq += 1;
+      bytes += delivery.msg.data.length;
       onDelivery(delivery);
       if (delivery.seq >= tail) reached.resolve('full');
     });
     const batch = Math.min(recordsMax, Math.max(1, pending));
-    const pulled = inbox.pull({ batch, bytesMax: this.#bytesMax, expiresMs: PAGE_EXPIRES_MS });
+    const pulled = connection.reads.run(stream, async () => {
+      const end = await inbox.pull({ batch, bytesMax: PAGE_BYTES_MAX, expiresMs: PAGE_EXPIRES_MS });
+      const isLarge = end === 'bytes' && consumerSeq === 0;
+      const pullEnd = isLarge ? await inbox.pull({ batch: 1, expiresMs: PAGE_EXPIRES_MS }) : end;
+      connection.reads.received(bytes);
+      return pullEnd;
+    });
     const close = async () => {
       await Promise.all([inbox.close(), deleteConsumer(connection, stream, name)]);
     };
@@ -236,7 +241,9 @@ export class HistoryReader {
 
   /** Whether messages are left in the range; false if retention has removed the rest. */
   async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
-    const newest = await this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined);
+    const { jsm, reads } = this.#connection;
+    const get = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
+    const newest = await reads.run(stream, get).catch(() => undefined);
     if (newest === undefined || newest === null) return newest === undefined;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }

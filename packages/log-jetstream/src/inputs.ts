@@ -20,14 +20,13 @@ import { ShardReaders } from './shard-readers.ts';
 import { TaskSubjects } from './task-subjects.ts';
 
 /** `writer`: the writer of every record appended here. Absent for tools and tests: the record determines it. */
-type JetStreamInputsOptions = { readBytesMax: number; writer?: Writer | undefined };
+type JetStreamInputsOptions = { writer?: Writer | undefined };
 
 export class JetStreamInputs implements InputLog {
   readonly #connection: Connection;
   readonly #publisher: Publisher;
   readonly #subjects: TaskSubjects;
   readonly #writer: Writer | undefined;
-  readonly #readBytesMax: number;
   readonly #history: HistoryReader;
   /** One for each stream whose shards were read. */
   readonly #readers = new Map<string, ShardReaders>();
@@ -37,8 +36,7 @@ export class JetStreamInputs implements InputLog {
     this.#publisher = publisher;
     this.#subjects = new TaskSubjects(connection.names, () => connection.layouts);
     this.#writer = options.writer;
-    this.#readBytesMax = options.readBytesMax;
-    this.#history = new HistoryReader(connection, { bytesMax: options.readBytesMax });
+    this.#history = new HistoryReader(connection);
   }
 
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
@@ -49,10 +47,10 @@ export class JetStreamInputs implements InputLog {
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
-    const { jsm, names } = this.#connection;
+    const { jsm, names, reads } = this.#connection;
     const subject = names.subject(rawTaskFilter(taskId, this.#connection.layouts));
     const stream = this.#streamOf(taskId);
-    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
+    const newest = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
     const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
     for await (const delivery of this.#history.read(stream, subject, 1, tail)) {
       const input = this.#toInput(delivery);
@@ -62,10 +60,10 @@ export class JetStreamInputs implements InputLog {
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
-    const { jsm, names } = this.#connection;
+    const { jsm, names, reads } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
     const stream = names.inputsStreamOf(shard);
-    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: filter });
+    const newest = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: filter }));
     const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
     const from = 'seq' in start ? start.seq : new Date(start.sinceMs);
     for await (const batch of this.#history.readBatches(stream, filter, from, tail)) {
@@ -81,8 +79,9 @@ export class JetStreamInputs implements InputLog {
 
   async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
     requireTaskId(taskId);
-    const { jsm, names } = this.#connection;
-    const get = () => jsm.streams.getMessage(this.#streamOf(taskId), { seq });
+    const { jsm, names, reads } = this.#connection;
+    const stream = this.#streamOf(taskId);
+    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, { seq }));
     const found = await retry(this.#connection, 'an input of a task', get);
     if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#connection.layouts)).slice(0, -1)))
       return undefined;
@@ -119,7 +118,7 @@ export class JetStreamInputs implements InputLog {
   #readersOf(stream: string): ShardReaders {
     const known = this.#readers.get(stream);
     if (known !== undefined) return known;
-    const readers = new ShardReaders(this.#connection, { stream, bytesMax: this.#readBytesMax });
+    const readers = new ShardReaders(this.#connection, { stream });
     this.#readers.set(stream, readers);
     return readers;
   }

@@ -42,8 +42,6 @@ import { JetStreamWork } from './work.ts';
 
 /** Part of the server's max_payload that is reserved for headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Bytes in flight to one reader. Must fit at least one record of maximum size. */
-const READ_BYTES_MAX = 4 * 1024 * 1024;
 const CHECK_TIMEOUT_MS = 3_000;
 
 /**
@@ -107,14 +105,12 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
 function assemble(connection: Connection, isCompact: boolean, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
-  const readBytesMax = Math.max(READ_BYTES_MAX, payloadMax + HEADER_BYTES_MAX);
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
   const directGets = new DirectGets(connection);
   const bucket = <V>(name: string, isValid?: EntryCheck) => {
-    const reading = { readBytesMax, directGets };
-    return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid });
+    return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), directGets, isValid });
   };
-  const tasks = openTaskParts({ connection, publisher, directGets, isCompact, readBytesMax, options });
+  const tasks = openTaskParts({ connection, publisher, directGets, isCompact, options });
   return {
     ...tasks.parts,
     get layouts() {

@@ -17,6 +17,7 @@ import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import type { Delivery } from './pull-inbox.ts';
+import { PAGE_BYTES_MAX } from './read-slots.ts';
 import { readExtent } from './retention.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
@@ -36,7 +37,6 @@ const COMPARISONS_MAX = 8;
 /** `isReadDirectly`: the users who read single entries may use direct gets. */
 type KeyValueOptions = {
   bucket: string;
-  readBytesMax: number;
   directGets: DirectGets;
   isReadDirectly?: boolean;
   isValid?: EntryCheck | undefined;
@@ -52,7 +52,6 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   readonly #publisher: Publisher;
   readonly #stream: string;
   readonly #prefix: string;
-  readonly #readBytesMax: number;
   readonly #directGets: DirectGets;
   readonly #isReadDirectly: boolean;
   readonly #isValid: EntryCheck;
@@ -62,7 +61,6 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
     this.#publisher = publisher;
     this.#stream = `KV_${options.bucket}`;
     this.#prefix = `$KV.${options.bucket}.`;
-    this.#readBytesMax = options.readBytesMax;
     this.#directGets = options.directGets;
     this.#isReadDirectly = options.isReadDirectly ?? false;
     this.#isValid = options.isValid ?? (() => true);
@@ -210,7 +208,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       stream: this.#stream,
       filter: this.#prefix + filter,
       from: 'last-per-subject',
-      bytesMax: this.#readBytesMax,
+      bytesMax: PAGE_BYTES_MAX,
       awaitsEnd: () => !isReady,
       signal,
     } as const;

@@ -18,7 +18,7 @@ export type Reading = {
   yieldsUpTo?: boolean;
   /** Whether a lost consumer is replaced, default true. Without it the reader ends. */
   replacesLost?: boolean;
-  /** Bytes in flight. Must fit at least the largest message. */
+  /** Bytes of one pull. A larger message is pulled by itself (`ReadSlots`). */
   bytesMax: number;
   /** Whether the reader waits for `idle`, so that its pulls must be short. Default false. */
   awaitsEnd?: () => boolean;
@@ -137,9 +137,12 @@ class DisposableConsumer {
   #inbox: PullInbox | undefined;
   #buffer: Delivery[] = [];
   #consumerSeq = 0;
+  #newestBytes = 0;
   #idle = false;
   #upTo: number | undefined;
   #pulling = false;
+  /** The next message is larger than a pull. */
+  #isNextLarge = false;
   #lost = false;
   #wake: (() => void) | undefined;
   readonly #onAbort = () => this.#wake?.();
@@ -156,6 +159,7 @@ class DisposableConsumer {
       if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
       if (this.#lost) return;
       this.#consumerSeq += 1;
+      this.#newestBytes = delivery.msg.data.length;
       this.#buffer.push(delivery);
       this.#upTo = undefined;
       this.#wake?.();
@@ -169,10 +173,13 @@ class DisposableConsumer {
     this.#reading.signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: the one being yielded and the next. */
+  /**
+   * Ends when the consumer is lost or the signal aborts. Holds at most two pulls of messages: the one being yielded and the next. A message that is
+   * larger than a pull is requested when the others have been taken.
+   */
   async *batches(): AsyncGenerator<Batch, void> {
     while (!this.#reading.signal.aborted) {
-      if (!this.#pulling && !this.#lost) this.#pull();
+      if (!this.#pulling && !this.#lost && !(this.#isNextLarge && this.#buffer.length > 0)) this.#pull();
       if (this.#buffer.length > 0 || this.#idle || this.#upTo !== undefined) {
         const [deliveries, idle, upTo] = [this.#buffer, this.#idle, this.#upTo];
         this.#buffer = [];
@@ -201,9 +208,17 @@ class DisposableConsumer {
     const length = this.#reading.awaitsEnd?.()
       ? { expiresMs: SHORT_PULL_EXPIRES_MS }
       : { expiresMs: PULL_EXPIRES_MS, heartbeatMs: HEARTBEAT_MS };
-    const pull = { batch: READ_BATCH, bytesMax: this.#reading.bytesMax, ...length };
-    void this.#inbox?.pull(pull).then(end => {
+    const { stream, bytesMax } = this.#reading;
+    const { reads } = this.#connection;
+    const receivedBefore = this.#consumerSeq;
+    const isLarge = this.#isNextLarge;
+    const pull = isLarge
+      ? () => reads.run(stream, () => this.#inbox!.pull({ batch: 1, expiresMs: SHORT_PULL_EXPIRES_MS }))
+      : () => this.#inbox!.pull({ batch: READ_BATCH, bytesMax, ...length });
+    void pull().then(end => {
       this.#pulling = false;
+      this.#isNextLarge = end === 'bytes' && this.#consumerSeq === receivedBefore;
+      if (isLarge) reads.received(this.#newestBytes);
       if (end === 'lost') this.#lost = true;
       if (end === 'expired') this.#idle = true;
       this.#wake?.();

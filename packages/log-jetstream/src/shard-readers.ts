@@ -6,6 +6,7 @@ import { readOrdered } from './ordered-reader.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
+const MIB = 1024 * 1024;
 /** Milliseconds in which shards without a consumer are gathered, so that they share one. */
 const GATHER_MS = 10;
 /** Time between two looks for consumers that can be joined. */
@@ -18,8 +19,19 @@ const LOSS_MS_MAX = 2_000;
  * and skip them.
  */
 const DISTANCE_MAX = 4_096;
+/** The same in bytes, if the records have the size of the largest of the recent ones. */
+const DISTANCE_BYTES_MAX = 8 * MIB;
+/** The expected size of a record shrinks by this factor with each smaller one. */
+const DECAY = 0.999;
+/**
+ * Bytes that nats-server may have on their way for all shards of a log: each consumer pulls the part of its shards, so that they do not become more
+ * when shards have consumers of their own.
+ */
+const SHARDS_BYTES_MAX = 8 * MIB;
+/** Bytes that a shard keeps for a reader that does not take them. */
+const WAITING_BYTES_MAX = MIB;
 
-type ShardReadersOptions = { stream: string; bytesMax: number };
+type ShardReadersOptions = { stream: string };
 
 /** Deliveries of one shard. `beforeLive`: newest sequence that the stream may have had before the reading began. */
 type ShardBatch = { deliveries: readonly Delivery[]; beforeLive: number };
@@ -35,6 +47,7 @@ export class ShardReaders {
   /** Shards whose messages a reader waits for. */
   readonly #open = new Set<OpenShard>();
   readonly #readings = new Set<SharedReading>();
+  readonly #sizes = new RecordSizes();
   /** Consumers that were lost one after the other, without a delivery in between. */
   #losses = 0;
   #gathering: NodeJS.Timeout | undefined;
@@ -98,7 +111,7 @@ export class ShardReaders {
     let group: OpenShard[] = [];
     const groups: OpenShard[][] = [];
     for (const open of shards.toSorted((a, b) => a.next - b.next)) {
-      const isFar = group.length === 0 || open.next - group[0]!.next > DISTANCE_MAX;
+      const isFar = group.length === 0 || open.next - group[0]!.next > this.#sizes.distanceMax;
       if (isFar || group.length >= maxSize || group.some(({ shard }) => shard === open.shard)) {
         group = [];
         groups.push(group);
@@ -110,7 +123,11 @@ export class ShardReaders {
   }
 
   #readTogether(members: readonly OpenShard[]): void {
-    const reading = new SharedReading(this.#connection, this.#options, { members, filters: this.#filtersOf(members) });
+    const reading = new SharedReading(this.#connection, this.#options, {
+      members,
+      filters: this.#filtersOf(members),
+      sizes: this.#sizes,
+    });
     this.#readings.add(reading);
     const over = () => {
       this.#readings.delete(reading);
@@ -153,11 +170,24 @@ export class ShardReaders {
   /** Joins the consumers that have reached the end of the stream, and replaces those that still receive messages of shards that have left. */
   #join(): void {
     const newest = Math.max(...[...this.#readings].map(({ position }) => position));
-    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= DISTANCE_MAX);
+    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#sizes.distanceMax);
     const isDue = near.some(({ receivesInVain }) => receivesInVain) || (near.length > 1 && !this.#isDenied);
     if (isDue) this.#begin(near.flatMap(reading => reading.leave()));
     else if ([...this.#readings].some(({ receivesInVain }) => receivesInVain) || (this.#readings.size > 1 && !this.#isDenied))
       this.#joinSoon();
+  }
+}
+
+/** The sizes of the records of a stream. */
+class RecordSizes {
+  #expectedBytes = 1;
+
+  get distanceMax(): number {
+    return Math.min(DISTANCE_MAX, Math.floor(DISTANCE_BYTES_MAX / this.#expectedBytes));
+  }
+
+  received(bytes: number): void {
+    this.#expectedBytes = Math.max(1, bytes, this.#expectedBytes * DECAY);
   }
 }
 
@@ -253,6 +283,7 @@ class SharedReading {
   readonly #connection: Connection;
   readonly #options: ShardReadersOptions;
   readonly #filters: string[];
+  readonly #sizes: RecordSizes;
   readonly #shards = new Map<string, OpenShard>();
   readonly #tokenAt: number;
   readonly #stop = new AbortController();
@@ -272,11 +303,12 @@ class SharedReading {
   constructor(
     connection: Connection,
     options: ShardReadersOptions,
-    { members, filters }: { members: readonly OpenShard[]; filters: string[] },
+    { members, filters, sizes }: { members: readonly OpenShard[]; filters: string[]; sizes: RecordSizes },
   ) {
     this.#connection = connection;
     this.#options = options;
     this.#filters = filters;
+    this.#sizes = sizes;
     this.#tokenAt = connection.names.subject(RAW_PREFIX).length + 1;
     this.#position = Math.min(...members.map(({ next }) => next));
     for (const open of members) {
@@ -297,7 +329,7 @@ class SharedReading {
 
   /** Ends when all shards have left, or the consumer is lost. Rejects as `readOrdered` does. */
   async run(): Promise<void> {
-    const { stream, bytesMax } = this.#options;
+    const { stream } = this.#options;
     const [first, ...others] = this.#filters;
     const { signal } = this.#stop;
     const reading = {
@@ -307,7 +339,7 @@ class SharedReading {
       begin: (_from: number, options: RetryOptions) => this.#beginAt(options),
       yieldsUpTo: true,
       replacesLost: false,
-      bytesMax,
+      bytesMax: Math.floor((SHARDS_BYTES_MAX / this.#connection.layouts.shards) * this.#shards.size),
       signal,
     };
     for await (const { deliveries, upTo } of readOrdered(this.#connection, reading)) {
@@ -388,6 +420,7 @@ class SharedReading {
     this.isAtEnd = pending === 0;
     this.#pending = pending;
     this.#storedAt = storedAt;
+    this.#sizes.received(msg.data.length);
     const open = this.#shards.get(msg.subject.slice(this.#tokenAt, msg.subject.indexOf('.', this.#tokenAt)));
     if (open === undefined || seq < open.next) return;
     open.push(delivery);
@@ -395,9 +428,12 @@ class SharedReading {
 
   /** A slow shard leaves the others, and gets another consumer when it has room again. If it is the only one, the consumer waits. */
   async #waitForSlow(): Promise<void> {
-    const { bytesMax } = this.#options;
+    const isSlow = (open: OpenShard) => open.waitingBytes >= WAITING_BYTES_MAX;
+    if (![...this.#shards.values()].some(isSlow)) return;
+    // A reader that is not slow takes them meanwhile.
+    await new Promise(resolve => setImmediate(resolve));
     for (const open of this.#shards.values()) {
-      if (open.waitingBytes < bytesMax) continue;
+      if (!isSlow(open)) continue;
       if (this.#shards.size === 1) return open.taken(this.#stop.signal);
       this.#release(open);
       this.receivesInVain = true;

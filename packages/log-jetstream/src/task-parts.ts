@@ -28,21 +28,19 @@ type TaskPartsDeps = {
   publisher: Publisher;
   directGets: DirectGets;
   isCompact: boolean;
-  readBytesMax: number;
   options: JetStreamLogOptions;
 };
 
 /** A sub-agent reads tasks through relays, every other service by itself. A relay also reads for sub-agents. */
-export function openTaskParts({ connection, publisher, directGets, isCompact, readBytesMax, options }: TaskPartsDeps): TaskParts {
+export function openTaskParts({ connection, publisher, directGets, isCompact, options }: TaskPartsDeps): TaskParts {
   const { user } = options;
   const bucket = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {
-    const reading = { readBytesMax, directGets, isReadDirectly };
-    return [connection, publisher, { bucket: connection.names.bucket(name), ...reading, isValid }] as const;
+    return [connection, publisher, { bucket: connection.names.bucket(name), directGets, isReadDirectly, isValid }] as const;
   };
   const tasks = bucket(BUCKETS.tasks, ENTRY_CHECKS.tasks);
   const taskLists = bucket(BUCKETS.taskLists, ENTRY_CHECKS.taskLists, true);
   const leases = bucket(BUCKETS.leases);
-  const inputs = [connection, publisher, { readBytesMax, writer: user && writerOfUser(user) }] as const;
+  const inputs = [connection, publisher, { writer: user && writerOfUser(user) }] as const;
   const follow = {
     ...options.follow,
     onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }),
@@ -59,7 +57,7 @@ export function openTaskParts({ connection, publisher, directGets, isCompact, re
     };
     return { parts, check: () => client.check(), close: () => {} };
   }
-  const history = new HistoryReader(connection, { bytesMax: readBytesMax, directGets });
+  const history = new HistoryReader(connection, directGets);
   const parts = {
     inputs: new JetStreamInputs(...inputs),
     facts: new JetStreamFacts(connection, publisher, { isCompact, history, directGets, follow }),

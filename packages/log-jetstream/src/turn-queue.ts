@@ -32,15 +32,22 @@ export class TurnQueue {
 
 /** Slots that parties share. One party may take only a part of them, so that others find one free. */
 export class PartySlots {
-  readonly #slots: number;
-  readonly #partySlots: number;
+  readonly #partyShare: number;
+  #slots = 0;
+  #partySlots = 0;
   readonly #queue = new TurnQueue();
   readonly #taken = new Map<Party, number>();
   #takenCount = 0;
 
   constructor(slots: number, partyShare: number) {
+    this.#partyShare = partyShare;
+    this.resize(slots);
+  }
+
+  /** With fewer slots than are taken, the next one is given when enough are free. */
+  resize(slots: number): void {
     this.#slots = slots;
-    this.#partySlots = Math.max(1, Math.floor(slots * partyShare));
+    this.#partySlots = Math.max(1, Math.floor(slots * this.#partyShare));
   }
 
   async run<T>(party: Party, task: () => Promise<T>): Promise<T> {

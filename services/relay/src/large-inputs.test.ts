@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentInput, AgentRecord } from '@hopline/events';
+import { type AgentInput, type AgentRecord, Layouts } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { COALESCE, logger, sendMessage, writerOf } from './relay.test-kit.ts';
 import { createRelay } from './relay.ts';
-import { SHARD_WAITING_UNITS_MAX } from './shard.ts';
+import { RELAY_WAITING_UNITS_MAX } from './shard.ts';
 
 const coalesce = { ...COALESCE, eventCostMs: 80 };
 
@@ -65,7 +65,7 @@ test('promise 1: inputs that each fit into a record are stored, however many wai
 test('promise 5: a shard that cannot load its tasks stops reading inputs at its bound', { timeout: 120_000 }, async () => {
   const log = createMemoryLog({ shards: 1 });
   const units = 256 * 1024;
-  const records = (3 * SHARD_WAITING_UNITS_MAX) / units;
+  const records = (3 * RELAY_WAITING_UNITS_MAX) / units;
   for (let n = 1; n <= records; n += 1) {
     const record: AgentRecord = {
       v: 1,
@@ -93,10 +93,55 @@ test('promise 5: a shard that cannot load its tasks stops reading inputs at its 
   };
   const { metrics, received } = counting();
   const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
-  await until(() => read >= SHARD_WAITING_UNITS_MAX / units);
+  await until(() => read >= RELAY_WAITING_UNITS_MAX / units);
   await new Promise(resolve => setTimeout(resolve, 200));
   assert.ok(read < records, `${read} of ${records} were read`);
   loaded.resolve();
   await until(() => received() === records);
+  await relay.stop();
+});
+
+test('promise 5: shards that cannot append stop reading at a bound for all of them, and the others go on', {
+  timeout: 120_000,
+}, async () => {
+  const SHARDS = 16;
+  const layouts = Layouts.one(SHARDS);
+  const taskOf = (shard: number) => {
+    for (let n = 0; ; n += 1) if (layouts.shardOf(`t-${n}`) === shard) return `t-${n}`;
+  };
+  const tasks = Array.from({ length: SHARDS }, (_, shard) => taskOf(shard));
+  const log = createMemoryLog({ shards: SHARDS });
+  const units = 256 * 1024;
+  const perShard = RELAY_WAITING_UNITS_MAX / units / 4;
+  const append = (taskId: string, n: number) => {
+    const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+    return log.inputs.append(taskId, { v: 1, at: Date.now(), from, n, inputs: [file('f', units)] }, { id: `${taskId}:${n}` });
+  };
+  const [free, ...held] = tasks;
+  for (const taskId of held) for (let n = 1; n <= perShard; n += 1) await append(taskId, n);
+  const own = log.another();
+  const loaded = Promise.withResolvers<void>();
+  const last = own.facts.last.bind(own.facts);
+  own.facts.last = async taskId => {
+    if (taskId !== free) await loaded.promise;
+    return last(taskId);
+  };
+  let read = 0;
+  const readShard = own.inputs.readShard.bind(own.inputs);
+  own.inputs.readShard = async function* (...reading) {
+    for await (const input of readShard(...reading)) {
+      read += 1;
+      yield input;
+    }
+  };
+  const { metrics, received } = counting();
+  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  await until(() => read >= RELAY_WAITING_UNITS_MAX / units);
+  for (let n = 1; n <= perShard; n += 1) await append(free!, n);
+  await until(() => received() === perShard, 'all inputs of the shard that is not held');
+  // Each shard may have read up to a check more.
+  assert.ok(read <= RELAY_WAITING_UNITS_MAX / units + 2 * SHARDS + perShard, `${read} of ${SHARDS * perShard} were read`);
+  loaded.resolve();
+  await until(() => received() === SHARDS * perShard, 'the inputs of all shards');
   await relay.stop();
 });

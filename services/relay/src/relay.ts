@@ -18,6 +18,7 @@ import { createSideEffects, type SideEffectsOptions } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 import { TurnWaits } from './turn-waits.ts';
+import { WaitingInputs } from './waiting-inputs.ts';
 
 export type RelayDeps = {
   log: Log;
@@ -205,6 +206,7 @@ function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOpt
   let appends = 0;
   return {
     inputs: log.inputs,
+    waiting: new WaitingInputs(() => performance.now()),
     facts: log.facts,
     leadershipOf: leaderships(log.facts),
     coalesce: deps.coalesce,

@@ -4,6 +4,7 @@ import type { MemoryLog } from '@hopline/log/memory';
 import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
 import { logger } from './relay.test-kit.ts';
 import type { ShardContext } from './shard.ts';
+import { WaitingInputs } from './waiting-inputs.ts';
 
 /** Context of a shard of an in-memory log that has only this one. Side effects do nothing, and any fault fails the test. */
 export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardContext> = {}): ShardContext {
@@ -11,6 +12,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
   return {
     inputs,
     facts,
+    waiting: new WaitingInputs(() => performance.now()),
     leadershipOf: async shard => (await facts.extent()).ofShard(shard).leadership,
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,

@@ -5,7 +5,7 @@ import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { untilTick } from '../../../test/kit/until.ts';
 import { metricsOf, shardContext } from './shard.test-kit.ts';
-import { ENDED_IDLE_MS, IDLE_MS, SHARD_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
+import { ENDED_IDLE_MS, IDLE_MS, RELAY_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
 
 const message = (messageId: string): InputRecord => ({
@@ -193,7 +193,7 @@ test('a shard reads no more than its limit while an append is pending, even with
   const recordBytes = 512 * 1024;
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
   const startedAt = Date.now();
-  const records = (2 * SHARD_WAITING_UNITS_MAX) / recordBytes;
+  const records = (2 * RELAY_WAITING_UNITS_MAX) / recordBytes;
   await log.inputs.append('t', MESSAGE, { id: 'm' });
   for (let n = 1; n <= records; n += 1) {
     const parts = [{ text: 'x'.repeat(recordBytes) }];
@@ -208,8 +208,8 @@ test('a shard reads no more than its limit while an append is pending, even with
       before = bytesRead;
       await new Promise(resolve => setTimeout(resolve, 50));
     }
-    assert.ok(bytesRead >= SHARD_WAITING_UNITS_MAX, `${bytesRead} bytes`);
-    assert.ok(bytesRead <= SHARD_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
+    assert.ok(bytesRead >= RELAY_WAITING_UNITS_MAX, `${bytesRead} bytes`);
+    assert.ok(bytesRead <= RELAY_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
     assert.ok(shard.oldestInputAt! >= startedAt && shard.oldestInputAt! < startedAt + 1_000, 'the oldest input waits');
     release.resolve();
     await untilTick(() => shard.checkpoint >= records + 1);

@@ -13,12 +13,13 @@ import type { PipelineContext } from './pipeline-context.ts';
 import type { RejectedRecord } from './rejected-records.ts';
 import { StoredRecords } from './stored-records.ts';
 import { TaskPipeline } from './task-pipeline.ts';
+import type { WaitingInputs } from './waiting-inputs.ts';
 
 /**
- * Inputs of one shard that wait for an append (UTF-16 units) or for their task to be read (bytes). Above the limit the shard pauses
- * reading until the log catches up.
+ * Inputs of all shards of a relay that wait for an append (UTF-16 units) or for their task to be read (bytes). Above the limit each shard that has more
+ * than its part pauses reading until the log catches up. A shard whose log does not answer therefore never stops the others.
  */
-export const SHARD_WAITING_UNITS_MAX = 16 * 1024 * 1024;
+export const RELAY_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long is evicted from memory; its next input loads it from the log. */
 export const IDLE_MS = 30_000;
 /** As above, for a task that has ended: few inputs follow its end, and every checkpoint visits each task in memory. */
@@ -27,12 +28,14 @@ export const SWEEP_MS = 5_000;
 const CATCH_UP_POLL_MS = 5;
 /** Records, or bytes of records, between two checks of the bound, because a check costs one step per task. */
 const RECORDS_PER_CHECK = 128;
-const BYTES_PER_CHECK = 1024 * 1024;
+const BYTES_PER_CHECK = 256 * 1024;
 /** Records of a task after which the folded ones are forgotten. */
 const RECORDS_PER_FORGET = 64;
 
 export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   inputs: InputLog;
+  /** Shared by the shards of the relay. */
+  waiting: WaitingInputs;
   /** `leadership` of the stream of facts that a shard writes. */
   leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
@@ -67,6 +70,7 @@ export class Shard {
   readonly #stored: StoredRecords;
   /** Records read since this owner took the shard, for the load of the shard. */
   #recordsRead = 0;
+  readonly #uncount: () => void;
   #reading: Promise<void> | undefined;
   #sweepTimer: NodeJS.Timeout | undefined;
   #failed = false;
@@ -85,6 +89,7 @@ export class Shard {
       },
     });
     this.#context = context;
+    this.#uncount = context.waiting.add(() => this.#waitingUnits());
     this.#checkpoint = progress.checkpoint;
     this.#lastReadSeq = progress.checkpoint;
   }
@@ -100,6 +105,7 @@ export class Shard {
     clearInterval(this.#sweepTimer);
     for (const { pipeline } of this.#tasks.values()) pipeline?.stop();
     await this.#reading;
+    this.#uncount();
   }
 
   get progress(): ShardProgress {
@@ -185,7 +191,7 @@ export class Shard {
       bytes += input.bytes;
       if (records < RECORDS_PER_CHECK && bytes < BYTES_PER_CHECK) continue;
       [records, bytes] = [0, 0];
-      while (this.#pendingSize() > SHARD_WAITING_UNITS_MAX && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
+      while (this.#mustWait() && !this.#stop.signal.aborted) await sleep(CATCH_UP_POLL_MS);
     }
   }
 
@@ -258,10 +264,15 @@ export class Shard {
     return [undefined, undefined];
   }
 
-  #pendingSize(): number {
-    let size = 0;
-    for (const { pipeline, waitingBytes } of this.#tasks.values()) size += pipeline?.queuedUnits ?? waitingBytes;
-    return size;
+  #mustWait(): boolean {
+    const { waiting, layouts } = this.#context;
+    return this.#waitingUnits() > RELAY_WAITING_UNITS_MAX / layouts().shards && waiting.units > RELAY_WAITING_UNITS_MAX;
+  }
+
+  #waitingUnits(): number {
+    let units = 0;
+    for (const { pipeline, waitingBytes } of this.#tasks.values()) units += pipeline?.queuedUnits ?? waitingBytes;
+    return units;
   }
 
   #sweep(): void {

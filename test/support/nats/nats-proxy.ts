@@ -19,6 +19,8 @@ export type NatsProxy = {
   strand(): void;
   /** From now on delays everything by `ms`, in both directions. */
   delay(ms: number): void;
+  /** From now on passes at most so many bytes a second to each client. */
+  limit(bytesPerSecond: number): void;
   /** Passes what was held back. */
   thaw(): void;
   close(): Promise<void>;
@@ -31,6 +33,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
   let broken = false;
   let frozen = false;
   let delayMs = 0;
+  let bytesPerMs = Number.POSITIVE_INFINITY;
   const server = createServer(client => {
     if (broken) return client.destroy();
     const upstream = connect(port, '127.0.0.1');
@@ -53,6 +56,11 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     if (frozen) for (const socket of [client, upstream]) socket.pause();
     const frames = new FrameReader();
     upstream.on('data', (chunk: Buffer) => {
+      const pauseMs = chunk.length / bytesPerMs;
+      if (pauseMs > 0) {
+        upstream.pause();
+        setTimeout(() => frozen || upstream.resume(), pauseMs);
+      }
       for (const { bytes, frame } of frames.read(chunk)) {
         const isRewritten = frame !== undefined || bytes.toString('latin1', 0, INFO.length) === INFO;
         if (!frame || !proxy.lose?.(frame))
@@ -82,6 +90,9 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
     },
     delay(ms) {
       delayMs = ms;
+    },
+    limit(bytesPerSecond) {
+      bytesPerMs = bytesPerSecond / 1_000;
     },
     thaw() {
       frozen = false;

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReadSlots } from './read-slots.ts';
+
+const MIB = 1024 * 1024;
+
+/** Reads that streams get at once, of 20 of each that wait. */
+async function atOnce(reads: ReadSlots, ...streams: string[]): Promise<Map<string, number>> {
+  const begun = new Map<string, number>();
+  const answered = Promise.withResolvers<void>();
+  const all = streams.flatMap(stream =>
+    Array.from({ length: 20 }, () =>
+      reads.run(stream, () => {
+        begun.set(stream, (begun.get(stream) ?? 0) + 1);
+        return answered.promise;
+      }),
+    ),
+  );
+  await new Promise(resolve => setImmediate(resolve));
+  const counted = new Map(begun);
+  answered.resolve();
+  await Promise.all(all);
+  return counted;
+}
+
+test('the larger the recent answers are, the fewer reads are under way at once', async () => {
+  const reads = new ReadSlots();
+  assert.deepEqual(await atOnce(reads, 'a'), new Map([['a', 12]]));
+  reads.received(4 * MIB);
+  assert.deepEqual(await atOnce(reads, 'a'), new Map([['a', 3]]));
+  for (let n = 0; n < 200; n += 1) reads.received(1_000);
+  assert.deepEqual(await atOnce(reads, 'a'), new Map([['a', 12]]));
+});
+
+test('a stream that does not answer leaves reads to others, however large the records are', async () => {
+  const reads = new ReadSlots();
+  reads.received(64 * MIB);
+  const begun = await atOnce(reads, 'a', 'b');
+  assert.deepEqual(
+    begun,
+    new Map([
+      ['a', 1],
+      ['b', 1],
+    ]),
+  );
+});
