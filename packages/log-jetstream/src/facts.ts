@@ -49,6 +49,8 @@ import type { Party } from './turn-queue.ts';
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
+/** Time for one check of the newest record. A follower checks it again after the next quiet time. */
+const TAIL_MS_MAX = 8_000;
 
 /** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
 export type JetStreamFactsOptions = {
@@ -263,12 +265,12 @@ export class JetStreamFacts implements FactLog {
 
   /** The source of a follower of a task, without its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
-    const { jsm } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
+    const tail = () => this.#connection.jsm.direct.getMessage(stream, { last_by_subj: subject });
     return {
       read: from => this.#read(taskId, from, party),
-      tail: async () => tailOf(await jsm.direct.getMessage(stream, { last_by_subj: subject }), taskId),
+      tail: async () => tailOf(await retry(this.#connection, `reading ${stream}`, tail, { timeoutMs: TAIL_MS_MAX }), taskId),
       isLost: (seq, id) =>
         this.#isLost(stream, seq, stored =>
           id === undefined ? stored.subject === subject : idOf(storedHeadersOf(stored)).id === id,

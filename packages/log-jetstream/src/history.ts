@@ -4,7 +4,7 @@ import { type DirectGets, LAG_RETRY_MS, type StoredMessage } from './direct-gets
 import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
-import { pause } from './retry.ts';
+import { pause, retry } from './retry.ts';
 import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
 
 /** A message of the history, from a consumer or from a direct get. */
@@ -236,8 +236,10 @@ export class HistoryReader {
 
   /** Whether messages are left in the range; false if retention has removed the rest. */
   async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
-    const newest = await this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject }).catch(() => undefined);
-    if (newest === undefined || newest === null) return newest === undefined;
+    const newest = await retry(this.#connection, `reading ${stream}`, () =>
+      this.#connection.jsm.streams.getMessage(stream, { last_by_subj: subject }),
+    );
+    if (newest === null) return false;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }
 }
