@@ -123,7 +123,7 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
   assert.deepEqual(pending.appended, [
     {
       record: { v: 1, at: 1_000, from: PRODUCER, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: ['one'], ids: ['m1'] }] },
-      options: { id: 'task-1:call-1:2:0:3:1', trace: { traceparent: 'x' }, timeoutMs: 7 },
+      options: { id: 'task-1:call-1:2:0:3:1', trace: { traceparent: 'x' }, timeoutMs: 7, waitsForRoom: true },
     },
     {
       record: {
@@ -133,7 +133,7 @@ test('the first token is appended at once; tokens that arrive meanwhile are the 
         n: 2,
         inputs: [{ kind: 'text', lane: 'a', tokens: ['two', 'three', 'four'], dt: [0, 1, 2] }],
       },
-      options: { id: 'task-1:call-1:2:0:3:2', trace: { traceparent: 'x' }, timeoutMs: 7 },
+      options: { id: 'task-1:call-1:2:0:3:2', trace: { traceparent: 'x' }, timeoutMs: 7, waitsForRoom: true },
     },
   ]);
   assert.equal(writer.nextN, 5);
