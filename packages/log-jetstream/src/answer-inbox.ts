@@ -1,8 +1,6 @@
 import { type Msg, nuid } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
-
-/** Time without a message of the answer after which a request has failed. */
-const SILENCE_MS_MAX = 2_000;
+import { REQUEST_TIMEOUT_MS } from './retry.ts';
 
 /** A request whose answer is not complete. `state`: what the messages received so far contained. */
 export type OpenRequest<State, Answer> = {
@@ -11,7 +9,14 @@ export type OpenRequest<State, Answer> = {
   fail: (error: unknown) => void;
 };
 
-type Entry<State, Answer> = OpenRequest<State, Answer> & { subject: string; timer: NodeJS.Timeout };
+type Entry<State, Answer> = OpenRequest<State, Answer> & {
+  subject: string;
+  timer: NodeJS.Timeout;
+  onPart?: (() => void) | undefined;
+};
+
+/** `onPart`: called for each message of the answer. */
+type Sending = { silence: string; silenceMs?: number; onPart?: (() => void) | undefined };
 
 /** Requests whose answers have several messages. One subscription of the process receives them all. */
 export class AnswerInbox<State, Answer> {
@@ -26,6 +31,10 @@ export class AnswerInbox<State, Answer> {
     this.#connection = connection;
     this.#onMsg = onMsg;
     this.#inbox = `${connection.createInbox()}.`;
+    const onClosed = () => {
+      for (const open of [...this.#open.values()]) open.fail(transient('the log is closed'));
+    };
+    connection.closed.addEventListener('abort', onClosed, { once: true });
     connection.onDenied(({ operation, subject }) => {
       if (operation !== 'publish') return;
       for (const open of [...this.#open.values()])
@@ -33,8 +42,13 @@ export class AnswerInbox<State, Answer> {
     });
   }
 
-  /** Sends a request once. Rejects with an error that `retry` repeats, whose reason is `silence` if nothing answers. */
-  request(subject: string, request: object, state: State, silence: string): Promise<Answer> {
+  /** Sends a request once. Rejects with an error that `retry` repeats, whose reason is `silence` if no message arrives for `silenceMs`. */
+  request(
+    subject: string,
+    request: object,
+    state: State,
+    { silence, silenceMs = REQUEST_TIMEOUT_MS, onPart }: Sending,
+  ): Promise<Answer> {
     this.#subscribe();
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const token = nuid.next();
@@ -45,7 +59,8 @@ export class AnswerInbox<State, Answer> {
     const open: Entry<State, Answer> = {
       state,
       subject,
-      timer: setTimeout(() => open.fail(transient(silence)), SILENCE_MS_MAX),
+      timer: setTimeout(() => open.fail(transient(silence)), silenceMs),
+      onPart,
       end: answer => {
         close();
         resolve(answer);
@@ -70,6 +85,7 @@ export class AnswerInbox<State, Answer> {
         const open = this.#open.get(msg.subject.slice(this.#inbox.length));
         if (open === undefined) return;
         open.timer.refresh();
+        open.onPart?.();
         this.#onMsg(open, msg);
       },
       () => {

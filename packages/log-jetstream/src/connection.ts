@@ -19,23 +19,27 @@ import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { ReadSlots } from './read-slots.ts';
+import { REQUEST_TIMEOUT_MS } from './retry.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
 const RECONNECT_JITTER_MS = 250;
-/**
- * A connection that stops answering (its path is gone, and nothing closes it) is replaced after 10 to 15 s, within the time limit of
- * a publish.
- */
 const PING_INTERVAL_MS = 5_000;
-const PINGS_OUT_MAX = 2;
+/**
+ * A connection that receives nothing (its path is gone, and nothing closes it) is replaced at this many unanswered PINGs, after 10 to 15 s, which is
+ * within the time limit of a publish.
+ */
+const SILENT_PINGS_MAX = 2;
+/**
+ * One that receives messages is replaced only after a minute without an answer to a PING: the server is late, and a new connection would make it more
+ * work (ADR 216).
+ */
+const PINGS_OUT_MAX = 12;
 const DIAL_TIMEOUT_MS = 5_000;
 const DIAL_RETRY_MS_BASE = 100;
 const DIAL_RETRY_MS_MAX = 2_000;
-/**
- * Timeout of a JetStream API request. An answer takes a millisecond; without a leader there is none, and the request is retried.
- */
-const API_TIMEOUT_MS = 2_000;
+/** Time for which the answer to a JetStream API request is accepted. An answer takes a millisecond; `retry` repeats the request earlier. */
+const API_TIMEOUT_MS = REQUEST_TIMEOUT_MS;
 /** Timeout of a request whose answer only explains an error. */
 const MISSING_TIMEOUT_MS = 500;
 const DRAIN_TIMEOUT_MS = 2_000;
@@ -84,6 +88,9 @@ export class Connection {
   /** When the credentials were rejected for the first time since the last connection, by performance.now(). */
   #rejectedSinceMs: number | undefined;
   #connected = true;
+  /** Unanswered PINGs since the last message. */
+  #silentPings = 0;
+  #messagesAtPing = 0;
   #knownUntilMs = Number.POSITIVE_INFINITY;
   #readLayouts = () => {};
 
@@ -266,6 +273,9 @@ export class Connection {
         this.onEvent({ type: 'reconnected', server: status.server });
         for (const listener of [...this.#reconnects]) listener();
         break;
+      case 'ping':
+        this.#onPing(status.pendingPings);
+        break;
       case 'ldm':
         this.onEvent({ type: 'lame-duck', server: status.server });
         break;
@@ -280,6 +290,15 @@ export class Connection {
         break;
       default:
     }
+  }
+
+  /** `pending`: PINGs without an answer, with the one that is being sent. */
+  #onPing(pending: number): void {
+    const { inMsgs } = this.nc.stats();
+    if (pending === 1 || inMsgs !== this.#messagesAtPing) this.#silentPings = 0;
+    else this.#silentPings += 1;
+    this.#messagesAtPing = inMsgs;
+    if (this.#silentPings >= SILENT_PINGS_MAX) void this.nc.reconnect().catch(() => {});
   }
 
   #onRejected(nowMs: number): void {

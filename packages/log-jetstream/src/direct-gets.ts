@@ -67,7 +67,7 @@ export class DirectGets {
     const connection = this.#connection;
     const seqOf = (subject: string) => async () => (await this.#askLeader(stream, subject))?.seq ?? 0;
     const leader = connection.replicas > 1 ? this.#retry(stream, seqOf(all)) : 0;
-    const [leaderSeq, first] = await Promise.all([leader, this.#retry(stream, () => this.#read(stream, subjects))]);
+    const [leaderSeq, first] = await Promise.all([leader, this.#retry(stream, onPart => this.#read(stream, subjects, onPart))]);
     let answer = first;
     while (answer !== 'too many' && answer.upTo < leaderSeq) {
       // An empty answer does not name the newest sequence of its replica.
@@ -76,7 +76,7 @@ export class DirectGets {
         if (seqs.every(seq => seq === 0)) break;
       }
       await pause(connection, LAG_RETRY_MS, connection.closed);
-      answer = await this.#retry(stream, () => this.#read(stream, subjects));
+      answer = await this.#retry(stream, onPart => this.#read(stream, subjects, onPart));
     }
     return answer === 'too many' ? undefined : answer.messages;
   }
@@ -101,7 +101,7 @@ export class DirectGets {
   }
 
   /** No server answers a direct get of a stream that does not exist, nor of one without a leader. */
-  async #retry<T>(stream: string, request: () => Promise<T>): Promise<T> {
+  async #retry<T>(stream: string, request: (onPart: () => void) => Promise<T>): Promise<T> {
     try {
       return await retry(this.#connection, `reading ${stream}`, request);
     } catch (error) {
@@ -129,12 +129,12 @@ export class DirectGets {
     { subject, from, recordsMax, bytesMax }: { subject: string; from: number; recordsMax: number; bytesMax: number },
   ): Promise<{ messages: StoredMessage[]; isLast: boolean }> {
     const query = { next_by_subj: subject, seq: Math.max(1, from), batch: recordsMax, max_bytes: bytesMax };
-    const answer = await this.#retry(stream, () => this.#request(stream, query, 'series'));
+    const answer = await this.#retry(stream, onPart => this.#request(stream, query, 'series', onPart));
     return answer === 'too many' ? { messages: [], isLast: true } : { messages: answer.messages, isLast: answer.pending === 0 };
   }
 
   /** Pages of one answer: the server ends it early when it has many bytes. */
-  async #read(stream: string, subjects: readonly string[]): Promise<Exclude<Answer, string> | 'too many'> {
+  async #read(stream: string, subjects: readonly string[], onPart: () => void): Promise<Exclude<Answer, string> | 'too many'> {
     const messages: StoredMessage[] = [];
     for (let upTo = 0; ; ) {
       const last = messages.at(-1)?.seq;
@@ -143,7 +143,7 @@ export class DirectGets {
         max_bytes: NEWEST_BYTES_MAX,
         ...(last !== undefined && { seq: last + 1, up_to_seq: upTo }),
       };
-      const page = await this.#request(stream, query, 'newest');
+      const page = await this.#request(stream, query, 'newest', onPart);
       if (page === 'too many') return page;
       messages.push(...page.messages);
       upTo ||= page.upTo;
@@ -151,11 +151,11 @@ export class DirectGets {
     }
   }
 
-  #request(stream: string, query: object, asked: Asked): Promise<Answer> {
+  #request(stream: string, query: object, asked: Asked, onPart?: () => void): Promise<Answer> {
     const { reads } = this.#connection;
     return reads.run(stream, async () => {
       const state: State = { messages: [], asked };
-      const answer = await this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, state, 'no answer');
+      const answer = await this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, state, { silence: 'no answer', onPart });
       reads.received(state.messages.reduce((bytes, { data }) => bytes + data.length, 0));
       return answer;
     });

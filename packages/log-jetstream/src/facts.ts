@@ -39,6 +39,8 @@ import type { Party } from './turn-queue.ts';
 /** Bytes that the server stores of a record besides payload, subject and id: its own fields, and the headers with two copies of a trace. */
 const RECORD_OVERHEAD_BYTES = 104;
 const TRACE_BYTES = 148;
+/** Time for one check of the newest record. A follower checks it again after the next quiet time. */
+const TAIL_MS_MAX = 8_000;
 
 /** `isCompact`: records are stored without what they repeat (COMPACT_VERSION). */
 type JetStreamFactsOptions = {
@@ -257,10 +259,10 @@ export class JetStreamFacts implements FactLog {
     const { jsm, reads } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
-    const newest = () => jsm.direct.getMessage(stream, { last_by_subj: subject });
+    const tail = () => reads.run(stream, () => jsm.direct.getMessage(stream, { last_by_subj: subject }));
     return {
       read: from => this.#read(taskId, from, party),
-      tail: async () => tailOf(await reads.run(stream, newest), taskId),
+      tail: async () => tailOf(await retry(this.#connection, `reading ${stream}`, tail, { timeoutMs: TAIL_MS_MAX }), taskId),
       isLost: (seq, id) =>
         this.#isLost(stream, seq, stored =>
           id === undefined ? stored.subject === subject : idOf(storedHeadersOf(stored)).id === id,

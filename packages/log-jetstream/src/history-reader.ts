@@ -5,7 +5,7 @@ import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
 import { PAGE_BYTES_MAX } from './read-slots.ts';
-import { pause } from './retry.ts';
+import { pause, retry } from './retry.ts';
 import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
 
 /** A message of the history, from a consumer or from a direct get. */
@@ -242,9 +242,9 @@ export class HistoryReader {
   /** Whether messages are left in the range; false if retention has removed the rest. */
   async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
     const { jsm, reads } = this.#connection;
-    const get = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
-    const newest = await reads.run(stream, get).catch(() => undefined);
-    if (newest === undefined || newest === null) return newest === undefined;
+    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
+    const newest = await retry(this.#connection, `reading ${stream}`, get);
+    if (newest === null) return false;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }
 }

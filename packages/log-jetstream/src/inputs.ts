@@ -42,7 +42,11 @@ export class JetStreamInputs implements InputLog {
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     this.#connection.requireKnownLayout(taskId);
     const subject = this.#subjects.ofInputs(taskId, this.#writer ?? writerOf(record));
-    return this.#publisher.publish(subject, encodePayload(record), { ...options, copiesTrace: record.from === 'client' });
+    const sent = { ...options, copiesTrace: record.from === 'client' };
+    const encode = () => encodePayload(record);
+    return options.waitsForRoom
+      ? this.#publisher.publishInTurn(subject, encode, sent)
+      : this.#publisher.publish(subject, encode(), sent);
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {

@@ -2,6 +2,8 @@ import type { ClusterInfo, JetStreamManager } from '@nats-io/jetstream';
 
 /** The followers of a leader that was silent for less than this have elected no other one: nats-server waits for 4 to 9 s. */
 const ELECTION_MS_MIN = 4_000;
+/** Less than the time after which `retry` repeats a read. */
+const SHARED_MS = 1_000;
 const NANOS_PER_MS = 1_000_000;
 
 /**
@@ -14,7 +16,7 @@ export class Leaders {
   readonly #replicas: number;
   /** For each stream, until when its leader leads, in milliseconds of this process. */
   readonly #leadsUntil = new Map<string, number>();
-  readonly #asking = new Map<string, Promise<void>>();
+  readonly #asking = new Map<string, { atMs: number; answer: Promise<void> }>();
 
   /** `replicas`: of each stream. A leader without other replicas is never deposed. */
   constructor(jsm: JetStreamManager, replicas: number) {
@@ -41,19 +43,21 @@ export class Leaders {
     return performance.now() < (this.#leadsUntil.get(stream) ?? 0);
   }
 
-  /** Reads of a stream at the same time share one request. */
+  /** Reads of a stream at the same time share one request, until its answer is late. */
   #ask(stream: string): Promise<void> {
     const asking = this.#asking.get(stream);
-    if (asking !== undefined) return asking;
     const askedAt = performance.now();
-    const asked = this.#jsm.streams
+    if (asking !== undefined && askedAt - asking.atMs < SHARED_MS) return asking.answer;
+    const answer = this.#jsm.streams
       .info(stream)
       .then(({ cluster }) => {
         this.#leadsUntil.set(stream, askedAt + ELECTION_MS_MIN - silentMsOf(cluster));
       })
-      .finally(() => this.#asking.delete(stream));
-    this.#asking.set(stream, asked);
-    return asked;
+      .finally(() => {
+        if (this.#asking.get(stream)?.answer === answer) this.#asking.delete(stream);
+      });
+    this.#asking.set(stream, { atMs: askedAt, answer });
+    return answer;
   }
 }
 

@@ -43,6 +43,8 @@ const HEARTBEAT_MS = 5_000;
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
 const REOPEN_MS_MAX = 2_000;
+/** The reader does not wait longer for the removal of its consumer. */
+const DELETE_MS_MAX = 2_000;
 /** Time to open a consumer before the reader fails. */
 const READ_UNAVAILABLE_MS = 60_000;
 
@@ -61,17 +63,32 @@ export async function openConsumer(
     num_replicas: 1,
     ...startOf(from),
   };
-  // Uses a new name for each try: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
+  // With replicas each try has a new name: if no answer comes, the consumer's server may be frozen, and a consumer with another name may be placed
   // on another server.
-  const create = () => {
-    const name = readerName();
+  const [firstName, isReplicated] = [readerName(), connection.replicas > 1];
+  let used: string | undefined;
+  let isOver = false;
+  const create = async () => {
+    const name = isReplicated ? readerName() : firstName;
+    const created = await add(name);
+    used ??= name;
+    if (isOver || name !== used) void deleteConsumer(connection, stream, name);
+    return created;
+  };
+  const add = (name: string) => {
     if (typeof filter === 'string') return connection.jsm.consumers.add(stream, { ...config, name, filter_subject: filter });
     // nats.js would leave the name out of the subject, and permissions could then not distinguish this request from others.
     const listed = { stream_name: stream, config: { ...config, name, filter_subjects: filter } };
     return connection.api<ConsumerInfo>(`CONSUMER.CREATE.${stream}.${name}`, listed);
   };
-  const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
-  return { name: info.name, pending: info.num_pending };
+  try {
+    const info = await retry(connection, `reading ${stream}`, create, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
+    return { name: info.name, pending: info.num_pending };
+  } catch (error) {
+    isOver = true;
+    if (used !== undefined) void deleteConsumer(connection, stream, used);
+    throw error;
+  }
 }
 
 function startOf(from: Reading['from']): Partial<ConsumerConfig> {
@@ -84,7 +101,7 @@ function startOf(from: Reading['from']): Partial<ConsumerConfig> {
 
 /** Not retried, because the server removes an idle consumer by itself. */
 export async function deleteConsumer(connection: Connection, stream: string, name: string): Promise<void> {
-  if (connection.connected) await connection.jsm.consumers.delete(stream, name).catch(() => {});
+  if (connection.connected) await connection.api(`CONSUMER.DELETE.${stream}.${name}`, {}, DELETE_MS_MAX).catch(() => {});
 }
 
 /**

@@ -12,8 +12,14 @@ const ACK_TIMEOUT_MS = 2_000;
 const PUBLISH_TIMEOUT_MS = 20_000;
 const IN_FLIGHT_MAX = 512;
 const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
-/** Bytes that may wait to be sent. Beyond that, a publish fails at once, so that memory stays bounded while the log is unavailable. */
+/**
+ * Bytes that may wait to be sent. Beyond that, a publish fails at once or waits before its payload is encoded, so that memory stays bounded while the log
+ * is unavailable.
+ */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+/** Publishes that may wait for room. Further ones fail at once. */
+const ROOM_WAITERS_MAX = 8_192;
+const BUFFER_FULL = 'the publish buffer is full';
 /** Above this many bytes, publishes are not held for the end of the turn of the event loop. */
 const SEND_AT_ONCE_BYTES = 64 * 1024;
 const RETRY_MS_BASE = 50;
@@ -22,7 +28,11 @@ const RETRY_MS_MAX = 1_000;
 const SWEEP_MS = 25;
 const NO_ANSWER = 'no answer';
 
-type PublishOptions = RecordHeaders & { timeoutMs?: number | undefined; more?: Record<string, string> };
+/** `hasRoom`: the buffer takes the publish, whatever its size. */
+type PublishOptions = RecordHeaders & { timeoutMs?: number | undefined; more?: Record<string, string>; hasRoom?: boolean };
+
+/** A publish that has no payload yet. `deadline`: monotonic milliseconds. */
+type RoomWaiter = { deadline: number; resolve: () => void; reject: (error: Error) => void };
 
 type OpenPublish = {
   token: string;
@@ -56,6 +66,8 @@ export class Publisher {
   readonly #inbox: string;
   readonly #open = new Map<string, OpenPublish>();
   #waiting: OpenPublish[] = [];
+  #roomWaiters: RoomWaiter[] = [];
+  #isLettingIn = false;
   #openBytes = 0;
   #waitingBytes = 0;
   #sweeping = false;
@@ -92,7 +104,8 @@ export class Publisher {
     if (payload.length > this.#bytesMax) {
       throw new RecordTooLarge(`the record has ${payload.length} bytes, the log accepts ${this.#bytesMax}`);
     }
-    if (this.#waitingBytes + payload.length > WAITING_BYTES_MAX) throw new LogUnavailable('the publish buffer is full');
+    if (options.hasRoom !== true && this.#waitingBytes + payload.length > WAITING_BYTES_MAX)
+      throw new LogUnavailable(BUFFER_FULL);
     const headers = encodeHeaders(options);
     for (const [name, value] of Object.entries(options.more ?? {})) headers.append(name, value);
     const { promise, resolve, reject } = Promise.withResolvers<{ seq: number; duplicate: boolean }>();
@@ -104,6 +117,44 @@ export class Publisher {
     else this.#fill();
     this.#sweep();
     return promise;
+  }
+
+  /**
+   * Like `publish`, but waits for room in the buffer within the same time limit, in the order of the calls. `encode` is called when there is room, so
+   * that what waits has no payload. The buffer may exceed its bound by one payload.
+   */
+  async publishInTurn(
+    subject: string,
+    encode: () => Uint8Array,
+    options: PublishOptions,
+  ): Promise<{ seq: number; duplicate: boolean }> {
+    const deadline = performance.now() + (options.timeoutMs ?? PUBLISH_TIMEOUT_MS);
+    const mustWait = this.#roomWaiters.length > 0 || this.#waitingBytes >= WAITING_BYTES_MAX;
+    if (mustWait) await this.#room(deadline);
+    try {
+      const timeoutMs = Math.max(0, deadline - performance.now());
+      return this.publish(subject, encode(), { ...options, timeoutMs, hasRoom: true });
+    } finally {
+      if (mustWait) this.#isLettingIn = false;
+      this.#letIn();
+    }
+  }
+
+  #room(deadline: number): Promise<void> {
+    this.#connection.requireOpen();
+    if (this.#roomWaiters.length >= ROOM_WAITERS_MAX) throw new LogUnavailable(BUFFER_FULL);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#roomWaiters.push({ deadline, resolve, reject });
+    this.#sweep();
+    return promise;
+  }
+
+  /** Lets the next publish in, which calls this again once its bytes are counted. */
+  #letIn(): void {
+    if (this.#isLettingIn || this.#waitingBytes >= WAITING_BYTES_MAX) return;
+    const next = this.#roomWaiters.shift();
+    this.#isLettingIn = next !== undefined;
+    next?.resolve();
   }
 
   /** Sends the publishes of one turn of the event loop, of all tasks, in one write, because a write costs more than a publish. */
@@ -126,6 +177,7 @@ export class Publisher {
       this.#open.set(next.token, next);
       this.#openBytes += next.payload.length;
       this.#send(next);
+      this.#letIn();
     }
   }
 
@@ -189,15 +241,18 @@ export class Publisher {
     setTimeout(() => {
       this.#sweeping = false;
       this.#expire(performance.now());
-      if (this.#open.size + this.#waiting.length > 0) this.#sweep();
+      if (this.#open.size + this.#waiting.length + this.#roomWaiters.length > 0) this.#sweep();
     }, SWEEP_MS);
   }
 
   #expire(now: number): void {
-    const isLate = (open: OpenPublish) => open.deadline <= now;
+    const isLate = ({ deadline }: { deadline: number }) => deadline <= now;
+    for (const waiter of this.#roomWaiters.filter(isLate)) waiter.reject(new LogUnavailable(`not sent in time: ${BUFFER_FULL}`));
+    this.#roomWaiters = this.#roomWaiters.filter(waiter => !isLate(waiter));
     for (const open of this.#waiting.filter(isLate)) {
       this.#waitingBytes -= open.payload.length;
-      open.reject(new LogUnavailable('not sent in time: the publish buffer is full'));
+      this.#letIn();
+      open.reject(new LogUnavailable(`not sent in time: ${BUFFER_FULL}`));
     }
     this.#waiting = this.#waiting.filter(open => !isLate(open));
     for (const open of [...this.#open.values()]) {
@@ -233,8 +288,9 @@ export class Publisher {
   }
 
   #rejectAll(error: LogUnavailable): void {
-    for (const open of [...this.#open.values(), ...this.#waiting]) open.reject(error);
+    for (const open of [...this.#open.values(), ...this.#waiting, ...this.#roomWaiters]) open.reject(error);
     this.#open.clear();
+    this.#roomWaiters = [];
     this.#waiting = [];
     this.#openBytes = 0;
     this.#waitingBytes = 0;

@@ -30,10 +30,10 @@ export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartb
 export type PullEnd = 'full' | 'expired' | 'bytes' | 'lost';
 
 /**
- * The server ends a request in time; after this grace it counts as lost. On 2.9 a missing consumer never answers (503 on newer
- * servers).
+ * The server ends a request in time; after this grace, which is for a server or a path that is late, it counts as lost. On 2.9 a missing consumer never
+ * answers (503 on newer servers).
  */
-const GRACE_MS = 1_000;
+const GRACE_MS = 4_000;
 
 /**
  * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`

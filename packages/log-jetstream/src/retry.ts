@@ -5,29 +5,37 @@ import type { Connection } from './connection.ts';
 import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
 /** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
-const REQUEST_TIMEOUT_MS = 20_000;
+export const REQUEST_TIMEOUT_MS = 20_000;
+/** Wait for the answer to the first try, and to each later one, before the request is sent again. */
+const FIRST_ANSWER_MS = 2_000;
+const LATER_ANSWER_MS = 4_000;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
 
+/** `onPart`: called for each message of an answer that has several, so that it is not requested again while it arrives. */
+type Request<T> = (onPart: () => void) => Promise<T>;
+
 /**
  * Repeats an idempotent request until an answer arrives. Rejects with LogDenied when the user lacks a permission, with LogUnavailable after
- * the timeout, when the log is closed or when `signal` aborts, and with the server's error if a retry would fail in the same way.
+ * the timeout, when the log is closed or when `signal` aborts, and with the server's error if a retry would fail in the same way. A late answer to
+ * an earlier try counts, so that a server that needs seconds for each answer can still be read (ADR 216).
  */
 export async function retry<T>(
   connection: Connection,
   what: string,
-  request: () => Promise<T>,
+  request: Request<T>,
   options: RetryOptions = {},
 ): Promise<T> {
   const deadline = performance.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+  const tries = new Tries(connection, request);
   let reason = 'not connected';
   for (let failures = 1; ; failures += 1) {
     connection.requireOpen();
     if (connection.connected) {
       try {
-        return await whileConnected(connection, request);
+        return await tries.next(Math.max(0, deadline - performance.now()), options.signal);
       } catch (error) {
         if (isClosed(error)) throw new LogUnavailable(`${what}: the log is closed`);
         const denied = connection.toDenied(error);
@@ -43,17 +51,64 @@ export async function retry<T>(
   }
 }
 
-/** Rejects at a disconnect: requests sent before it are never answered, so there is no point in waiting for their timeout. */
-async function whileConnected<T>(connection: Connection, request: () => Promise<T>): Promise<T> {
-  const lost = Promise.withResolvers<never>();
-  const removeListener = connection.onDisconnect(() => lost.reject(new Disconnected('disconnected')));
-  const answer = request();
-  answer.catch(() => {});
-  return Promise.race([answer, lost.promise]).finally(removeListener);
+/** The tries of one request. Those without an answer stay open. */
+class Tries<T> {
+  readonly #connection: Connection;
+  readonly #request: Request<T>;
+  /** The first answer to any try, or the first error that a repetition cannot change. */
+  readonly #answer = Promise.withResolvers<T>();
+  #isFirst = true;
+
+  constructor(connection: Connection, request: Request<T>) {
+    this.#connection = connection;
+    this.#request = request;
+    this.#answer.promise.catch(() => {});
+  }
+
+  /**
+   * Sends the request, and rejects when it must be sent again: with the error of this try, at a disconnect, or when there is no answer. A server that
+   * has not answered a PING either has not read this try yet. Another one would wait behind it, and be more work for a server that is late.
+   */
+  async next(leftMs: number, signal: AbortSignal | undefined): Promise<T> {
+    const over = Promise.withResolvers<never>();
+    over.promise.catch(() => {});
+    const end = (reason: string) => over.reject(new Unanswered(reason));
+    const removeListener = this.#connection.onDisconnect(() => end('disconnected'));
+    const onAbort = () => end('aborted');
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+    const isRead = () =>
+      this.#connection.nc.flush().then(
+        () => end('timeout'),
+        () => {},
+      );
+    const repeatTimer = setTimeout(isRead, this.#isFirst ? FIRST_ANSWER_MS : LATER_ANSWER_MS);
+    const endTimer = setTimeout(() => end('timeout'), leftMs);
+    this.#isFirst = false;
+    try {
+      return await Promise.race([this.#answer.promise, this.#send(() => repeatTimer.refresh()), over.promise]);
+    } finally {
+      removeListener();
+      signal?.removeEventListener('abort', onAbort);
+      clearTimeout(repeatTimer);
+      clearTimeout(endTimer);
+    }
+  }
+
+  /** Never resolves: an answer settles all tries. Rejects with an error that a repetition may change. */
+  async #send(onPart: () => void): Promise<never> {
+    try {
+      this.#answer.resolve(await this.#request(onPart));
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      this.#answer.reject(error);
+    }
+    return new Promise(() => {});
+  }
 }
 
-class Disconnected extends Error {
-  override readonly name = 'Disconnected';
+class Unanswered extends Error {
+  override readonly name = 'Unanswered';
 }
 
 /** Sleeps for `ms`; ends early at a reconnect or when the signal aborts. */
@@ -75,7 +130,7 @@ const TRANSIENT_NAMES = new Set([
   // The name of NoRespondersError.
   'NoResponders',
   'ConnectionError',
-  'Disconnected',
+  'Unanswered',
   // "jetstream is not enabled": nats.js reports this when no server answers, for example because there is no leader.
   'JetStreamNotEnabled',
 ]);

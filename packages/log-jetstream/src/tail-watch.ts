@@ -22,6 +22,8 @@ const SILENCE_MS_MAX = 3_500;
 const INACTIVE_MS = 30_000;
 /** Newest records that the followers of one consumer read concurrently. */
 const READS_AT_ONCE_MAX = 8;
+/** Time to create it. Meanwhile each follower checks its own newest record. */
+const CREATE_MS_MAX = 8_000;
 const REOPEN_MS_BASE = 1_000;
 const REOPEN_MS_MAX = 30_000;
 /** A user without the permission to watch tries again after one to two of these intervals, because the permission may be granted. */
@@ -277,7 +279,8 @@ class WatchConsumer {
       mem_storage: true,
       num_replicas: 1,
     };
-    await this.#connection.api(`CONSUMER.CREATE.${this.#stream}.${this.#name}`, { stream_name: this.#stream, config });
+    const request = { stream_name: this.#stream, config };
+    await this.#connection.api(`CONSUMER.CREATE.${this.#stream}.${this.#name}`, request, CREATE_MS_MAX);
     this.#receivedAt = performance.now();
     this.subjects = subjects;
     if (this.#subscription.isClosed()) this.#delete();

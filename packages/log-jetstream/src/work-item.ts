@@ -135,7 +135,7 @@ async function confirmDone(
   { role }: ItemOptions,
   timeoutMs: number,
 ): Promise<boolean> {
-  const confirm = () => connection.nc.request(newest().msg.reply!, DONE, { timeout: ACK_TIMEOUT_MS });
+  const confirm = () => connection.nc.request(newest().msg.reply!, DONE, { timeout: timeoutMs });
   return await retry(connection, `the ack of an item of ${role}`, confirm, { timeoutMs }).then(
     () => true,
     () => false,

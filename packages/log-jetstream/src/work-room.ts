@@ -1,4 +1,5 @@
 import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } from '@hopline/events';
+import { withinMs } from '@hopline/telemetry';
 import { BoundedMap, LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
@@ -7,6 +8,8 @@ import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
 
 /** Share of the work stream's bytes for new messages. The rest is for calls of running tasks. */
 const NEW_WORK_SHARE = 0.75;
+/** A message does not wait longer for the answer. */
+const READ_MS_MAX = 2_000;
 /** Cached readings. The oldest one is dropped first. */
 const READINGS_MAX = 10_000;
 
@@ -42,7 +45,9 @@ export class WorkRoom {
     const nowMs = performance.now();
     const reading = this.#readings.get(key);
     if (reading !== undefined && nowMs - reading.readAtMs < ROOM_READ_MS) return reading.problem;
-    const problem = this.#connection.connected ? read().catch(() => undefined) : Promise.resolve(undefined);
+    const problem = this.#connection.connected
+      ? withinMs(read(), READ_MS_MAX).catch(() => undefined)
+      : Promise.resolve(undefined);
     this.#readings.set(key, { problem, readAtMs: nowMs });
     return problem;
   }

@@ -47,8 +47,11 @@ export interface InputLog {
   extent(): Promise<LogExtent>;
 }
 
-/** `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. */
-export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number };
+/**
+ * `id`: unique over all tasks. The log keeps the first record with an id within the duplicate window. `waitsForRoom`: while the buffer of this process
+ * is full, the append waits within `timeoutMs`; without it the append rejects at once.
+ */
+export type InputAppendOptions = { id: string; trace?: TraceCarrier; timeoutMs?: number; waitsForRoom?: true };
 
 /**
  * `records`: their number. For shards that share a consumer only the sum is known, and each has an equal share of it. The oldest was stored at

@@ -122,7 +122,7 @@ test('the first token is appended at once; tokens that arrive during the append 
   assert.deepEqual(pending.appended, [
     {
       record: { v: 1, at: 1_000, from: PRODUCER, n: 1, inputs: [{ kind: 'text', lane: 'a', tokens: ['one'], ids: ['m1'] }] },
-      options: { id: 'task-1:call-1:2:0:3:1', trace: { traceparent: 'x' }, timeoutMs: 7 },
+      options: { id: 'task-1:call-1:2:0:3:1', trace: { traceparent: 'x' }, timeoutMs: 7, waitsForRoom: true },
     },
     {
       record: {
@@ -132,7 +132,7 @@ test('the first token is appended at once; tokens that arrive during the append 
         n: 2,
         inputs: [{ kind: 'text', lane: 'a', tokens: ['two', 'three', 'four'], dt: [0, 1, 2] }],
       },
-      options: { id: 'task-1:call-1:2:0:3:2', trace: { traceparent: 'x' }, timeoutMs: 7 },
+      options: { id: 'task-1:call-1:2:0:3:2', trace: { traceparent: 'x' }, timeoutMs: 7, waitsForRoom: true },
     },
   ]);
   assert.equal(writer.nextN, 5);

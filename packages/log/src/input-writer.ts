@@ -383,7 +383,12 @@ export class InputWriter {
     const { turn, item = 0, attempt } = producer;
     const id = `${taskId}:${producer.id}:${turn}:${item}:${attempt}:${draft.n}`;
     const startedMs = performance.now();
-    const { seq, duplicate } = await this.#inputs.append(taskId, record, { id, timeoutMs, ...(trace && { trace }) });
+    const { seq, duplicate } = await this.#inputs.append(taskId, record, {
+      id,
+      timeoutMs,
+      waitsForRoom: true,
+      ...(trace && { trace }),
+    });
     pace?.appended(startedMs, performance.now());
     if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();
     return seq;

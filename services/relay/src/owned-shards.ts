@@ -8,7 +8,10 @@ import { Shard, type ShardContext } from './shard.ts';
  * opens a consumer. A log that refuses at once (no permission, a full account) would otherwise get ten of them per second for each shard.
  */
 const RESTART_MS_MIN = 100;
-const RESTART_MS_MAX = 5_000;
+/** A log that is late for many shards at once would be kept so by their restarts (ADR 216). */
+const RESTART_MS_MAX = 30_000;
+/** A shard that has not failed for this long restarts as soon as one that fails for the first time. */
+const FORGET_MS = 2 * 60_000;
 
 type OwnedShardsOptions = {
   context: Omit<ShardContext, 'onFailure' | 'owned'>;
@@ -19,7 +22,7 @@ type OwnedShardsOptions = {
 };
 
 /** Consecutive failures of a shard without progress in between. */
-type Failures = { count: number; checkpoint: number };
+type Failures = { count: number; checkpoint: number; atMs: number };
 
 /** The shards whose leases this relay holds. Folds each until its lease is released, and restarts a failed one. */
 export class OwnedShards {
@@ -100,8 +103,10 @@ export class OwnedShards {
     metrics.shardRestarts.add(1, { reason: isConflict ? 'conflict' : 'log_fault', shard: index });
     logger.warn({ shard: index, err: error }, isConflict ? LINE.shardConflict : LINE.shardFailed);
     const before = this.#failures.get(index);
-    const count = before !== undefined && checkpoint <= before.checkpoint ? before.count + 1 : 1;
-    this.#failures.set(index, { count, checkpoint });
+    const atMs = this.#options.context.now();
+    const isRepeated = before !== undefined && checkpoint <= before.checkpoint && atMs - before.atMs < FORGET_MS;
+    const count = isRepeated ? before.count + 1 : 1;
+    this.#failures.set(index, { count, checkpoint, atMs });
     void this.#restartAfter(backoffMs(count, RESTART_MS_MIN, RESTART_MS_MAX, RESTART_MS_MIN), index);
   }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fold } from '@hopline/a2a';
 import { type AgentInput, type FactRecord, isVisible, type Producer } from '@hopline/events';
-import { LogFull, LogUnavailable } from '@hopline/log';
+import { LogFull, LogUnavailable, taskOfFactsId } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { evolve } from '@hopline/task';
 import { createLogger } from '@hopline/telemetry';
@@ -327,6 +327,36 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   await first.stop();
   await until(() => second.shards.size === 16);
   await second.stop();
+});
+
+test('of the shards that a relay takes, eight at a time check the records that they have stored', async t => {
+  const log = createMemoryLog({ shards: 32 });
+  const first = await relayOn(log);
+  t.after(() => first.stop());
+  const tasks = Array.from({ length: 100 }, (_, index) => `t${index}`);
+  for (const task of tasks) await sendMessage(log, task);
+  await Promise.all(tasks.map(task => storedWhen(log, () => true, task)));
+  await first.stop();
+  const own = log.another();
+  const [isLost, readShard] = [own.facts.isLost.bind(own.facts), own.inputs.readShard.bind(own.inputs)];
+  const [checking, reading] = [new Set<number>(), new Set<number>()];
+  let most = 0;
+  own.facts.isLost = async mark => {
+    const shard = log.layouts.shardOf(taskOfFactsId(mark.id));
+    if (!reading.has(shard)) checking.add(shard);
+    most = Math.max(most, checking.size);
+    for (let turn = 0; turn < 10; turn += 1) await new Promise(resolve => setImmediate(resolve));
+    return isLost(mark);
+  };
+  own.inputs.readShard = (shard, ...options) => {
+    checking.delete(shard);
+    reading.add(shard);
+    return readShard(shard, ...options);
+  };
+  const second = await relayOn(own);
+  t.after(() => second.stop());
+  await until(() => reading.size === 32, 'all shards are read');
+  assert.ok(most > 1 && most <= 8, `${most} shards at a time`);
 });
 
 test('a full work queue does not fail a shard: the work is requested until there is room, and other tasks continue', {

@@ -189,6 +189,26 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
   ];
 }
 
+/** Shards whose checks run at the same time. They take milliseconds, and each makes up to 16 requests at once. */
+const BEGINS_AT_ONCE_MAX = 8;
+
+/** Runs at most `atOnceMax` actions at a time, in the order of the calls. */
+function turns(atOnceMax: number): ShardContext['beginInTurn'] {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async action => {
+    if (running === atOnceMax) await new Promise<void>(resolve => waiting.push(resolve));
+    else running += 1;
+    try {
+      await action();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next();
+    }
+  };
+}
+
 /** Shards that start together share one reading of the leaderships. */
 function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   let reading: Promise<LogExtent> | undefined;
@@ -209,6 +229,7 @@ function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOpt
     waiting: new WaitingInputs(() => performance.now()),
     facts: log.facts,
     leadershipOf: leaderships(log.facts),
+    beginInTurn: turns(BEGINS_AT_ONCE_MAX),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,
     indexedSeq: async taskId => {

@@ -14,6 +14,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     facts,
     waiting: new WaitingInputs(() => performance.now()),
     leadershipOf: async shard => (await facts.extent()).ofShard(shard).leadership,
+    beginInTurn: begin => begin(),
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },

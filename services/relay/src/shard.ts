@@ -40,6 +40,8 @@ export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
+  /** Runs the checks of a shard that begins in its turn: those of many shards at once would be thousands of requests. */
+  beginInTurn: (begin: () => Promise<void>) => Promise<void>;
 };
 
 /** A task in memory. Inputs wait while its newest record is being read. */
@@ -169,7 +171,11 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    await this.#stored.begin();
+    const begin = async () => {
+      if (!this.#stop.signal.aborted) await this.#stored.begin();
+    };
+    // A shard without an earlier owner has no records to check.
+    await (this.#context.owned.cause === 'fresh' ? begin() : this.#context.beginInTurn(begin));
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 

@@ -284,9 +284,9 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   ),
   proxyFault(
     'slow link',
-    'all that one process exchanges with NATS takes 50 to 500 ms longer in each direction, for 2 to 12 s',
+    'all that one process exchanges with NATS takes 50 to 1,100 ms longer in each direction, for 2 to 12 s',
     ({ proxies }, random) => {
-      const delayMs = random.between(50, 500);
+      const delayMs = random.between(50, 1_100);
       for (const proxy of proxies) proxy.delay(delayMs);
     },
     ({ proxies }) => {

@@ -61,6 +61,24 @@ test('waiting publishes are bounded in bytes: beyond the bound they reject at on
   await server.stop();
 });
 
+test('records of writers wait for room in the buffer, in their order, and all are stored when nats-server is back', async () => {
+  const server = await startNats();
+  const log = await openJetStreamLog({ servers: server.url, name: 'away' });
+  await server.kill();
+  const ids = Array.from({ length: 24 }, (_, index) => `task:${index}`);
+  const appends = ids.map(id => log.inputs.append('task', record(QUARTER_WINDOW), { id, waitsForRoom: true }));
+  const late = log.inputs.append('task', record('x'), { id: 'late', waitsForRoom: true, timeoutMs: 100 });
+  await assert.rejects(late, /not sent in time: the publish buffer is full/);
+  await assert.rejects(log.inputs.append('task', record(QUARTER_WINDOW), { id: 'client' }), /the publish buffer is full/);
+  await server.restart();
+  assert.deepEqual(
+    (await Promise.all(appends)).map(({ seq }) => seq),
+    ids.map((_, index) => index + 1),
+  );
+  await log.close();
+  await server.stop();
+});
+
 test('a publish in flight is sent again as soon as the connection is back', { timeout: 120_000 }, async () => {
   const server = await startNats();
   const proxy = await startNatsProxy(server.port);

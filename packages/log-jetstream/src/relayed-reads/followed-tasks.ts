@@ -101,8 +101,8 @@ export class FollowedTasks {
     for (let failures = 0; this.#unsent.size > 0; ) {
       connection.requireOpen();
       try {
-        const feed = this.#feed ?? (await this.#open());
-        await this.#sendTo(feed);
+        const feed = this.#feed ?? (await this.#open(failures));
+        await this.#sendTo(feed, failures);
         failures = 0;
       } catch {
         this.#lose();
@@ -112,7 +112,7 @@ export class FollowedTasks {
     }
   }
 
-  async #open(): Promise<Feed> {
+  async #open(failures: number): Promise<Feed> {
     const { connection } = this.#client;
     const inbox = connection.createInbox();
     const nowMs = performance.now();
@@ -124,7 +124,7 @@ export class FollowedTasks {
     );
     feed.end = () => subscription.unsubscribe();
     try {
-      const { end } = await this.#client.askOnce({ op: 'open', feed: inbox });
+      const { end } = await this.#client.askOnce({ op: 'open', feed: inbox }, { failures });
       feed.reader = end.reader;
     } catch (error) {
       feed.end();
@@ -136,7 +136,7 @@ export class FollowedTasks {
     return feed;
   }
 
-  async #sendTo(feed: Feed): Promise<void> {
+  async #sendTo(feed: Feed, failures: number): Promise<void> {
     const some = [...this.#unsent].slice(0, FOLLOWS_PER_REQUEST_MAX);
     const tasks = some.flatMap((n): FollowedTask[] => {
       const follower = this.#followers.get(n);
@@ -147,7 +147,8 @@ export class FollowedTasks {
     // A follower that ends or begins to watch in the meantime is sent again.
     for (const n of some) this.#unsent.delete(n);
     try {
-      const { end } = await this.#client.askOnce({ op: 'follow', feed: feed.inbox, tasks }, feed.reader);
+      const request = { op: 'follow', feed: feed.inbox, tasks } as const;
+      const { end } = await this.#client.askOnce(request, { reader: feed.reader, failures });
       if (end.isUnknown) throw new Error('the relay does not know the feed');
     } catch (error) {
       for (const n of some) if (this.#followers.has(n)) this.#unsent.add(n);

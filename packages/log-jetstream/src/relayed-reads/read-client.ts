@@ -12,6 +12,8 @@ import type { ReadRequest } from './requests.ts';
 /** Requests to any relay that are in progress at once; others wait for their turn. */
 const AT_ONCE_MAX = 32;
 const NO_RESPONDERS = 503;
+const SILENCE_MS_BASE = 2_000;
+const SILENCE_MS_MAX = 8_000;
 
 export type Answered = { messages: AnsweredMessage[]; end: AnswerEnd };
 
@@ -30,12 +32,25 @@ export class ReadClient {
 
   /** Asks until a relay answers. Rejects with LogUnavailable after 20 s. */
   ask(what: string, request: ReadRequest): Promise<Answered> {
-    return this.#slots.run(undefined, () => retry(this.connection, what, () => this.askOnce(request)));
+    return this.#slots.run(undefined, () => retry(this.connection, what, onPart => this.#request(request, { onPart })));
   }
 
-  /** Asks once. Rejects with an error that `retry` repeats. `reader`: the relay that shall answer; absent: any. */
-  askOnce(request: ReadRequest, reader?: string): Promise<Answered> {
-    return this.#answers.request(this.#subjectOf(reader), request, [], 'no relay has answered');
+  /**
+   * Asks once. Rejects with an error that `retry` repeats. `reader`: the relay that shall answer; absent: any. `failures`: of earlier requests for the
+   * same, after which this one may take longer.
+   */
+  askOnce(
+    request: ReadRequest,
+    { reader, failures = 0 }: { reader?: string | undefined; failures?: number } = {},
+  ): Promise<Answered> {
+    return this.#request(request, { reader, silenceMs: Math.min(SILENCE_MS_MAX, SILENCE_MS_BASE * 2 ** failures) });
+  }
+
+  #request(
+    request: ReadRequest,
+    { reader, ...sending }: { reader?: string | undefined; silenceMs?: number; onPart?: () => void },
+  ): Promise<Answered> {
+    return this.#answers.request(this.#subjectOf(reader), request, [], { silence: 'no relay has answered', ...sending });
   }
 
   /** Rejects with LogUnavailable if no relay answers at once. */

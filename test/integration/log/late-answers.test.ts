@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inputRecord } from '@hopline/log/test-kit';
+import { INPUTS_STREAM } from '@hopline/log-jetstream';
+import { until } from '../../kit/until.ts';
+import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
+import { startedLog } from './started-log.ts';
+
+/** Each answer takes longer than the time after which a request is repeated. */
+const DELAY_MS = 1_100;
+
+test('a log whose server needs more than two seconds for each answer is read, and leaves no consumers behind', {
+  timeout: 120_000,
+}, async t => {
+  const { server, jsm, open } = await startedLog(t);
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const log = await open({ servers: proxy.url });
+  proxy.delay(DELAY_MS);
+  const stop = new AbortController();
+  const received: number[] = [];
+  const reading = (async () => {
+    const shard = log.layouts.shardOf('task-1');
+    for await (const { seq } of log.inputs.readShard(shard, 1, stop.signal)) received.push(seq);
+  })();
+  await Promise.all([
+    log.inputs.append('task-1', inputRecord(1, 'x'), { id: 'task-1:1' }),
+    log.facts.last('task-0'),
+    log.inputs.extent(),
+    log.leases.get('shard.0'),
+    log.tasks.get('task-0'),
+  ]);
+  await until(() => received.length === 1, 'the reader receives the input');
+  const consumers = async () => (await jsm.streams.info(INPUTS_STREAM)).state.consumer_count;
+  // Longer than a heartbeat of the server takes: the reader keeps its consumer.
+  await log.inputs.append('task-1', inputRecord(2, 'y'), { id: 'task-1:2' });
+  await until(() => received.length === 2, 'the reader receives the second input');
+  assert.equal(await consumers(), 1);
+  stop.abort();
+  await reading;
+  await until(async () => (await consumers()) === 0, 'the consumer is removed');
+});
+
+test('a consumer whose creation is answered after its reader has ended is removed', { timeout: 60_000 }, async t => {
+  const { server, jsm, open } = await startedLog(t);
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const log = await open({ servers: proxy.url });
+  const stop = new AbortController();
+  proxy.delay(DELAY_MS);
+  const reading = (async () => {
+    for await (const _input of log.inputs.readShard(0, 1, stop.signal)) assert.fail('there are no inputs');
+  })();
+  const consumers = async () => (await jsm.streams.info(INPUTS_STREAM)).state.consumer_count;
+  await until(async () => (await consumers()) === 1, 'the consumer is created');
+  stop.abort();
+  await reading;
+  await until(async () => (await consumers()) === 0, 'the consumer is removed');
+});
