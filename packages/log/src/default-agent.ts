@@ -12,12 +12,12 @@ export const DEFAULT_AGENT_SETTINGS = {
 } as const;
 
 /**
- * The agent for messages that fit no skill. In this order: the only agent; the configured one, if it is among `agents`; the first one
- * that its entry marks; the only one without skills, which is meant for any question.
+ * The agent for messages that fit no skill: the configured one, and no other if it is not among `agents`. Without a configured one, in this order: the
+ * only agent; the first one that its entry marks; the only one without skills, which is meant for any question.
  */
 export function defaultAgentOf(agents: readonly AgentEntry[], configured: string | undefined): AgentEntry | undefined {
-  if (agents.length === 1) return agents[0];
   if (configured !== undefined) return agents.find(({ name }) => name === configured);
+  if (agents.length === 1) return agents[0];
   const marked = agents.find(agent => agent.default === true);
   if (marked !== undefined) return marked;
   const [agent, ...others] = agents.filter(({ skills }) => skills.length === 0);

@@ -3,14 +3,17 @@ import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are checked. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After an interval longer than this, the process must have been suspended and has missed heartbeats. */
+/** After an interval longer than this, the process must have been suspended, or the log has stored nothing: heartbeats are missing. */
 const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
-  /** A call is abandoned when its agent has been out of the registry for this long. */
+  /** A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. */
   agentGoneMs: number;
 };
+
+/** Changes nothing, because no lane has its name. That the log stores it shows that agents can store their heartbeats. */
+const WRITE_CHECK = { kind: 'close', lane: 'write check' } as const;
 
 /**
  * Ends the calls of agents that have left the registry, under every planner and profile. Otherwise their tasks would stay open for as
@@ -21,6 +24,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
   const lastLiveAt = new Map<string, number>();
   const abandoned = new Set<string>();
   let checkedAt = performance.now();
+  const isDue = (call: string) => performance.now() - (lastLiveAt.get(call) ?? Number.POSITIVE_INFINITY) >= agentGoneMs;
   while (!signal.aborted) {
     await sleepUnlessAborted(LIVENESS_CHECK_MS, signal);
     if (signal.aborted) return;
@@ -28,13 +32,19 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is unavailable, an agent cannot show that it is alive.
     const isAway = missing.size > 0 && (await log.check().then(isFalse, isTrue));
+    // A server with a full disk answers, but stores nothing. The wait for this write then counts as a suspension.
+    const hasNews = [...missing].some(call => lastLiveAt.get(call) === checkedAt || isDue(call));
+    if (!isAway && hasNews && !signal.aborted) {
+      writer.add(WRITE_CHECK);
+      await writer.flush();
+    }
     if (signal.aborted) return;
     const now = performance.now();
     const wasSuspended = now - checkedAt > SUSPENDED_MS;
     checkedAt = now;
     for (const call of open) {
       if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
-      else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
+      else if (isDue(call)) {
         abandoned.add(call);
         // Also ends the task's wait for credentials.
         if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
