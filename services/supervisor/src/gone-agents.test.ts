@@ -20,6 +20,7 @@ function watched(t: TestContext) {
   const state = { isLive: true, isLogAway: false };
   let stored = Promise.resolve();
   let waits = 0;
+  const lines: unknown[] = [];
   let checks = 0;
   const view = { calls: ['call-1-1'], ended: () => undefined, agentOf: () => 'writer', needsCredentials: () => false };
   const watching = abandonGoneAgents({
@@ -36,6 +37,7 @@ function watched(t: TestContext) {
       return state.isLive;
     },
     signal: stop.signal,
+    logger: { warn: (...line: unknown[]) => void lines.push(line) },
     log: { check: async () => assert.equal(state.isLogAway, false) },
     agentGoneMs: GONE_MS,
   });
@@ -63,11 +65,11 @@ function watched(t: TestContext) {
       await setImmediate();
     };
   };
-  return { inputs, state, check, fillDisk };
+  return { inputs, lines, state, check, fillDisk };
 }
 
 test('an agent that is absent from the registry during the whole time is abandoned', async t => {
-  const { inputs, state, check } = watched(t);
+  const { inputs, lines, state, check } = watched(t);
   await check();
   state.isLive = false;
   await check();
@@ -76,6 +78,7 @@ test('an agent that is absent from the registry during the whole time is abandon
   assert.deepEqual(inputs, [
     { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true },
   ]);
+  assert.deepEqual(lines, [[{ agent: 'writer', call_id: 'call-1-1', reason: AGENT_GONE }, 'call abandoned']]);
 });
 
 test('after a suspension of its process, a supervisor gives agents the whole time to send a heartbeat', async t => {

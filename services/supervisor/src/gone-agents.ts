@@ -1,4 +1,5 @@
 import { type Log, sleepUnlessAborted } from '@hopline/log';
+import { LINE, type Logger } from '@hopline/telemetry';
 import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are checked. */
@@ -8,6 +9,7 @@ const SUSPENDED_MS = 5_000;
 
 export type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
+  logger: Pick<Logger, 'warn'>;
   /** A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. */
   agentGoneMs: number;
 };
@@ -20,7 +22,15 @@ const WRITE_CHECK = { kind: 'close', lane: 'write check' } as const;
  * long as the log keeps them. An agent that returns in time continues with a new attempt. Resolves when `signal` aborts, rejects
  * when the writer has failed.
  */
-export async function abandonGoneAgents({ view, writer, isLive, signal, log, agentGoneMs }: GoneAgentsOptions): Promise<void> {
+export async function abandonGoneAgents({
+  view,
+  writer,
+  isLive,
+  signal,
+  log,
+  logger,
+  agentGoneMs,
+}: GoneAgentsOptions): Promise<void> {
   const lastLiveAt = new Map<string, number>();
   const abandoned = new Set<string>();
   let checkedAt = performance.now();
@@ -46,6 +56,7 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
       if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
       else if (isDue(call)) {
         abandoned.add(call);
+        logger.warn({ agent: view.agentOf(call), call_id: call, reason: AGENT_GONE }, LINE.callAbandoned);
         // Also ends the task's wait for credentials.
         if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
         writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true });

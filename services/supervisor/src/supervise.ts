@@ -257,12 +257,12 @@ function failUnreadable(writer: InputWriter, error: unknown): void {
 }
 
 function startTurn(deps: SuperviseDeps, job: Job, state: RunState): TurnRunner {
-  const { log, model, agentGoneMs, lostItemsCheckMs: checkMs = LOST_ITEMS_CHECK_MS } = deps;
+  const { log, logger, model, agentGoneMs, lostItemsCheckMs: checkMs = LOST_ITEMS_CHECK_MS } = deps;
   const { taskId } = job.work;
   const { items } = state;
   const context = turnContext(deps, job, state);
   const { signal, fail } = context;
-  abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
+  abandonGoneAgents({ ...context, log, logger, agentGoneMs }).catch(error => signal.aborted || fail(error));
   abandonLostItems({ ...context, log, taskId, items, checkMs }).catch(error => signal.aborted || fail(error));
   return turnRunner(model, context);
 }
