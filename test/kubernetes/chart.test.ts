@@ -1162,6 +1162,18 @@ test('an agent has two pods and a budget by default, and supervisors wait for an
   ]);
 });
 
+test('the agent with `default: true` is the default agent of supervisor and ingress, unless a setting names another one', {
+  skip,
+}, () => {
+  const of = (values: readonly string[]) => {
+    const all = environments(values);
+    return ['supervisor', 'ingress'].map(role => all[`hopline-${role}`]!.HOPLINE_DEFAULT_AGENT);
+  };
+  assert.deepEqual(of(AGENT), [undefined, undefined]);
+  assert.deepEqual(of([...AGENT, 'agents[0].entry.default=true']), ['guide', 'guide']);
+  assert.deepEqual(of([...AGENT, 'agents[0].entry.default=true', 'settings.HOPLINE_DEFAULT_AGENT=other']), ['other', 'other']);
+});
+
 test('values that render but cannot work are refused with the fix', { skip }, () => {
   const NAMED = 'agents[1].name=guide';
   const refused: [values: readonly string[], expected: RegExp][] = [

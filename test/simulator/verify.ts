@@ -226,7 +226,10 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
     [/attempts exhausted|failed several times/, () => isDisrupted],
     // In some runs an agent is silent from one copy of the facts to the next, because copies are so frequent.
     [/no worker has continued the task/, () => evidence.scenario.settings.copyForwardAfterMs !== undefined],
-    [/not available|no agent is available|no skill of the available agents/, at => wasAgentAway(plan, evidence, at)],
+    [
+      /not available|the agent is gone|no agent is available|no skill of the available agents/,
+      at => wasAgentAway(plan, evidence, at),
+    ],
     [
       /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { type Duplex, duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import {
   type Agent,
   type AgentDefinition,
+  type AgentEvent,
   AgentLost,
   AgentMisuse,
   defineAgent,
@@ -92,6 +94,10 @@ function turnOf(more: Partial<Turn> = {}): Turn {
   return { taskId: 't', contextId: 'c', message, metadata: {}, history: [], attempt: 1, trace: {}, signal, ...more };
 }
 
+async function loopTurns(count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) await setImmediate();
+}
+
 async function eventsOf(agent: Agent, turn = turnOf()): Promise<unknown[]> {
   const events: unknown[] = [];
   for await (const event of agent.run(turn)) events.push(event);
@@ -144,11 +150,40 @@ test('code that yields faster than its events are taken waits', async t => {
   const agent = await agentOf(t, [host]);
   const events = agent.runBatches!(turnOf())[Symbol.asyncIterator]();
   let taken = ((await events.next()).value as unknown[]).length;
-  for (let n = 0; n < 50; n += 1) await new Promise(resolve => setImmediate(resolve));
+  await loopTurns(50);
   assert.ok(yielded * token.length < WINDOW_BYTES * 2, `${yielded} tokens are under way`);
   for (let step = await events.next(); step.done !== true; step = await events.next()) taken += step.value.length;
   assert.equal(taken, 10_000);
 });
+
+for (const { kind, between } of [
+  { kind: 'text with pauses', between: async () => loopTurns(5) },
+  { kind: 'text and other events', between: async () => notice('now') },
+]) {
+  test(`code that yields ${kind} while nothing is taken sends no second frame above the window`, async t => {
+    const text = 'x'.repeat(60_000);
+    const whole = Math.ceil(WINDOW_BYTES / text.length);
+    let yielded = 0;
+    const host = honest(
+      defined(async function* () {
+        for (; yielded < 3 * whole; yielded += 1) {
+          yield text;
+          const event = await between();
+          if (event !== undefined) yield event;
+        }
+      }),
+    );
+    const agent = await agentOf(t, [host]);
+    const events = agent.runBatches!(turnOf())[Symbol.asyncIterator]();
+    const texts = (batch: readonly AgentEvent[]) => batch.filter(({ type }) => type === 'text').length;
+    let taken = texts((await events.next()).value);
+    await until(() => yielded >= whole - 1);
+    await loopTurns(50);
+    for (let step = await events.next(); step.done !== true; step = await events.next()) taken += texts(step.value);
+    assert.equal(taken, 3 * whole);
+    assert.equal(host.isKilled(), false);
+  });
+}
 
 test('an abort reaches the code with its reason, and ends the turn when the code has stopped', async t => {
   const stop = new AbortController();
@@ -253,7 +288,7 @@ test('a host that ends loses its turns as attempts, and the next one serves', as
   const dying: Host = honest(
     defined(async function* () {
       yield 'last words';
-      await new Promise(resolve => setImmediate(resolve));
+      await setImmediate();
       dying.end(1);
       await new Promise(() => {});
     }),
@@ -406,7 +441,7 @@ test('a host whose event loop does not run is killed', async t => {
   const host = hostile(() => {});
   const agent = await agentOf(t, [host, honest(defined(async function* () {}))]);
   const lost = assert.rejects(eventsOf(agent), (error: unknown) => error instanceof AgentLost && error.word === 'code_silent');
-  await new Promise(resolve => setImmediate(resolve));
+  await setImmediate();
   t.mock.timers.tick(HOST_SILENCE_MS_MAX);
   assert.ok(!host.isKilled());
   t.mock.timers.tick(PING_MS);

@@ -181,9 +181,9 @@ async function pump(agent: Agent, turn: Turn, output: TurnOutput): Promise<void>
       if (step.done === true) return;
       const events = Array.isArray(step.value) ? (step.value as readonly AgentEvent[]) : [step.value as AgentEvent];
       for (const event of events) {
+        if (!output.hasRoomFor(event)) await output.ready();
         output.add(event);
         if (isEnd(event)) return;
-        if (!output.isReady) await output.ready();
       }
       atOnce += events.length;
       if (atOnce < EVENTS_AT_ONCE_MAX) continue;

@@ -23,6 +23,12 @@ export class TurnOutput {
     this.#write = write;
   }
 
+  /** Whether `add` may be called now; otherwise after `ready`. A frame that `add` would send first is sent here, because it may fill the window. */
+  hasRoomFor(event: AgentEvent): boolean {
+    if (!isBatched(event)) this.flush();
+    return this.isReady;
+  }
+
   get isReady(): boolean {
     return this.#sentBytes < WINDOW_BYTES || this.#isClosed;
   }
@@ -41,7 +47,7 @@ export class TurnOutput {
     if (event.type === 'text') {
       // Most tokens have no other member.
       this.#push(isBare(event) ? event.text : event, event.text.length);
-    } else if (event.type === 'text-end' || event.type === 'step' || event.type === 'working' || event.type === 'usage') {
+    } else if (isBatched(event)) {
       this.#push(event, 0);
     } else {
       this.flush();
@@ -89,6 +95,11 @@ export class TurnOutput {
       throw new AgentMisuse('run yielded an event that is too large');
     this.#sentBytes += this.#write(events);
   }
+}
+
+/** Whether an event leaves together with others. */
+function isBatched({ type }: AgentEvent): boolean {
+  return type === 'text' || type === 'text-end' || type === 'step' || type === 'working' || type === 'usage';
 }
 
 function isBare(event: Extract<AgentEvent, { type: 'text' }>): boolean {

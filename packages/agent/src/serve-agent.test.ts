@@ -130,6 +130,21 @@ test('work of the role runs until its attempts are used up, and is then settled'
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
 });
 
+test('the line of a turn that is requeued has the code of its error', async t => {
+  const task = await TaskLog.create('caipe');
+  const lines: { msg: string; reason?: string; code?: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const logger = createLogger({ service: 'sub-agent', instance: 'test', level: 'info', destination });
+  const failing = scripted([{ type: 'failed', reason: 'the server failed', retryable: true, cause: 'http_500' }]);
+  const { stop, served } = serve(t, task, failing, { logger });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await until(() => lines.some(({ msg }) => msg === 'turn requeued'));
+  stop();
+  await served;
+  const requeued = lines.find(({ msg }) => msg === 'turn requeued');
+  assert.deepEqual([requeued?.reason, requeued?.code], ['retry', 'http_500']);
+});
+
 test('the time of a turn is counted for its tenant, and its lines name the tenant', async t => {
   const telemetry = await startTelemetry({ service: 'sub-agent', instance: 'test', version: '0', env: {} });
   t.after(() => telemetry.shutdown());

@@ -127,7 +127,8 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
     await requireShownEnd(log, job, waiting);
   } catch (error) {
     const reason = requeueReason(error);
-    const fields = { agent: name, attempt, turn: work.turn, reason };
+    const code = error instanceof AttemptFailed ? error.word : undefined;
+    const fields = { agent: name, attempt, turn: work.turn, reason, code };
     metrics.requeues.add(1, { agent: name, reason });
     inTrace(job.trace, () => {
       if (isExpected(error)) logger.info(fields, LINE.turnRequeued);

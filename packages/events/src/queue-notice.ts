@@ -5,8 +5,11 @@ import { titleCase } from './title-case.ts';
 /** Member of a message's metadata that marks a queue notice: the message of a status that shows how long the queue before a turn is. */
 const QUEUE_KEY = 'queue';
 
-/** Content of a queue notice for programs. `ahead`: requests that wait before this one, estimated from the position of the item. */
-type QueuePlace = { role: Role; ahead: number };
+/**
+ * Content of a queue notice for programs. `ahead`: requests that wait before this one, estimated from the position of the item. `isAway`: no process
+ * of the agent is registered.
+ */
+type QueuePlace = { role: Role; ahead: number; isAway?: true };
 
 /** The message of a turn that waits for a free slot. `id` is unique in the task for each place. */
 export function queueNotice(id: string, place: QueuePlace): Message {
@@ -15,7 +18,8 @@ export function queueNotice(id: string, place: QueuePlace): Message {
 }
 
 /** The sentence of a queue notice, for people. */
-export function queueText({ role, ahead }: QueuePlace): string {
+export function queueText({ role, ahead, isAway }: QueuePlace): string {
+  if (isAway) return `⏳ Agent ${titleCase(role.replace(/^agent\./, ''))} is not available yet.\n`;
   const busy = role === 'supervisor' ? 'a free supervisor' : `a free slot of ${titleCase(role.replace(/^agent\./, ''))}`;
   const place = ahead === 0 ? 'next in the queue' : ahead === 1 ? '1 request is ahead' : `about ${ahead} requests are ahead`;
   return `⏳ Waiting for ${busy}: ${place}.\n`;

@@ -13,7 +13,7 @@ const agent = (name: string, more: Partial<AgentRegistration> = {}): AgentRegist
   ...more,
 });
 
-test('the default agent is the only agent, otherwise the configured one, the first marked one, or the only one without skills', () => {
+test('the default agent is the configured one, otherwise the only agent, the first marked one, or the only one without skills', () => {
   const bare = agent('bare', { skills: [] });
   const marked = ['a', 'b'].map(name => agent(name, { default: true }));
   const all = [...marked, bare, agent('z')];
@@ -23,6 +23,7 @@ test('the default agent is the only agent, otherwise the configured one, the fir
   assert.equal(defaultAgentOf([agent('z'), bare], undefined)?.name, 'bare');
   assert.equal(defaultAgentOf([bare, agent('c', { skills: [] })], undefined), undefined);
   assert.equal(defaultAgentOf([agent('y'), agent('z')], undefined), undefined);
-  assert.equal(defaultAgentOf([agent('z')], 'gone')?.name, 'z');
+  assert.equal(defaultAgentOf([agent('z')], 'gone'), undefined, 'not even the only one');
+  assert.equal(defaultAgentOf([agent('z')], undefined)?.name, 'z');
   assert.equal(defaultAgentOf([], undefined), undefined);
 });

@@ -47,7 +47,7 @@ test('an agent without heartbeats is not listed until its next one', async t => 
   await until(() => directory.list().length === 1);
 });
 
-test('the time since the last heartbeat is known for each registered agent', async t => {
+test('an agent that is silent counts as seen until its last heartbeat is too old', async t => {
   const { log, clock, directory } = await followedAgents(t);
   await log.agents.put('a.1', agent('a'));
   await until(() => directory.isLive('a'));
@@ -55,12 +55,15 @@ test('the time since the last heartbeat is known for each registered agent', asy
   await log.agents.put('b.1', agent('b'));
   await until(() => directory.isLive('b'));
   clock.now += 100;
-  assert.equal(directory.msSinceSeenOf('a'), AGENT_SILENCE_MS_MAX + 101);
-  assert.equal(directory.msSinceSeenOf('b'), 100);
-  assert.equal(directory.msSinceSeenOf('unknown'), Number.POSITIVE_INFINITY);
+  const seen = (ms: number) => directory.seenWithin(ms).map(({ name, isLive }) => [name, isLive]);
+  assert.deepEqual(seen(AGENT_SILENCE_MS_MAX + 102), [
+    ['a', false],
+    ['b', true],
+  ]);
+  assert.deepEqual(seen(AGENT_SILENCE_MS_MAX + 101), [['b', true]]);
 });
 
-test('the time since the last heartbeat of an agent that stopped in order is known, also after the watch was lost', async t => {
+test('an agent that stopped in order counts as seen for as long, also after the watch was lost', async t => {
   const log = createMemoryLog();
   const stop = new AbortController();
   t.after(() => stop.abort());
@@ -86,12 +89,17 @@ test('the time since the last heartbeat of an agent that stopped in order is kno
   now = 200;
   await log.agents.delete('a.1');
   await until(() => !directory.isLive('a'));
-  assert.equal(directory.msSinceSeenOf('a'), 200);
+  const seen = () => directory.seenWithin(201).map(({ name, isLive }) => [name, isLive]);
+  assert.deepEqual(seen(), [['a', false]]);
+  assert.deepEqual(directory.seenWithin(200), []);
   lost.resolve();
   await lost.promise;
   await log.agents.put('b.1', agent('b'));
   await until(() => directory.isLive('b'));
-  assert.equal(directory.msSinceSeenOf('a'), 200);
+  assert.deepEqual(seen(), [
+    ['a', false],
+    ['b', true],
+  ]);
 });
 
 test('the time since the newest heartbeat counts from the start of the process, and an agent that stopped in order counts too', async t => {

@@ -7,7 +7,7 @@ import type { AgentRegistration } from './log.ts';
 /** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
-/** Agents whose last heartbeat is known after their entries were deleted: those with the newest heartbeats. */
+/** Agents whose newest entry is known after it was deleted: those with the newest heartbeats. */
 const AGENTS_REMEMBERED_MAX = 4_096;
 
 type SeenInstance = { entry: AgentRegistration; seenAtMs: number };
@@ -56,7 +56,7 @@ export class LiveAgents {
   readonly #now: () => number;
   #instances = new Instances();
   #seenAtMs: number;
-  readonly #seenAtMsOf = new BoundedMap<string, number>(AGENTS_REMEMBERED_MAX);
+  readonly #newestOf = new BoundedMap<string, SeenInstance>(AGENTS_REMEMBERED_MAX);
 
   /** `now`: monotonic milliseconds. */
   constructor(now: () => number) {
@@ -78,8 +78,9 @@ export class LiveAgents {
         // Entries are checked, because an agent may write anything into its own and every reader uses those of all agents.
         if (isAgentEntry(value) && agentOf(key) === value.name) {
           this.#seenAtMs = this.#now();
-          this.#seenAtMsOf.set(value.name, this.#seenAtMs);
-          found.set(key, { entry: value, seenAtMs: this.#seenAtMs });
+          const seen = { entry: value, seenAtMs: this.#seenAtMs };
+          this.#newestOf.set(value.name, seen);
+          found.set(key, seen);
         } else found.delete(key);
       },
       ready: () => {
@@ -99,12 +100,18 @@ export class LiveAgents {
   }
 
   /**
-   * Milliseconds since the newest heartbeat of one agent, also of one that stopped in order: it may be restarting. Infinite for an agent that this
-   * process has never seen.
+   * The live agents, and those whose newest heartbeat is younger than `ms`, by name. Includes agents that stopped in order, because they may be
+   * restarting.
    */
-  msSinceSeenOf(name: string): number {
-    const seenAtMs = this.#seenAtMsOf.get(name);
-    return seenAtMs === undefined ? Number.POSITIVE_INFINITY : this.#now() - seenAtMs;
+  seenWithin(ms: number): RegisteredAgent[] {
+    const nowMs = this.#now();
+    const live = this.list();
+    const names = new Set(live.map(({ name }) => name));
+    const away: RegisteredAgent[] = [];
+    for (const [name, { entry, seenAtMs }] of this.#newestOf)
+      if (!names.has(name) && nowMs - seenAtMs < ms) away.push({ ...entry, isLive: false });
+    if (away.length === 0) return live;
+    return [...live, ...away].sort((a, b) => a.name.localeCompare(b.name, 'en'));
   }
 
   /** Live agents by name. */

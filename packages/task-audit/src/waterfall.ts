@@ -34,7 +34,10 @@ export const GAP_CAUSES: Readonly<Record<TracedGap['cause'], string>> = {
   agent: 'the producers wrote nothing',
 };
 
-const ATTEMPT_CAUSES = { requeue: 'returned in order', redelivery: 'its worker failed or died' } as const;
+const ATTEMPT_CAUSES = {
+  requeue: 'after its item was returned',
+  redelivery: 'after the attempt before failed or its worker died',
+} as const;
 
 /** The hops of a task, the text of each producer, repeated attempts, takeovers and gaps, in the order of their beginnings. */
 export function waterfallOf(trace: TaskTrace): WaterfallRow[] {

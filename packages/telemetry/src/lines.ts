@@ -6,6 +6,7 @@ export const LINE = {
   turnTaken: 'turn taken',
   turnEnded: 'turn ended',
   turnRequeued: 'turn requeued',
+  callAbandoned: 'call abandoned',
   agentThrew: 'agent threw',
   remoteRunLeft: 'remote run not canceled',
   inputRejected: 'input record rejected',

@@ -20,11 +20,6 @@ export function agentPathOf(request: Request): AgentPath | undefined {
   return path;
 }
 
-/** The agent of this cluster that the client has chosen; undefined if it has chosen none, or in a form that is refused. */
-export function namedAgentOf(request: Request): string | undefined {
-  return parse(chosenBy(request))?.agent;
-}
-
 /** Whether the client has chosen the agent, even in a form that is refused. */
 export function namesAgent(request: Request): boolean {
   return (chosenBy(request) ?? undefined) !== undefined;

@@ -1,4 +1,4 @@
-import { type AgentRegistration, type LiveAgents, sleepUnlessAborted } from '@hopline/log';
+import { type LiveAgents, type RegisteredAgent, sleepUnlessAborted } from '@hopline/log';
 
 /** How long a task waits for a first agent if its supervisor started at least `waitMs` ago and has seen none since. */
 export const FIRST_AGENT_WAIT_MS = 10_000;
@@ -13,23 +13,16 @@ type AgentWait = {
 };
 
 /**
- * Resolves with the live agents. Waits while there are none, and longer if one was (or may have been) there a moment ago, because it may
- * return. Also waits for the agent that the client names (`named`) until its last heartbeat is `waitMs` old: it may be restarting, and after an
- * outage of the registry the agents come back one by one. An agent that this supervisor has never seen is not waited for.
+ * Resolves with the live agents, and those whose last heartbeat is younger than `waitMs`: they may be restarting, and a question of theirs must not
+ * go to another agent. Waits while there are none, and longer if the supervisor has just started.
  */
 export async function atLeastOneAgent(
-  agents: Pick<LiveAgents, 'list' | 'msSinceSeen' | 'msSinceSeenOf'>,
+  agents: Pick<LiveAgents, 'seenWithin' | 'msSinceSeen'>,
   { waitMs, firstMs = FIRST_AGENT_WAIT_MS }: AgentWait,
   signal: AbortSignal,
-  named?: string,
-): Promise<AgentRegistration[]> {
+): Promise<RegisteredAgent[]> {
   const until = performance.now() + (agents.msSinceSeen() < waitMs ? waitMs : Math.min(firstMs, waitMs));
-  const isMissing = () => {
-    const live = agents.list();
-    if (live.length === 0) return performance.now() < until;
-    if (named === undefined || live.some(({ name }) => name === named)) return false;
-    return agents.msSinceSeenOf(named) < waitMs;
-  };
+  const isMissing = () => performance.now() < until && agents.seenWithin(waitMs).length === 0;
   while (isMissing() && !signal.aborted) await sleepUnlessAborted(POLL_MS, signal);
-  return agents.list();
+  return agents.seenWithin(waitMs);
 }

@@ -11,11 +11,12 @@ type CallWaitsOptions = {
   writer: InputWriter;
   /** Undefined if the supervisor has no such profile. */
   profile: Profile | undefined;
+  isLive: (agent: string) => boolean;
 };
 
 /**
  * The calls of a turn whose agents have written nothing yet. While one of them waits for a slot of its agent, the client reads how many requests are
- * ahead: as a status, or where progress is an artifact, in one that is emptied when the turn of the agent begins.
+ * ahead, or that the agent is not available: as a status, or where progress is an artifact, in one that is emptied when the turn of the agent begins.
  */
 export class CallWaits {
   /** Calls that may wait. */
@@ -65,8 +66,8 @@ export class CallWaits {
   }
 
   #show(call: string, agent: string, ahead: number): void {
-    const { writer } = this.#options;
-    const place = { role: `agent.${agent}` as const, ahead };
+    const { writer, isLive } = this.#options;
+    const place = { role: `agent.${agent}` as const, ahead, ...(!isLive(agent) && { isAway: true as const }) };
     const message = queueNotice(`${this.#lane(call)}-${ahead}`, place);
     if (this.#progress === 'status') writer.add({ kind: 'queued', message });
     else this.#artifact(call, agent, queueText(place), message.metadata);

@@ -75,7 +75,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: 600_000,
     unit: 'ms',
-    doc: `How long a new task waits while no agent is registered, if one was registered or the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s. A task whose client names an agent waits for it until its last heartbeat is this old, also after an orderly stop, as in a restart or a reload. Then the task fails.`,
+    doc: `An agent is chosen until its last heartbeat is this old, also after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',
@@ -83,7 +83,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: 600_000,
     unit: 'ms',
-    doc: 'A call is abandoned when its agent has been out of the registry for this long. The registry drops an agent after 10 s without heartbeat.',
+    doc: 'A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. The registry drops an agent after 10 s without heartbeat.',
   },
 });
 

@@ -56,7 +56,7 @@ export class ForwardingTurn implements TurnRunner {
       return plan.agents[0];
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
-      const metadata = { reason: error.message, retryable: false, ...choiceOf(error) };
+      const metadata = { reason: error.message, retryable: error.retryable, ...choiceOf(error) };
       writer.add({ kind: 'status', state: 'TASK_STATE_FAILED', metadata });
       return undefined;
     }

@@ -18,16 +18,26 @@ function watched(t: TestContext) {
   const inputs: AgentInput[] = [];
   const stop = new AbortController();
   const state = { isLive: true, isLogAway: false };
+  let stored = Promise.resolve();
+  let waits = 0;
+  const lines: unknown[] = [];
   let checks = 0;
   const view = { calls: ['call-1-1'], ended: () => undefined, agentOf: () => 'writer', needsCredentials: () => false };
   const watching = abandonGoneAgents({
     view: view as unknown as TurnView,
-    writer: { add: (input: AgentInput) => void inputs.push(input) } as unknown as InputWriter,
+    writer: {
+      add: (input: AgentInput) => void (input.kind === 'ended' && inputs.push(input)),
+      flush: () => {
+        waits += 1;
+        return stored;
+      },
+    } as unknown as InputWriter,
     isLive: () => {
       checks += 1;
       return state.isLive;
     },
     signal: stop.signal,
+    logger: { warn: (...line: unknown[]) => void lines.push(line) },
     log: { check: async () => assert.equal(state.isLogAway, false) },
     agentGoneMs: GONE_MS,
   });
@@ -42,11 +52,24 @@ function watched(t: TestContext) {
     await untilTick(() => checks !== before || inputs.length > 0);
     await setImmediate();
   };
-  return { inputs, state, check };
+  /** The log stores nothing until the function that is returned runs, `afterMs` later. */
+  const fillDisk = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stored = promise;
+    const before = waits;
+    return async (afterMs: number) => {
+      await untilTick(() => waits > before);
+      nowMs += afterMs;
+      stored = Promise.resolve();
+      resolve();
+      await setImmediate();
+    };
+  };
+  return { inputs, lines, state, check, fillDisk };
 }
 
 test('an agent that is absent from the registry during the whole time is abandoned', async t => {
-  const { inputs, state, check } = watched(t);
+  const { inputs, lines, state, check } = watched(t);
   await check();
   state.isLive = false;
   await check();
@@ -55,6 +78,7 @@ test('an agent that is absent from the registry during the whole time is abandon
   assert.deepEqual(inputs, [
     { kind: 'ended', call: 'call-1-1', state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true },
   ]);
+  assert.deepEqual(lines, [[{ agent: 'writer', call_id: 'call-1-1', reason: AGENT_GONE }, 'call abandoned']]);
 });
 
 test('after a suspension of its process, a supervisor gives agents the whole time to send a heartbeat', async t => {
@@ -75,4 +99,22 @@ test('time in which the log is unavailable does not count, because no heartbeat 
   await check();
   await check();
   assert.deepEqual(inputs, []);
+});
+
+test('time in which the log stores nothing does not count, although it answers: from the first check on, and at the end', async t => {
+  const { inputs, state, check, fillDisk } = watched(t);
+  await check();
+  let makeRoom = fillDisk();
+  state.isLive = false;
+  await check();
+  await makeRoom(SUSPENDED_MS);
+  await check();
+  makeRoom = fillDisk();
+  await check();
+  await makeRoom(SUSPENDED_MS);
+  assert.deepEqual(inputs, []);
+  await check();
+  assert.deepEqual(inputs, []);
+  await check();
+  assert.equal(inputs.length, 1, 'an agent that stays away is abandoned');
 });

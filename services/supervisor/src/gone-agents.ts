@@ -1,26 +1,40 @@
 import { type Log, sleepUnlessAborted } from '@hopline/log';
+import { LINE, type Logger } from '@hopline/telemetry';
 import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are checked. */
 const LIVENESS_CHECK_MS = 1_000;
-/** After an interval longer than this, the process must have been suspended and has missed heartbeats. */
+/** After an interval longer than this, the process must have been suspended, or the log has stored nothing: heartbeats are missing. */
 const SUSPENDED_MS = 5_000;
 
 type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signal'> & {
   log: Pick<Log, 'check'>;
-  /** A call is abandoned when its agent has been out of the registry for this long. */
+  logger: Pick<Logger, 'warn'>;
+  /** A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. */
   agentGoneMs: number;
 };
+
+/** Changes nothing, because no lane has its name. That the log stores it shows that agents can store their heartbeats. */
+const WRITE_CHECK = { kind: 'close', lane: 'write check' } as const;
 
 /**
  * Ends the calls of agents that have left the registry, under every planner and profile. Otherwise their tasks would stay open for as
  * long as the log keeps them. An agent that returns in time continues with a new attempt. Resolves when `signal` aborts, rejects
  * when the writer has failed.
  */
-export async function abandonGoneAgents({ view, writer, isLive, signal, log, agentGoneMs }: GoneAgentsOptions): Promise<void> {
+export async function abandonGoneAgents({
+  view,
+  writer,
+  isLive,
+  signal,
+  log,
+  logger,
+  agentGoneMs,
+}: GoneAgentsOptions): Promise<void> {
   const lastLiveAt = new Map<string, number>();
   const abandoned = new Set<string>();
   let checkedAt = performance.now();
+  const isDue = (call: string) => performance.now() - (lastLiveAt.get(call) ?? Number.POSITIVE_INFINITY) >= agentGoneMs;
   while (!signal.aborted) {
     await sleepUnlessAborted(LIVENESS_CHECK_MS, signal);
     if (signal.aborted) return;
@@ -28,14 +42,21 @@ export async function abandonGoneAgents({ view, writer, isLive, signal, log, age
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is unavailable, an agent cannot show that it is alive.
     const isAway = missing.size > 0 && (await isUnavailable(log));
+    // A server with a full disk answers, but stores nothing. The wait for this write then counts as a suspension.
+    const hasNews = [...missing].some(call => lastLiveAt.get(call) === checkedAt || isDue(call));
+    if (!isAway && hasNews && !signal.aborted) {
+      writer.add(WRITE_CHECK);
+      await writer.flush();
+    }
     if (signal.aborted) return;
     const now = performance.now();
     const wasSuspended = now - checkedAt > SUSPENDED_MS;
     checkedAt = now;
     for (const call of open) {
       if (!missing.has(call) || isAway || wasSuspended || !lastLiveAt.has(call)) lastLiveAt.set(call, now);
-      else if (now - lastLiveAt.get(call)! >= agentGoneMs) {
+      else if (isDue(call)) {
         abandoned.add(call);
+        logger.warn({ agent: view.agentOf(call), call_id: call, reason: AGENT_GONE }, LINE.callAbandoned);
         // Also ends the task's wait for credentials.
         if (view.needsCredentials(call)) writer.add({ kind: 'status', state: 'TASK_STATE_WORKING' });
         writer.add({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: AGENT_GONE, retryable: true });

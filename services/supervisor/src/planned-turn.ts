@@ -67,7 +67,7 @@ export class PlannedTurn implements TurnRunner {
       plan = await planner.plan({ message, metadata, history: await history(work.turn), agents: await agents(), signal });
     } catch (error) {
       if (!(error instanceof NoAgentFits)) throw error;
-      writer.add(failure(this.#failureId(), error.message, { metadata: choiceOf(error) }));
+      writer.add(failure(this.#failureId(), error.message, { retryable: error.retryable, metadata: choiceOf(error) }));
       return undefined;
     }
     if (!view.isShown(this.#lane('plan'))) await this.#stream(plan);

@@ -12,6 +12,7 @@ export type PlanRequest = {
   metadata: Metadata;
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];
+  /** Agents that are live, or were a moment ago. A call to one of the latter waits for it. */
   agents: AgentRegistration[];
   signal: AbortSignal;
 };
@@ -30,12 +31,18 @@ export const CHOICES_MAX = 32;
 export class NoAgentFits extends Error {
   override readonly name = 'NoAgentFits';
   readonly choices: readonly string[];
+  /** Whether the same message may succeed later. */
+  readonly retryable: boolean;
 
-  constructor(reason: string, available: readonly AgentRegistration[] = []) {
+  constructor(
+    reason: string,
+    { available = [], retryable = false }: { available?: readonly AgentRegistration[]; retryable?: boolean } = {},
+  ) {
     const choices = available.slice(0, CHOICES_MAX).map(({ name }) => name);
     const others = available.length - choices.length;
     const list = `; choose one of: ${choices.join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
     super(choices.length === 0 ? reason : reason + list);
     this.choices = choices;
+    this.retryable = retryable;
   }
 }

@@ -15,7 +15,7 @@ export const PLAN_AGENTS_MAX = 16;
 type Choice = { agent: AgentRegistration; skill: AgentSkill | undefined };
 
 /**
- * Chooses agents without a model: the agent named in `metadata.agent`; the only live agent; every agent with a skill that the message names
+ * Chooses agents without a model: the agent named in `metadata.agent`; the only agent, unless another one is the default; every agent with a skill that the message names
  * (S4-3), at most PLAN_AGENTS_MAX; otherwise the default agent. A message names a skill if its text has the skill's id, name, or one of its tags as a word.
  */
 export class SkillPlanner implements Planner {
@@ -34,7 +34,7 @@ export class SkillPlanner implements Planner {
   #choose(request: PlanRequest): Choice[] {
     const { message, agents } = request;
     const path = agentPathOf(request);
-    if (agents.length === 0) throw new NoAgentFits('no agent is available');
+    if (agents.length === 0) throw new NoAgentFits('no agent is available', { retryable: true });
     if (path !== undefined) return [{ agent: named(path.agent, agents), skill: undefined }];
     const choices = agents.length > 1 ? fitting(message, agents) : [];
     return choices.length > 0 ? choices : [{ agent: this.#default(agents), skill: undefined }];
@@ -43,8 +43,8 @@ export class SkillPlanner implements Planner {
   #default(agents: AgentRegistration[]): AgentRegistration {
     const agent = defaultAgentOf(agents, this.#defaultAgent);
     if (agent !== undefined) return agent;
-    const missing = this.#defaultAgent;
-    throw new NoAgentFits(missing ? `the default agent "${missing}" is not available` : 'no agent fits this message', agents);
+    if (this.#defaultAgent === undefined) throw new NoAgentFits('no agent fits this message', { available: agents });
+    throw new NoAgentFits(`the default agent "${this.#defaultAgent}" is not available`, { available: agents, retryable: true });
   }
 }
 
@@ -52,7 +52,7 @@ function named(name: string, agents: AgentRegistration[]): AgentRegistration {
   const agent = agents.find(candidate => candidate.name === name);
   if (agent !== undefined) return agent;
   // Other text is not repeated, because it may be of any length.
-  throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, agents);
+  throw new NoAgentFits(`the ${isAgentName(name) ? `agent "${name}"` : 'named agent'} is not available`, { available: agents });
 }
 
 function fitting(message: Message, agents: AgentRegistration[]): Choice[] {

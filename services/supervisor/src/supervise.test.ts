@@ -9,7 +9,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createHopMetrics, createLogger } from '@hopline/telemetry';
-import { untilTick } from '../../../test/kit/until.ts';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import { AGENT_GONE } from './gone-agents.ts';
 import type { ModelSettings } from './model-turn.ts';
 import { SkillPlanner } from './skill-planner.ts';
@@ -46,13 +46,18 @@ class Relayed implements Disposable {
     })();
   }
 
-  async supervise(attempt: number, model?: ModelSettings, { profile = 'caipe', agentGoneMs = 60_000 } = {}): Promise<void> {
+  async supervise(
+    attempt: number,
+    model?: ModelSettings,
+    { profile = 'caipe', agentGoneMs = 60_000, followed = async (_agents: LiveAgents) => {} } = {},
+  ): Promise<void> {
     const work: Work = { v: 1, taskId: 't', contextId: 'c1', turn: 1, profile, message };
     const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
     const metrics = createHopMetrics('supervisor');
     const { signal } = this.#stop;
     const agents = new LiveAgents(() => performance.now());
     await agents.follow(this.log.agents, signal, () => {});
+    await followed(agents);
     const waits = new QueueWaits({ work: this.log.work, onWaiting() {}, now: () => performance.now() });
     const around = { planner: new SkillPlanner(), model, agents, profiles: PROFILES, displayName: 'P', agentGoneMs };
     await supervise(
@@ -266,6 +271,32 @@ for (const profile of ['caipe', 'transparent', 'aion']) {
     assert.deepEqual([ended?.state, ended?.reason, ended?.retryable], ['TASK_STATE_FAILED', AGENT_GONE, true]);
     assert.equal(relayed.states.at(-1), 'TASK_STATE_FAILED');
     assert.equal(checks, 3, 'the time begins again when the log is back');
+  });
+}
+
+for (const profile of ['caipe', 'transparent']) {
+  test(`in profile ${profile} a question of the default agent waits for it while it restarts, and does not go to the live agent`, async () => {
+    using relayed = new Relayed();
+    const { task, log } = relayed;
+    await task.message('explain hopline', 'm', 'supervisor', profile).store();
+    const entry = { url: 'http://x/', description: 'An agent', skills: [], heartbeat: 1 };
+    await log.agents.create('guide.1', { ...entry, name: 'guide', default: true });
+    await log.agents.create('files.1', { ...entry, name: 'files' });
+    const followed = async (agents: LiveAgents) => {
+      await log.agents.delete('guide.1');
+      await untilTick(() => !agents.isLive('guide'));
+    };
+    log.work.ahead = async () => 0;
+    relayed.relay();
+    const supervised = relayed.supervise(1, undefined, { profile, followed, agentGoneMs: 1_500 });
+    await until(() => JSON.stringify(task.facts).includes('⏳ Agent Guide is not available yet.'));
+    await supervised;
+    const calls = task.facts.flatMap(fact => (fact.kind === 'call.started' ? [fact.agent] : []));
+    assert.deepEqual(calls, ['guide']);
+    const status = task.facts.findLast(fact => fact.kind === 'status.changed')?.event.statusUpdate;
+    assert.equal(status?.status.state, 'TASK_STATE_FAILED');
+    assert.equal(status?.metadata?.retryable, true);
+    assert.match(String(status?.metadata?.reason), /the agent is gone$/);
   });
 }
 

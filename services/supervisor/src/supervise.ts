@@ -34,7 +34,7 @@ import {
   takenWork,
   withModelCalls,
 } from '@hopline/telemetry';
-import { delegatedRequest, namedAgentOf, namesAgent } from './agent-path.ts';
+import { delegatedRequest, namesAgent } from './agent-path.ts';
 import { AGENT_WAIT_MS, atLeastOneAgent } from './at-least-one-agent.ts';
 import { CallItems } from './call-items.ts';
 import { CallWaits } from './call-waits.ts';
@@ -65,8 +65,8 @@ export type SuperviseDeps = {
   /** A call is abandoned when its agent has been out of the registry for this many milliseconds. */
   agentGoneMs: number;
   /**
-   * Milliseconds for which a task waits while no agent is registered, if an agent was registered or the supervisor started within this
-   * time; default AGENT_WAIT_MS.
+   * An agent is chosen until its last heartbeat is this many milliseconds old. A task waits as long for a first agent, if the supervisor has just
+   * started; default AGENT_WAIT_MS.
    */
   agentWaitMs?: number;
   /** How long text is held before it is stored. Absent: it is stored at once, and the relay holds it. */
@@ -154,7 +154,8 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
       fail(other);
     }
   };
-  const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile });
+  const isLive = (agent: string) => deps.agents.isLive(agent);
+  const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile, isLive });
   const items = new CallItems({ ...deps, job, view, writer, waits, hop, takenAt });
   signal.addEventListener('abort', () => waits.stop(), { once: true });
   const composing = new ComposeHop(deps.metrics, job.trace);
@@ -235,10 +236,14 @@ function failUnreadable(writer: InputWriter, error: unknown): void {
   writer.add(taskFailure(error.message, false));
 }
 
-function startTurn({ log, model, agentGoneMs, times }: SuperviseDeps, context: TurnContext, items: CallItems): TurnRunner {
+function startTurn(
+  { log, logger, model, agentGoneMs, times }: SuperviseDeps,
+  context: TurnContext,
+  items: CallItems,
+): TurnRunner {
   const { work, signal, fail } = context;
   const { lostItemsMs: checkMs } = { ...CHECK_TIMES, ...times };
-  abandonGoneAgents({ ...context, log, agentGoneMs }).catch(error => signal.aborted || fail(error));
+  abandonGoneAgents({ ...context, log, logger, agentGoneMs }).catch(error => signal.aborted || fail(error));
   abandonLostItems({ ...context, log, taskId: work.taskId, items, checkMs }).catch(error => signal.aborted || fail(error));
   return turnRunner(model, context);
 }
@@ -288,7 +293,7 @@ function turnContext(
     view,
     writer,
     planner,
-    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal, namedAgentOf(work)),
+    agents: () => atLeastOneAgent(agents, { waitMs: agentWaitMs }, signal),
     history: async beforeTurn => (await readContextHistory(log, newest, beforeTurn)).messages,
     isLive: agent => agents.isLive(agent),
     delegate: call => {

@@ -30,7 +30,7 @@ export type TurnContext = {
   view: TurnView;
   writer: InputWriter;
   planner: Planner;
-  /** Live agents. Waits for one to appear if there is none. */
+  /** Agents that are live, or were a moment ago. Waits for one to appear if there is none. */
   agents: () => Promise<AgentRegistration[]>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;

@@ -22,3 +22,16 @@ file of values sets to null is left out. Argument: root.
 {{- if and .Values.demoAgents (not .Values.agents) -}}{{- $agents = .Files.Get "files/demo-agents.yaml" | fromYamlArray -}}{{- end -}}
 {{- toJson $agents -}}
 {{- end -}}
+
+{{/*
+The setting of the default agent as JSON: the first agent whose entry has `default`. Without it, another agent takes its place for a supervisor that has
+not seen it. Argument: root.
+*/}}
+{{- define "hopline.defaultAgent" -}}
+{{- $env := dict -}}
+{{- range include "hopline.agents" . | fromJsonArray -}}
+{{- if and .entry .entry.default (not $env) -}}{{- $_ := set $env "HOPLINE_DEFAULT_AGENT" .name -}}{{- end -}}
+{{- end -}}
+{{- if hasKey .Values.settings "HOPLINE_DEFAULT_AGENT" -}}{{- $env = dict -}}{{- end -}}
+{{- toJson $env -}}
+{{- end -}}

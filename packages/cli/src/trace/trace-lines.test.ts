@@ -13,7 +13,7 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
       ['hop', 'agent argocd', 50, 200, '110 ms'],
       ['tool', 'tool argocd look_up', 60, 100, '40 ms'],
       ['text', 'text argocd', 200, 200, '0 ms, 1 token in 0 chunks'],
-      ['attempt', 'attempt 2 argocd', 4_000, 5_070, '1.07 s, its worker failed or died'],
+      ['attempt', 'attempt 2 argocd', 4_000, 5_070, '1.07 s, after the attempt before failed or its worker died'],
       ['takeover', 'takeover', 4_900, 5_100, 'relay-2-bbbbbbbb: the relay before it died'],
       ['text', 'text argocd', 5_070, 8_100, '3.03 s, 12 tokens in 6 chunks'],
     ],
