@@ -360,7 +360,7 @@ test('a cluster whose metrics all disappear at once raises no alert', { skip }, 
   checkFiring(t, Object.fromEntries(gone), []);
 });
 
-test('of a cluster whose scrapes fail, only the processes are missing', { skip }, t => {
+test('only the processes are missing when the scrapes of a cluster fail', { skip }, t => {
   const gone = Object.entries(QUIET).map(([name, values]) =>
     name.startsWith('up{') ? [name, '1x70 0x20'] : [name, `${values.replace(/x90$/, 'x70')} stale`],
   );

@@ -101,7 +101,7 @@ test('a draining server breaks streams of fronts, and ends the reading of answer
   assert.equal(ended, 'drain');
 });
 
-test('events that were stored before a stream began are marked until the newest of them', () => {
+test('a sink marks the last event that was stored before the stream began', () => {
   const encoder = words('none');
   const sse = { addFrames: () => {}, closed: false } as unknown as ConstructorParameters<typeof EncodedSink>[0];
   const sink = new EncodedSink(sse, encoder);

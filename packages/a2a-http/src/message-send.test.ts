@@ -369,7 +369,7 @@ test('an answer that is sent again while its turn runs joins the turn; another m
     assert.deepEqual(textsOf(one), ['x', 'Which one?', 'blue', 'red'], JSON.stringify(one.error));
 });
 
-test('of two different answers at once both are messages of the task', async t => {
+test('two different answers sent at once both become messages of the task', async t => {
   const { rig, taskId, turns, end } = await askedTask(t);
   rig.relay.running = false;
   const { lastSeq } = await rig.log.inputs.extent();

@@ -153,7 +153,7 @@ test('missing, unknown, shared-secret and broken signatures are refused [S4-5]',
   assert.ok(await verifyAgentCard({ ...card, signatures: [...junk.slice(1), good] }, keyOf));
 });
 
-test('a key that cannot sign is refused in one sentence that does not quote it', async () => {
+test('a key that cannot sign is refused without quoting it', async () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const unfit = [
     'PLANTED',

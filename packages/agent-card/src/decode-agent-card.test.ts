@@ -46,7 +46,7 @@ test('cards of 1.0, 0.3 and 0.2 agents are decoded [S4-3]', () => {
   assert.deepEqual(decodeAgentCard(agentCard(settings), at).dialect, '1.0');
 });
 
-test('a card without a supported interface is refused in one sentence', () => {
+test('a card without a supported interface is refused', () => {
   const cards = [
     null,
     [],

@@ -304,7 +304,7 @@ test('the card names every interface, and the questions', async t => {
   assert.deepEqual(card.skills[0]?.examples, [QUESTION]);
 });
 
-test('faults are parsed, and any other text is refused in one sentence', () => {
+test('faults are parsed, and any other text is refused', () => {
   assert.deepEqual(parseFaults('cut=3, delay=200,refuse'), { cut: 3, delay: 200, refuse: 1 });
   for (const text of ['', 'cut', 'cut=0', 'cut=-1', 'delay=60001', 'drop=1', 'cut=3;delay=1'])
     assert.throws(() => parseFaults(text), /^TypeError: a fault must be/, text);

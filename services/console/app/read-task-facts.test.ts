@@ -26,7 +26,7 @@ test('an export has the facts of its task, however it is split', async () => {
   assert.deepEqual(compareTasks(read, task.facts), compareTasks(task.facts, task.facts));
 });
 
-test('an export that is cut, too large, or of a later version is refused in one sentence', async () => {
+test('an export that is cut, too large, or of a later version is refused', async () => {
   const file = Buffer.from(await taskFileOf(plainAnswer().stored()));
   assert.equal((await readTaskFacts(inChunks(file), file.length)).length > 0, true);
   await assert.rejects(readTaskFacts(inChunks(file), file.length - 1), { message: /MiB; compare it with hopline diff$/ });

@@ -315,7 +315,7 @@ test('GET /agents needs the credentials of an operation, and answers pages of th
   );
 });
 
-test('GET /agents is temporarily unavailable while the log is', async t => {
+test('GET /agents returns 503 while the log is unavailable', async t => {
   const { log, url } = await openIngress(t);
   log.check = async () => Promise.reject(new LogUnavailable());
   const { response, body } = await agentsAt(url);

@@ -164,7 +164,7 @@ test('every path supports its methods, and 405 lists them', async t => {
   }
 });
 
-test('in a 1.0 request v1 is a tenant', async t => {
+test('/v1 is a tenant when the request is 1.0', async t => {
   const { rig, id } = await openInputRequired(t);
   for (const line of [`GET /v1/tasks/${id}`, `GET /v1/tasks`, 'POST /v1/message:send', 'GET /v1/extendedAgentCard']) {
     const { body } = await rest(rig, line, line.startsWith('POST') ? { body: { message: { role: 'ROLE_USER' } } } : {});

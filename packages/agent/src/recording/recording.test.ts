@@ -44,7 +44,7 @@ test('the number of tokens is bounded', () => {
   refuses(line.repeat(TOKENS_MAX + 1), /more than 1000000 tokens/);
 });
 
-test('a missing file is reported in one clear sentence', async t => {
+test('a missing file is reported by its path', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'recording-'));
   t.after(() => rm(folder, { recursive: true }));
   await assert.rejects(loadRecording(join(folder, 'none.jsonl')), /none\.jsonl does not exist/);
