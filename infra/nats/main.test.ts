@@ -10,7 +10,7 @@ function run(...argv: string[]) {
   return { status, stdout, lines: stderr.trim().split('\n') };
 }
 
-test('a wrong option or name is reported in one sentence, and no configuration is written', () => {
+test('a wrong option or name is reported, and no configuration is written', () => {
   for (const [argv, reason] of [
     [['--agnt', 'guide'], /^hopline: Unknown option '--agnt'/],
     // `*` would select the user that may act as any agent.

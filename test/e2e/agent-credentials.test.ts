@@ -82,7 +82,7 @@ test('credentials for an agent, and its webhook token, never appear in a log, sp
     for (const secret of [SECRET, token]) assert.ok(!text.includes(secret), where);
 });
 
-test('a sub-agent without its credentials does not start, and names the field in one sentence', async () => {
+test('a sub-agent without its credentials does not start, and names the field', async () => {
   const entry = { name: 'argocd', adapter: 'a2a', url: remote.url, auth: { apiKeyEnv: 'NOT_THERE' } };
   const env = { NATS_URL: cluster.nats.url, HOPLINE_AGENT: JSON.stringify(entry) };
   const lame = new ServiceProcess({ service: 'sub-agent', instance: 'lame', env }, await freePort());

@@ -215,5 +215,5 @@ test('a drain ends open streams at once, and their viewers in ingress', async t 
   const began = performance.now();
   await draining.kill('SIGTERM');
   assert.ok(performance.now() - began < DRAIN_MS_MAX);
-  await assert.rejects(stream.text());
+  await assert.rejects(stream.text(), { message: 'terminated' });
 });

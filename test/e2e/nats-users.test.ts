@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createClient } from '@hopline/client';
 import { openJetStreamLog, userName } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { collect, type Frame, frames, rpc, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster, loginOf } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
@@ -32,7 +33,7 @@ let cluster: Cluster;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'hopline-users-'));
   const path = join(folder, 'echo.mjs');
-  const run = `async *run(turn) { for (let i = 0; i < ${WORDS}; i++) { yield 'w' + i + ' '; await new Promise(r => setTimeout(r, 25)); } yield turn.text; }`;
+  const run = `async *run(turn) { if (turn.text === 'stop me') await new Promise(r => turn.signal.addEventListener('abort', r)); for (let i = 0; i < ${WORDS}; i++) { yield 'w' + i + ' '; await new Promise(r => setTimeout(r, 25)); } yield turn.text; }`;
   writeFileSync(path, `export default { name: 'echo', description: 'Repeats', ${run} };`);
   cluster = await Cluster.start({ users: true, env: ENV, notifiers: 1, agents: [{ name: 'echo', adapter: 'module', path }] });
 });
@@ -51,7 +52,7 @@ const operate = (...argv: string[]) => {
 const words = (text: string) => `${Array.from({ length: WORDS }, (_, index) => `w${index} `).join('')}${text}`;
 
 test('a delegated task, its list, its audit and a cancel need no more than the permissions of the services', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const received = await collect(cluster.url, { text: 'hello' });
   assert.equal(textOf(received, 'streaming_result'), words('hello'));
@@ -62,15 +63,14 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   assert.equal((await client.get(taskId)).status.state, 'TASK_STATE_COMPLETED');
   const traced = await operate('trace', '--nats', taskId);
   assert.deepEqual([traced.code, traced.err], [0, ''], traced.out);
-  for await (const item of client.stream('stop me')) {
-    if ('gap' in item || !('artifactUpdate' in item.event)) continue;
-    const running = (await client.list()).tasks.find(({ id }) => id !== taskId)!;
-    await client.cancel(running.id);
-    break;
-  }
+  const submitted = await client.send('stop me', { blocking: false });
+  assert.ok('task' in submitted);
+  const { id } = submitted.task;
+  await until(async () => (await client.get(id)).status.state === 'TASK_STATE_WORKING');
+  assert.equal((await client.cancel(id)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('an agent that clients address directly needs no other permissions', { timeout: 60_000 }, async () => {
+test('an agent that clients address directly needs no other permissions', { timeout: 120_000 }, async () => {
   const url = cluster.agents[0]!.url;
   assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
   assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
@@ -91,20 +91,24 @@ test('no other permissions are needed for work that a stopped agent requeues, or
     all.push(frame);
     if (textOf(all, 'streaming_result') !== '') restarted ??= restart();
   }
+  assert.ok(restarted !== undefined, 'the text began');
   await restarted;
   assert.equal(textOf(all, 'streaming_result'), words('again'));
 });
 
-test('a webhook is stored, called and deleted with the permissions of ingress and notifier', { timeout: 60_000 }, async () => {
+test('a webhook is stored, called and deleted with the permissions of ingress and notifier', { timeout: 120_000 }, async () => {
   await using webhook = await startWebhook();
   const configuration = { pushNotificationConfig: { url: `${webhook.url}/hook`, token: 'tok' }, blocking: false };
   const message = { kind: 'message', role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'push' }] };
+  type Result = { pushNotificationConfig: { id: string } }[] & { id: string };
   const call = async (method: string, params: Record<string, unknown>) =>
-    (await rpc(cluster.url, { method, params })).json() as Promise<{ result: { id: string }[] & { id: string } }>;
+    (await rpc(cluster.url, { method, params })).json() as Promise<{ result: Result }>;
   const { id } = (await call('message/send', { message, configuration })).result;
   await webhook.until(() => webhook.accepted().length > 0);
   const { result: configs } = await call('tasks/pushNotificationConfig/list', { id });
   assert.equal(configs.length, 1);
+  await call('tasks/pushNotificationConfig/delete', { id, pushNotificationConfigId: configs[0]!.pushNotificationConfig.id });
+  assert.deepEqual((await call('tasks/pushNotificationConfig/list', { id })).result, []);
 });
 
 test('an operator verifies, replays and compares tasks that a killed relay left, by id or all together', {
@@ -153,10 +157,7 @@ test('a malicious sub-agent can forge neither facts nor inputs of others, and ca
   const owner = { tenant: 'A', subject: 'x' };
   const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe', owner } as const;
   await log.inputs.append('begun', { v: 1, at: Date.now(), from: 'client', input }, { id: 'begun' });
-  const rejected = () => cluster.relays[0]!.output.includes('"reason":"wrong_writer"');
-  const deadline = Date.now() + 20_000;
-  while (!rejected() && Date.now() < deadline) await new Promise(resolve => setTimeout(resolve, 50));
-  assert.ok(rejected());
+  await until(() => cluster.relays[0]!.output.includes('"reason":"wrong_writer"'));
   assert.equal(await log.facts.last('begun'), undefined);
   await log.close();
 });

@@ -249,20 +249,6 @@ test('a slow webhook delays neither its task nor another webhook of the task, an
   assert.ok(lists[0]!.length < generation, 'waiting events were coalesced');
 });
 
-test('a webhook of a silent task releases its worker, and is delivered in the end', {
-  timeout: 60_000,
-}, async () => {
-  await using webhook = await startWebhook();
-  const taskId = randomUUID();
-  const config = await putWebhookConfig(log, { taskId, url: webhook.url });
-  // The silence must exceed QUIET_MS_MAX, 5 s, after which a worker takes other webhooks.
-  await new Promise(resolve => setTimeout(resolve, 6_000));
-  assert.equal((await fetch(`${cluster.notifiers[0]!.url}/livez`, { signal: AbortSignal.timeout(5_000) })).status, 200);
-  await startTask(cluster.url, taskId);
-  assert.equal(await deliveryOutcomeOf(log, config), 'delivered');
-  assert.equal(foldOf(received(webhook.accepted()).kept, '1.0').textOf('response'), TEXT);
-});
-
 test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 60_000 }, async () => {
   const deleted = Promise.withResolvers<void>();
   // The second notification stays in flight until the configuration is deleted; the task has at least one more event.

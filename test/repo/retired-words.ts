@@ -104,7 +104,7 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
 export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
   {
     word: 'Of …',
-    pattern: /(?:^|[.;:] |\/\/ |\* |['"`(] ?)Of (?!course\b)(?=[a-zA-Z0-9`])/,
+    pattern: /(?:^|[.;:] |\/\/ |\* |['"`(] ?)Of (?!course\b)(?=[a-zA-Z0-9`])|\b(?:test|it)\(['"`]of /,
     verbatim: true,
     use: 'the subject first: "A longer text shows …", not "Of a longer text … is shown"',
   },

@@ -166,6 +166,6 @@ test('an MCP server by command has the same walls', { skip: !isRoot && 'needs ro
   for (const answer of Object.values(ofServer.answers)) assert.match(answer, /-ERR 'Authorization Violation'/);
 });
 
-test('where it has the same user, the sub-agent logs so', { skip: isRoot && 'runs as another user' }, () => {
+test('the sub-agent logs a warning when code runs as its own user', { skip: isRoot && 'runs as another user' }, () => {
   assert.match(cluster.agents[0]!.output, /runs as the user of its sub-agent/);
 });

@@ -224,6 +224,6 @@ test('tokens and keys over HTTP', async t => {
     await t.test(`a valid token is refused in the query as ${name}`, () => refused({}, `?${name}=${token()}`));
   await t.test('a key is accepted', async () => assert.equal((await list({ 'x-api-key': KEY })).status, 200));
   for (const [name, headers] of Object.entries(KEYS)) await t.test(`a key is refused: ${name}`, () => refused(headers));
-  await t.test('a key is refused in the query', () => refused({}, `?x-api-key=${KEY}`));
+  await t.test('an API key in the query string is rejected', () => refused({}, `?x-api-key=${KEY}`));
   await t.test('no credentials are refused', () => refused({}));
 });

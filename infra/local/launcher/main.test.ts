@@ -203,7 +203,7 @@ test('the cluster starts, answers the demo question, restarts a killed relay, dr
   assert.deepEqual(again.filter(isRunning), []);
 });
 
-test('a home in use, a port in use and an old data folder are each reported in one sentence', async t => {
+test('a home in use, a port in use and an old data folder are each reported', async t => {
   const root = checkout();
   const first = start(t, root, ['--no-demo']);
   await first.prints(/Hopline is up/);

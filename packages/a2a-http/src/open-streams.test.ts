@@ -197,14 +197,21 @@ test('a large snapshot does not count against its reader, and a reader that neve
 });
 
 test('an idle stream gets a comment per interval', async t => {
-  const rig = await openRig(t, { limits: { heartbeatMs: 20 } });
+  const heartbeatMs = 50;
+  const rig = await openRig(t, { limits: { heartbeatMs } });
   const taskId = await started(rig);
+  const beganMs = performance.now();
   const response = await post(rig, 'subscribe', { id: taskId });
   let text = '';
+  const comments = () => text.split(': keep-alive\n\n').length - 1;
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     text += Buffer.from(chunk).toString();
-    if (text.split(': keep-alive\n\n').length > 3) break;
+    if (comments() >= 3) break;
   }
+  assert.ok(comments() >= 3, text);
+  // There are two intervals between the first comment and the third.
+  const passedMs = performance.now() - beganMs;
+  assert.ok(passedMs >= heartbeatMs, `three comments within ${passedMs} ms`);
 });
 
 test('closing the app drains open streams with a retry delay, without waiting for clients', async t => {

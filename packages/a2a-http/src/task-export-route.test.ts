@@ -171,10 +171,10 @@ test('an export is cut and logged if the log fails within the response, and not 
   const leave = new AbortController();
   const left = await exported(rig, taskId, leave.signal);
   leave.abort();
-  await assert.rejects(left.text());
+  await assert.rejects(left.text(), { name: 'AbortError' });
   const response = await exported(rig, taskId);
   reading.resolve();
-  await assert.rejects(response.text());
+  await assert.rejects(response.text(), { message: 'terminated' });
   await until(() => rig.lines.length > 0);
   assert.deepEqual(
     rig.lines.map(({ level, fields }) => [level, fields.code, String(fields.err)]),

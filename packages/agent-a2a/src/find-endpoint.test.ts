@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { A2AError } from '@hopline/a2a';
 import { agentOfCard, cardUrls } from './find-endpoint.ts';
 
 test('the card is looked for under the URL and at the root, at the new path and the old one [C-13]', () => {
@@ -30,5 +31,5 @@ test('the path of the card is used if its host matches; otherwise the configured
 });
 
 test('a card without a supported interface is rejected', () => {
-  assert.throws(() => agentOfCard({ name: 'n' }, 'http://a.test/', 'http://a.test/'));
+  assert.throws(() => agentOfCard({ name: 'n' }, 'http://a.test/', 'http://a.test/'), A2AError);
 });

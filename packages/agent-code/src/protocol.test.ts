@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AgentMisuse } from '@hopline/agent';
+import { type AgentEvent, AgentMisuse } from '@hopline/agent';
 import { ATTRIBUTE_CHARS_MAX, SPAN_ATTRIBUTES_MAX } from '@hopline/telemetry';
 import fc from 'fast-check';
 import { ProtocolFault } from './frames.ts';
@@ -62,23 +62,27 @@ test('any bytes are a frame of the protocol, or a ProtocolFault', () => {
   );
 });
 
+/** The compiler finds a type that is missing here. */
+const EVENT_TYPES: Record<AgentEvent['type'], true> = {
+  text: true,
+  working: true,
+  'text-end': true,
+  step: true,
+  snapshot: true,
+  tool: true,
+  usage: true,
+  progress: true,
+  artifact: true,
+  'auth-required': true,
+  interrupted: true,
+  done: true,
+  failed: true,
+};
+
 test('any value is an event, or an AgentMisuse that quotes nothing of it', () => {
-  const types = [
-    'text',
-    'text-end',
-    'step',
-    'snapshot',
-    'tool',
-    'progress',
-    'artifact',
-    'auth-required',
-    'interrupted',
-    'done',
-    'failed',
-  ];
   const event = fc.record(
     {
-      type: fc.constantFrom(...types),
+      type: fc.constantFrom(...Object.keys(EVENT_TYPES)),
       text: fc.anything(),
       id: fc.anything(),
       stream: fc.anything(),
@@ -89,6 +93,7 @@ test('any value is an event, or an AgentMisuse that quotes nothing of it', () =>
         fc.anything(),
       ),
       artifact: fc.anything(),
+      usage: fc.oneof(fc.dictionary(fc.string(), fc.oneof(fc.nat(), fc.anything())), fc.anything()),
     },
     { requiredKeys: ['type'] },
   );
@@ -97,6 +102,8 @@ test('any value is an event, or an AgentMisuse that quotes nothing of it', () =>
       try {
         const found = readEvent(value);
         if (found.type === 'text') assert.equal(typeof found.text, 'string');
+        if (found.type === 'usage')
+          for (const tokens of Object.values(found.usage)) assert.ok(Number.isSafeInteger(tokens) && tokens >= 0);
       } catch (error) {
         assert.ok(error instanceof AgentMisuse, String(error));
       }

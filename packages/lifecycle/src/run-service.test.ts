@@ -198,7 +198,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(stderr, 'test-service: HOPLINE_LOG_LEVLE is not a setting of Hopline; did you mean HOPLINE_LOG_LEVEL?\n');
   });
 
-  test('a wrong setting that the start finds is reported in one sentence, with the exit code for settings and without a stack', async () => {
+  test('a wrong setting that the start finds is reported with the exit code for settings and without a stack', async () => {
     const service = run('wrong-file');
     const { code, stderr } = await service.ended;
     assert.equal(code, EXIT_CONFIG);

@@ -25,7 +25,7 @@ test('with several stream groups the first keeps the plain names, and each shard
   assert.equal(names.inputsStreamOf(4), 'blue_A2A_RAW_1');
 });
 
-test('a prefix has 1 to 32 letters, digits, _ and -; any other is named in one sentence', () => {
+test('a prefix has 1 to 32 letters, digits, _ and -; the error for any other names it', () => {
   const load = (HOPLINE_PREFIX: string) => defineConfig(LOG_SETTINGS).load({ HOPLINE_PREFIX }).HOPLINE_PREFIX;
   for (const prefix of ['a', 'A_b-9', 'x'.repeat(32)]) {
     assert.equal(load(prefix), prefix);

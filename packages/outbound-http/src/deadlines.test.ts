@@ -63,8 +63,8 @@ test('each event restarts the silence limit', { timeout: 10_000 }, async t => {
     await sleep(50);
     longestMs = Math.max(longestMs, performance.now() - touchedMs);
   }
-  // If the machine was busy for longer than the limit, the measurement proves nothing.
-  if (longestMs < silenceMsMax) assert.ok(!deadlines.signal.aborted);
+  if (longestMs >= silenceMsMax) t.skip(`the machine was busy for ${Math.round(longestMs)} ms`);
+  else assert.ok(!deadlines.signal.aborted);
 });
 
 test('silence does not count while the reader is busy, and counts again afterwards', { timeout: 10_000 }, async t => {

@@ -143,7 +143,7 @@ describe('a task file', () => {
     );
   });
 
-  it('of earlier versions is converted line by line', async () => {
+  it('is converted line by line if its version is an earlier one', async () => {
     const [header, ...lines] = await linesOfExample();
     const old = withSums([{ ...header, agents: undefined, agent: 'guide' }, ...lines]);
     const upcast = ({ agent, ...line }: Record<string, unknown>) => (agent === undefined ? line : { ...line, agents: [agent] });
@@ -152,14 +152,14 @@ describe('a task file', () => {
     assert.equal(rest.length, lines.length);
   });
 
-  it('of version 1 is read by every later version', async () => {
+  it('is read by every later version if its version is 1', async () => {
     const golden = readFileSync(new URL('../golden/version-1.hopline.jsonl', import.meta.url));
     const entries = await read(golden);
     assert.deepEqual([entries[0]?.kind, entries.at(-1)?.kind], ['header', 'end']);
     assert.equal(await textOf(rewritten(entries)), golden.toString());
   });
 
-  it('of any size is written and read in little memory', async () => {
+  it('is written and read in little memory, whatever its size is', async () => {
     const worker = new Worker(new URL('./large-file.test-kit.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: 48 },
     });

@@ -122,11 +122,11 @@ test('the first chunk of a lane opens, later ones append, and a lane that is not
 test('every chunk has name and description [S0-8]', () => {
   const shown = { name: 'streaming_result', description: 'Streaming result' };
   const story = started().open(agent(), 'a', shown).text(agent(), 'a', '1').text(agent(), 'a', '2', true);
-  for (const fact of story.facts) {
-    if (fact.kind !== 'artifact.updated') continue;
-    const { name, description } = fact.event.artifactUpdate.artifact;
-    assert.deepEqual({ name, description }, shown);
-  }
+  const chunks = story.facts.flatMap(fact => (fact.kind === 'artifact.updated' ? [fact.event.artifactUpdate.artifact] : []));
+  assert.deepEqual(
+    chunks.map(({ name, description }) => ({ name, description })),
+    [shown, shown],
+  );
 });
 
 /** A lane whose first chunk does not close it, as in profile caipe. */

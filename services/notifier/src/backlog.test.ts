@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DialectName } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
-import type { FactLog } from '@hopline/log';
+import { type FactLog, LogUnavailable } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { until } from '../../../test/kit/until.ts';
 import { BACKLOG_BYTES_MAX, Backlog, BacklogBudget } from './backlog.ts';
@@ -212,7 +212,7 @@ test('a log failure rejects the waiting call', async () => {
   const log = createMemoryLog();
   await task(log, ['a'], false);
   await log.close();
-  await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000));
+  await assert.rejects(backlogOf(log, new AbortController()).ready(undefined, 60_000), LogUnavailable);
 });
 
 test('a notifier that restarts between two parts of a copy-forward delivers the rest of the task [S4-44]', {

@@ -125,7 +125,7 @@ test('the SDK sends no tenant to a card with tenants unless its user chooses one
   const card = (tenants: string[]) => cardWith({ tenants }) as unknown as AgentCard;
   for (const tenants of [[], ['a'], ['a', 'b']]) {
     const client = await new ClientFactory(options).createFromAgentCard(card(tenants));
-    await assert.rejects(client.getTask({ id: 'x', tenant: '' }));
+    await assert.rejects(client.getTask({ id: 'x', tenant: '' }), /Task not found/);
     assert.equal(requests.at(-1)?.params.tenant ?? '', '');
   }
 });

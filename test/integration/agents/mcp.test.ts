@@ -178,13 +178,13 @@ test('floods, noise and an answer over the limit are bounded, and the reason con
   assert.equal(failed.message?.parts[0]?.text, 'no such file');
 });
 
-test('a server that cannot be started fails the turn as retryable, with one sentence', async t => {
+test('a server that cannot be started fails the turn as retryable', async t => {
   const missing = createMcpAgent({ command: '/nonexistent/server' });
   t.after(() => missing.close());
   assert.deepEqual(await eventsOf(missing, 'x {}'), [
     { type: 'failed', reason: 'the MCP server cannot be reached', retryable: true },
   ]);
-  await assert.rejects(missing.skills());
+  await assert.rejects(missing.skills(), { code: 'ENOENT' });
 });
 
 test('streamable HTTP: the same server by URL; its absence is retryable', async t => {

@@ -254,7 +254,7 @@ test('without a server the log rejects with LogUnavailable in time', async () =>
   assert.ok(Date.now() - began < AT_ONCE_MS);
 });
 
-test('a fault of a server is reported in one sentence with its address and what to do', { timeout: 60_000 }, async t => {
+test('a fault of a server is reported with its address and what to do', { timeout: 60_000 }, async t => {
   const locked = await startNats({ config: 'authorization { user: "relay", password: "secret" }' });
   const plain = await startNats({ withoutJetStream: true });
   t.after(() => Promise.all([locked.stop(), plain.stop()]));
@@ -279,7 +279,7 @@ test('a fault of a server is reported in one sentence with its address and what 
   }
 });
 
-test('a server that is too old is refused at the start, and by the check, in one sentence with the version to use', async t => {
+test('a server that is too old is refused at the start, and by the check, with the version to use', async t => {
   const server = await startNats();
   t.after(() => server.stop());
   const proxy = await startNatsProxy(server.port);

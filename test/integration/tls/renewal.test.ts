@@ -141,7 +141,7 @@ test('after its certificate has expired a client loses NATS at its next connecti
   await log.close();
 });
 
-test('a server of another authority, of another name, or with an expired certificate is refused in one sentence', async t => {
+test('a server of another authority, of another name, or with an expired certificate is refused', async t => {
   const authority = createAuthority('Authority');
   const other = createAuthority('Another authority');
   const [server, client] = [new MountedSecret(t), new MountedSecret(t)];

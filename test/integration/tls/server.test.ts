@@ -71,7 +71,7 @@ test('the ingress serves HTTPS only, with a certificate that a client must trust
     httpsGet(`${ingress.url}/readyz`, { ca: stranger.cert }),
     /UNABLE_TO_VERIFY|self-signed|unable to verify|unable to get/i,
   );
-  await assert.rejects(fetch(`http://127.0.0.1:${ingress.port}/readyz`));
+  await assert.rejects(fetch(`http://127.0.0.1:${ingress.port}/readyz`), { message: 'fetch failed' });
 });
 
 test('TLS 1.3 is preferred, 1.2 accepted, older versions rejected; a higher minimum applies [S4-42]', async t => {

@@ -78,7 +78,10 @@ test('a stream that its replica cuts is cut for the client too, and an absent re
     response.writeHead(200);
     response.write('begun', () => response.destroy());
   });
-  await assert.rejects(fetch(url).then(response => response.text()));
+  await assert.rejects(
+    fetch(url).then(response => response.text()),
+    { message: 'terminated' },
+  );
   assert.equal((await fetch(url)).status, 502);
 });
 

@@ -123,7 +123,7 @@ test('requests that the document forbids are refused, others are not', async t =
   ];
   for (const [body, fitting] of bodies) {
     if (fitting) fits('SendMessageRequest', body);
-    else assert.throws(() => fits('SendMessageRequest', body));
+    else assert.throws(() => fits('SendMessageRequest', body), assert.AssertionError);
     const fresh = typeof body === 'object' && body !== null && 'message' in body && body.message !== null;
     const sent: RestRequest = {
       body: fresh ? { ...body, message: { ...(body.message as object), messageId: crypto.randomUUID() } } : body,

@@ -82,7 +82,7 @@ test('the page is served on loopback at an address that cannot be guessed, until
   assert.equal((await fetch(url, { method: 'POST' })).status, 404);
   stop.abort(new Error('interrupted'));
   assert.equal(await ended, 0);
-  await assert.rejects(fetch(url));
+  await assert.rejects(fetch(url), { message: 'fetch failed' });
 });
 
 test('a file that cannot be shown is refused with one sentence', async () => {
