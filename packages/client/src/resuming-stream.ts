@@ -39,6 +39,7 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       let frames = 0;
       const response = await connect(options, position);
       tries.opened(performance.now());
+      call.onNotice?.({ kind: 'opened' });
       for await (const frame of framesOf(response, transport.dialect, silenceMsMax)) {
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });

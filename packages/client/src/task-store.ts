@@ -1,5 +1,8 @@
 import { isTerminal } from '@hopline/a2a/client';
-import { type ClientView, ViewFold } from '@hopline/task-view';
+import { type ClientView, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
+import type { Notice } from './notice.ts';
+import { onReturn } from './page-events.ts';
+import { isTransient, Reopening } from './reopening.ts';
 import { BEGINNING } from './stream-position.ts';
 import type { TaskClient, TaskSnapshot } from './task-client.ts';
 import { tasksWithoutStream } from './watch.ts';
@@ -7,8 +10,12 @@ import { tasksWithoutStream } from './watch.ts';
 /** A task as a component shows it. Values are immutable. */
 export type TaskStoreValue = {
   view: ClientView;
-  /** `loading`: no event has arrived. `open`: the task may still change. `failed`: `error` is why the stream broke for good. */
-  status: 'loading' | 'open' | 'ended' | 'failed';
+  /**
+   * `loading`: no event has arrived. `open`: the task may still change. `reconnecting`: the server cannot be reached, and the store tries again by
+   * itself. `failed`: the server refuses the stream; `retry` tries again.
+   */
+  status: 'loading' | 'open' | 'reconnecting' | 'ended' | 'failed';
+  /** Why the status is `reconnecting` or `failed`. */
   error: unknown;
 };
 
@@ -18,6 +25,8 @@ export type TaskStore = {
   subscribe(run: (value: TaskStoreValue) => void): () => void;
   /** The value that the subscribers have. */
   get(): TaskStoreValue;
+  /** Opens the stream of a task that is `reconnecting` or `failed` at once. */
+  retry(): void;
 };
 
 /** The state of a task that a page has before its store reads it. */
@@ -29,11 +38,19 @@ export type TaskStoreOptions = {
 /** Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. */
 const CHANGE_MS_MIN = 16;
 
+type StreamingClient = Pick<TaskClient, 'subscribe' | 'get'>;
+
 /** Follows a task for the components of a page. After its last subscriber has left, a later one continues at the cursor. */
-export function taskStore(
-  client: Pick<TaskClient, 'subscribe' | 'get'>,
+export function taskStore(client: StreamingClient, taskId: string, options: TaskStoreOptions = {}): TaskStore {
+  return followTask(client, taskId, options);
+}
+
+/** `onItem` receives each item with its changes, also those that no value shows because a later one followed within 16 ms. */
+export function followTask(
+  client: StreamingClient,
   taskId: string,
-  { initial }: TaskStoreOptions = {},
+  { initial }: TaskStoreOptions,
+  onItem: (item: ViewItem, changes: readonly ViewChange[], fold: ViewFold) => void = () => {},
 ): TaskStore {
   const fold = new ViewFold();
   const runs = new Set<(value: TaskStoreValue) => void>();
@@ -43,11 +60,14 @@ export function taskStore(
   let reading: AbortController | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let changedAtMs = Number.NEGATIVE_INFINITY;
+  let leavePage: (() => void) | undefined;
+  const reopening = new Reopening(open);
 
-  function add(item: Parameters<ViewFold['add']>[0]): boolean {
+  function add(item: ViewItem): boolean {
     const changes = fold.add(item);
     const { event } = 'event' in item ? item : {};
     if (event !== undefined && ('message' in event || isTerminal(fold.view.state))) hasEnded = true;
+    onItem(item, changes, fold);
     return changes.length > 0;
   }
 
@@ -76,19 +96,28 @@ export function taskStore(
     const { cursor, taskId: known } = fold.view;
     // A server without cursors sends the current task at the head of each stream.
     const from = cursor ?? (known === undefined ? BEGINNING : undefined);
+    const onNotice = ({ kind }: Notice) => {
+      if (kind !== 'opened') return;
+      reopening.succeeded();
+      if (value.status === 'reconnecting') publish({ view: fold.view, status: statusNow(), error: undefined });
+    };
     try {
-      const items = client.subscribe(taskId, { signal, ...(from !== undefined && { cursor: from }) });
+      const items = client.subscribe(taskId, { signal, onNotice, ...(from !== undefined && { cursor: from }) });
       for await (const item of tasksWithoutStream(items, () => client.get(taskId, { signal }))) if (add(item)) changed();
       hasEnded = true;
       publish({ view: fold.view, status: 'ended', error: undefined });
     } catch (error) {
-      if (!signal.aborted) publish({ view: fold.view, status: 'failed', error });
+      if (signal.aborted) return;
+      const isReconnecting = isTransient(error);
+      if (isReconnecting) reopening.failed();
+      publish({ view: fold.view, status: isReconnecting ? 'reconnecting' : 'failed', error });
     }
   }
 
   function open(): void {
-    if (reading !== undefined || hasEnded) return;
-    // A stream that broke for good is opened again.
+    if (reading !== undefined || hasEnded || runs.size === 0) return;
+    reopening.stop();
+    // A stream that was refused is opened again.
     if (value.status === 'failed') value = { view: fold.view, status: statusNow(), error: undefined };
     const opened = new AbortController();
     reading = opened;
@@ -101,8 +130,16 @@ export function taskStore(
     if (runs.size > 0) return;
     reading?.abort(new DOMException('the store has no subscribers', 'AbortError'));
     reading = undefined;
+    reopening.stop();
+    leavePage?.();
+    leavePage = undefined;
     clearTimeout(timer);
     timer = undefined;
+  }
+
+  /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
+  function returned(): void {
+    if (value.status === 'reconnecting') open();
   }
 
   return {
@@ -110,6 +147,7 @@ export function taskStore(
       // A function of its own, because a component may subscribe the same one twice.
       const own = (next: TaskStoreValue) => run(next);
       runs.add(own);
+      leavePage ??= onReturn(returned);
       open();
       run(value);
       return () => {
@@ -119,5 +157,10 @@ export function taskStore(
       };
     },
     get: () => value,
+    retry() {
+      const before = value;
+      open();
+      if (value !== before) publish(value);
+    },
   };
 }
