@@ -5,6 +5,7 @@ import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
 import { bodyText, chunksOf } from './read-body.ts';
+import type { SendOptions } from './task-client.ts';
 import { notA2A, type RequestOptions, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -37,8 +38,10 @@ export class Calls {
     this.#retry = retry;
   }
 
-  async send(params: JsonObject, call: CallOptions): Promise<{ task: Task } | { message: Message }> {
-    const result = await this.#withRetries(call, () => this.#post('send', params, call, this.#limits.sendMsMax));
+  async send(params: JsonObject, call: SendOptions): Promise<{ task: Task } | { message: Message }> {
+    const { callMsMax, sendMsMax } = this.#limits;
+    const headMsMax = call.blocking === false ? callMsMax : sendMsMax;
+    const result = await this.#withRetries(call, () => this.#post('send', params, call, headMsMax));
     const decoded = this.#transport.dialect.decodeEvent(result);
     if ('event' in decoded && ('task' in decoded.event || 'message' in decoded.event)) return decoded.event;
     throw notA2A('the response is neither a task nor a message').error;
