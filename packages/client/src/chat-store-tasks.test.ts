@@ -38,7 +38,7 @@ class ServedTask {
     return this.#push({ statusUpdate: { taskId: this.id, contextId: 'c', status } });
   }
 
-  says(text: string, artifactId = 'a1'): this {
+  writes(text: string, artifactId = 'a1'): this {
     this.#text += text;
     const artifact = { artifactId, parts: [{ text }] };
     return this.#push({ artifactUpdate: { taskId: this.id, contextId: 'c', artifact, append: false, lastChunk: true } });
@@ -149,7 +149,7 @@ const answered = (server: ChatServer, n: number, second = n) =>
   server
     .add(user(`m${n}`, `hello ${n}`))
     .status('TASK_STATE_WORKING', second)
-    .says(`answer ${n}`)
+    .writes(`answer ${n}`)
     .status('TASK_STATE_COMPLETED', second);
 
 test('a chat follows the pages of its list, and a task that is too large for a page is read from its stream', async () => {
@@ -207,7 +207,7 @@ test('a message that was not sent leaves the running task its place: stop cancel
   const chat = server.open();
   await chat.send('paint');
   const [task] = server.tasks;
-  task!.status('TASK_STATE_WORKING', 1).says('Hm. ');
+  task!.status('TASK_STATE_WORKING', 1).writes('Hm. ');
   await until(() => chat.get().status === 'streaming');
   server.fail.send = refused;
   await chat.send('too large');
@@ -219,7 +219,7 @@ test('a message that was not sent leaves the running task its place: stop cancel
   await chat.send('blue');
   assert.equal(server.tasks.length, 1);
   assert.deepEqual(shown(chat), ['user: paint', 'agent: Hm. ?which color?', 'user: blue', 'user: too large']);
-  task!.status('TASK_STATE_WORKING', 3).says('Done.', 'a2');
+  task!.status('TASK_STATE_WORKING', 3).writes('Done.', 'a2');
   await until(() => chat.get().status === 'streaming');
   server.fail.send = refused;
   await chat.send('too large again');
@@ -252,10 +252,10 @@ test('a chat with two running answers is streaming until both have ended', async
   const server = new ChatServer();
   const chat = server.open();
   await chat.send('one');
-  server.tasks[0]!.status('TASK_STATE_WORKING', 1).says('1');
+  server.tasks[0]!.status('TASK_STATE_WORKING', 1).writes('1');
   await until(() => chat.get().status === 'streaming');
   await chat.send('two');
-  server.tasks[1]!.status('TASK_STATE_WORKING', 2).says('2').status('TASK_STATE_COMPLETED', 3);
+  server.tasks[1]!.status('TASK_STATE_WORKING', 2).writes('2').status('TASK_STATE_COMPLETED', 3);
   await until(() => chat.get().messages.at(-1)?.view?.state === 'TASK_STATE_COMPLETED');
   assert.equal(chat.get().status, 'streaming');
   server.tasks[0]!.status('TASK_STATE_COMPLETED', 4);
@@ -264,10 +264,10 @@ test('a chat with two running answers is streaming until both have ended', async
 
 test('questions of stored events, which arrive at once, are part of the transcript', async () => {
   const server = new ChatServer();
-  const task = server.add(user('m1', 'ask')).status('TASK_STATE_WORKING', 1).says('thinking. ');
+  const task = server.add(user('m1', 'ask')).status('TASK_STATE_WORKING', 1).writes('thinking. ');
   task.status('TASK_STATE_INPUT_REQUIRED', 2, agent('q1', 'Which color?'));
   task.history.push(user('m2', 'blue'));
-  task.status('TASK_STATE_WORKING', 3).says('echo: blue', 'a2').status('TASK_STATE_COMPLETED', 4);
+  task.status('TASK_STATE_WORKING', 3).writes('echo: blue', 'a2').status('TASK_STATE_COMPLETED', 4);
   const chat = server.open();
   await until(() => chat.get().status === 'ready' && chat.get().messages.length === 4);
   assert.deepEqual(shown(chat), ['user: ask', 'agent: thinking. ?Which color?', 'user: blue', 'agent: echo: blue']);
@@ -306,10 +306,10 @@ test('the answer of another page to a question brings its message, and a return 
   await until(() => chat.get().status === 'ready');
   await chat.send('ask');
   const [task] = server.tasks;
-  task!.status('TASK_STATE_WORKING', 1).says('thinking. ').status('TASK_STATE_INPUT_REQUIRED', 2, agent('q1', 'Which color?'));
+  task!.status('TASK_STATE_WORKING', 1).writes('thinking. ').status('TASK_STATE_INPUT_REQUIRED', 2, agent('q1', 'Which color?'));
   await until(() => chat.get().question !== undefined);
   task!.history.push(user('other', 'blue'));
-  task!.status('TASK_STATE_WORKING', 3).says('echo: blue', 'a2').status('TASK_STATE_COMPLETED', 4);
+  task!.status('TASK_STATE_WORKING', 3).writes('echo: blue', 'a2').status('TASK_STATE_COMPLETED', 4);
   await until(() => chat.get().messages.length === 4);
   const answers = ['user: ask', 'agent: thinking. ?Which color?', 'user: blue', 'agent: echo: blue'];
   assert.deepEqual(shown(chat), answers);
