@@ -5,7 +5,6 @@ import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
 import { bodyText, chunksOf } from './read-body.ts';
-import type { SendOptions } from './task-client.ts';
 import { notA2A, type RequestOptions, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -38,7 +37,10 @@ export class Calls {
     this.#retry = retry;
   }
 
-  async send(params: JsonObject, call: SendOptions): Promise<{ task: Task } | { message: Message }> {
+  async send(
+    params: JsonObject,
+    call: CallOptions & { blocking?: boolean | undefined },
+  ): Promise<{ task: Task } | { message: Message }> {
     const { callMsMax, sendMsMax } = this.#limits;
     const headMsMax = call.blocking === false ? callMsMax : sendMsMax;
     const result = await this.#withRetries(call, () => this.#post('send', params, call, headMsMax));

@@ -300,7 +300,7 @@ class Chat implements ChatStore {
       for (const task of this.#tasks) this.#follow(task);
       this.#changed();
     } catch {
-      // What is shown stays true. The next event of this kind reads again.
+      // The shown messages stay. The next event of this kind reads again.
     } finally {
       this.#isRefreshing = false;
     }
@@ -445,7 +445,7 @@ function stateOf({ value }: ChatTask): ClientView['state'] {
   return value?.view.state ?? 'TASK_STATE_SUBMITTED';
 }
 
-/** Whether the agent works on the task. Of a task whose stream is refused nothing is known. */
+/** Whether the agent works on the task. A task whose stream is refused counts as not running. */
 function isRunning(task: ChatTask): boolean {
   if (task.taskId === undefined || task.value?.status === 'failed') return false;
   return isInProgress(stateOf(task)) || isAnswered(task);
