@@ -62,8 +62,8 @@ export const aiSdkFront: Front = (scope, server) => {
 async function sendMessage(request: FrontRequest): Promise<undefined> {
   const body = jsonOf(request.http.body);
   if (!isObject(body)) throw new A2AError('INVALID_PARAMS', { detail: 'the body must be a JSON object' });
-  const { id: chatId, messages, trigger } = body;
-  const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger }, randomUUID);
+  const { id: chatId, messages, trigger, messageId: editedId } = body;
+  const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger, messageId: editedId }, randomUUID);
   const agent = agentOf(request.http, body.agent);
   const params = dialect.encodeSend({
     message: { messageId, role: 'ROLE_USER', parts, contextId, ...(taskId !== undefined && { taskId }) },

@@ -198,6 +198,47 @@ test('headers are sent with every request; createClient rejects invalid headers'
   assert.throws(() => createClient({ url: 'http://x/', headers: { 'a\nb': 'c' } }), TypeError);
 });
 
+test('a function for the headers is called for each try, and one that fails or waits is an error in time', async () => {
+  const tokens = ['old', 'new'];
+  const fault = plan(refused('UNAVAILABLE', 503), result(task('TASK_STATE_WORKING')));
+  const headers = async () => ({ authorization: `Bearer ${tokens.shift()}` });
+  await withServer({ fault, client: { headers } }, async (server, client) => {
+    await client.get(IDS.taskId);
+    assert.deepEqual(
+      server.requests.map(request => request.headers.authorization),
+      ['Bearer old', 'Bearer new'],
+    );
+  });
+  const failing = () => {
+    throw new A2AError('UNAUTHENTICATED');
+  };
+  const limits = { callMsMax: 20 };
+  const url = 'http://127.0.0.1:9/';
+  await assert.rejects(createClient({ url, headers: failing }).get('x'), code('UNAUTHENTICATED'));
+  const waiting = createClient({
+    url,
+    headers: () => new Promise(() => {}),
+    limits,
+    retry: { triesMax: 1, unreachedTriesMax: 1 },
+  });
+  await assert.rejects(waiting.get('x'), /did not respond within 20 ms/);
+});
+
+test('in a browser whose connections are all streams, a call fails in time with the reason', async t => {
+  Object.assign(globalThis, { document: {} });
+  t.after(() => Reflect.deleteProperty(globalThis, 'document'));
+  const silent: typeof fetch = (_input, init) =>
+    new Promise((_resolve, reject) => init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason)));
+  const client = createClient({ url: 'http://127.0.0.1:9/', fetch: silent, limits: { callMsMax: 20 } });
+  const page = new AbortController();
+  const streams = Array.from({ length: 6 }, () => client.subscribe(IDS.taskId, { signal: page.signal }).next());
+  const crowded = /did not respond within 20 ms: 6 streams of this client are open/;
+  await assert.rejects(client.cancel(IDS.taskId), crowded);
+  await assert.rejects(client.send('x', { blocking: false }), crowded);
+  page.abort();
+  await Promise.allSettled(streams);
+});
+
 test('a card is accepted only from a signer with a known key [S4-5]', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = await CardSigner.open({ key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, keyId: 'k1' });

@@ -37,8 +37,13 @@ export class Calls {
     this.#retry = retry;
   }
 
-  async send(params: JsonObject, call: CallOptions): Promise<{ task: Task } | { message: Message }> {
-    const result = await this.#withRetries(call, () => this.#post('send', params, call, this.#limits.sendMsMax));
+  async send(
+    params: JsonObject,
+    call: CallOptions & { blocking?: boolean | undefined },
+  ): Promise<{ task: Task } | { message: Message }> {
+    const { callMsMax, sendMsMax } = this.#limits;
+    const headMsMax = call.blocking === false ? callMsMax : sendMsMax;
+    const result = await this.#withRetries(call, () => this.#post('send', params, call, headMsMax));
     const decoded = this.#transport.dialect.decodeEvent(result);
     if ('event' in decoded && ('task' in decoded.event || 'message' in decoded.event)) return decoded.event;
     throw notA2A('the response is neither a task nor a message').error;

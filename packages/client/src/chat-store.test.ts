@@ -68,8 +68,9 @@ class OneTask {
     return chat;
   }
 
-  async *#subscribe({ cursor, signal }: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined> {
+  async *#subscribe({ cursor, signal, onNotice }: SubscribeOptions): AsyncGenerator<StreamItem, void, undefined> {
     this.cursors.push(cursor);
+    onNotice?.({ kind: 'opened' });
     const streams = this.cursors.length;
     let sent = Number(cursor?.split('.')[0]);
     for (;;) {
@@ -136,9 +137,9 @@ test('an answer that cannot be sent is an error, and its question is open until 
   assert.deepEqual(shown(chat), expected);
 });
 
-test('an answer to a question whose stream broke for good follows the task again, at its cursor', async () => {
+test('an answer to a question whose stream was refused follows the task again, at its cursor', async () => {
   const { server, chat } = await asked();
-  server.break(new A2AError('UNAVAILABLE'));
+  server.break(new A2AError('UNAUTHENTICATED'));
   await until(() => chat.get().status === 'error');
   assert.equal(chat.get().question?.text, 'which color?');
   server.sends = [accepted];
@@ -169,7 +170,7 @@ test('two messages that answer one question begin one turn, and the next questio
 
 for (const { which, sends, before, after } of [
   { which: 'first', sends: [refused, accepted], before: 'submitted', after: 'ready' },
-  { which: 'second', sends: [accepted, refused], before: 'error', after: 'error' },
+  { which: 'second', sends: [accepted, refused], before: 'submitted', after: 'error' },
 ]) {
   test(`two messages answer one question, and the ${which} cannot be sent: the question is answered`, async () => {
     const { server, chat } = await asked();
@@ -238,7 +239,7 @@ for (const { why, history, turns } of [
 test('a list that fails is an error while nothing else is known, and a message reads it again', async () => {
   const server = new OneTask();
   const failed: Call = async () => {
-    throw new A2AError('UNAVAILABLE');
+    throw new A2AError('PERMISSION_DENIED');
   };
   server.lists = [failed, failed];
   const chat = server.open({ contextId: 'c' });
@@ -250,7 +251,7 @@ test('a list that fails is an error while nothing else is known, and a message r
   server.push({ task: CREATED }, WORKING(1), text('a1', 'Hi.'), COMPLETED(2));
   await until(() => chat.get().status === 'ready');
   assert.equal(chat.get().error, undefined);
-  const earlier = taskOf('TASK_STATE_COMPLETED', { id: 'earlier', history: [user('m0', 'good morning')] });
+  const earlier = taskOf('TASK_STATE_COMPLETED', { id: 'earlier', history: [user('m0', 'good morning')], artifacts: [] });
   server.lists = [async () => ({ tasks: [earlier] })];
   server.sends = [async () => ({ message: agent('m9', 'Bye.') })];
   await chat.send('bye');

@@ -1,8 +1,10 @@
-import { isInProgress, isTerminal, type Message, type Part, type Task, textOf } from '@hopline/a2a/client';
+import { A2AError, isInProgress, isTerminal, type Message, type Part, type Task, textOf } from '@hopline/a2a/client';
 import { type ClientView, statusTimeOf, ViewFold, type ViewQuestion } from '@hopline/task-view';
 import { randomId } from './outgoing.ts';
+import { onReturn } from './page-events.ts';
+import { isTransient, Reopening } from './reopening.ts';
 import type { TaskClient } from './task-client.ts';
-import { type TaskStore, type TaskStoreValue, taskStore } from './task-store.ts';
+import { followTask, type TaskStore, type TaskStoreValue } from './task-store.ts';
 import { NoAnswerError } from './watch.ts';
 
 /** A message of a chat. Values are immutable. */
@@ -15,15 +17,18 @@ export type ChatMessage = {
   question: string | undefined;
   /** The task of an agent message, with its tools, files and plan. */
   view: ClientView | undefined;
-  /** Why this user message was not sent. The next `send` is another message. */
+  /** Why this user message was not sent, which the next `send` does not repeat; why the task of this agent message cannot be read. */
   error: unknown;
 };
 
 /** A chat as a page shows it. Values are immutable. */
 export type ChatValue = {
   messages: readonly ChatMessage[];
-  /** `submitted`: nothing of the answer has arrived. `ready`: the chat waits for the user. */
-  status: 'loading' | 'ready' | 'submitted' | 'streaming' | 'error';
+  /**
+   * `submitted`: nothing of the answer has arrived. `ready`: the chat waits for the user. `reconnecting`: the server cannot be reached, and the store
+   * tries again by itself.
+   */
+  status: 'loading' | 'ready' | 'submitted' | 'streaming' | 'reconnecting' | 'error';
   /** Why the newest message has no answer, or the chat could not be read: NoAnswerError for a task that failed. */
   error: unknown;
   /** The newest answer ends with a question; the next message answers it. */
@@ -39,8 +44,10 @@ export type ChatStore = {
   get(): ChatValue;
   /** Resolves when the server has the message. An error is in the value. */
   send(message: string | Part[]): Promise<void>;
-  /** Cancels the newest task, if it has not ended. */
+  /** Cancels the tasks of the chat that run, and the newest one if it has not ended. Resolves also when they have ended meanwhile. */
   stop(): Promise<void>;
+  /** Reads at once what could not be read: the list of the chat, and the streams of its tasks. */
+  retry(): void;
 };
 
 /** Which chat a store shows, and what is known of it. */
@@ -49,12 +56,35 @@ export type ChatStoreOptions = {
   contextId?: string | undefined;
   /** Name of an agent. Default: the server chooses. */
   agent?: string | undefined;
-  /** The tasks of the chat, as `client.list({ contextId, includeArtifacts: true })` returns them on the server that renders the page. */
+  /** The tasks of the chat, as `chatTasks(client, contextId)` returns them on the server that renders the page. */
   initial?: readonly Task[] | undefined;
 };
 
 /** Tasks of a chat that are read, newest first. */
 const CHAT_TASKS_MAX = 20;
+/** Pages in which they are read. Large tasks make pages short. */
+const CHAT_PAGES_MAX = 40;
+
+/**
+ * The newest 20 tasks of a chat, newest status first, with their artifacts. Tasks of a page that is too large have none: a store reads them from
+ * their streams.
+ */
+export async function chatTasks(client: Pick<TaskClient, 'list'>, contextId: string): Promise<Task[]> {
+  // A task whose status changes meanwhile may be on two pages.
+  const tasks = new Map<string, Task>();
+  let pageToken: string | undefined;
+  for (let pages = 0; pages < CHAT_PAGES_MAX && tasks.size < CHAT_TASKS_MAX; pages += 1) {
+    const query = { contextId, pageSize: CHAT_TASKS_MAX - tasks.size, pageToken };
+    const page = await client.list({ ...query, includeArtifacts: true }).catch((thrown: unknown) => {
+      if (!(thrown instanceof A2AError) || thrown.code !== 'INVALID_AGENT_RESPONSE') throw thrown;
+      return client.list(query);
+    });
+    for (const task of page.tasks) tasks.set(task.id, tasks.get(task.id) ?? task);
+    pageToken = page.nextPageToken;
+    if (pageToken === undefined) break;
+  }
+  return [...tasks.values()];
+}
 
 type ChatClient = Pick<TaskClient, 'subscribe' | 'get' | 'list' | 'send' | 'cancel'>;
 
@@ -79,6 +109,8 @@ type ChatTask = {
   hasListedStatus: boolean;
   /** Questions of the agent, by turn. */
   asked: Map<number, string>;
+  /** The newest turn whose message the list was read for. */
+  turnRead: number;
   leave: (() => void) | undefined;
 };
 
@@ -92,23 +124,31 @@ class Chat implements ChatStore {
   readonly #client: ChatClient;
   readonly #agent: string | undefined;
   readonly #runs = new Set<(value: ChatValue) => void>();
+  /** In the order of their creation. */
   #tasks: ChatTask[] = [];
-  #loading: 'due' | 'begun' | 'done';
+  #isRead: boolean;
+  #reading: Promise<void> | undefined;
+  #isRefreshing = false;
+  readonly #reopening = new Reopening(() => void this.#open());
+  #leavePage: (() => void) | undefined;
   /** Number of messages on their way. */
   #sending = 0;
-  #sent: Promise<void> = Promise.resolve();
+  #sent: Promise<unknown> = Promise.resolve();
+  /** Id of the newest message that this store was given. */
+  #newestId: string | undefined;
   /** Why the newest message was not sent. */
   #error: unknown;
   /** Why the tasks of the chat could not be read. */
   #listError: unknown;
+  #stopping: Promise<void> | undefined;
   #value: ChatValue;
 
   constructor(client: ChatClient, { contextId, agent, initial }: ChatStoreOptions) {
     this.#client = client;
     this.#agent = agent;
     this.contextId = contextId ?? randomId();
-    this.#loading = contextId === undefined || initial !== undefined ? 'done' : 'due';
     if (initial !== undefined) this.#load(initial);
+    this.#isRead = contextId === undefined || initial !== undefined;
     this.#value = this.#valueNow();
   }
 
@@ -116,6 +156,7 @@ class Chat implements ChatStore {
   readonly subscribe = (run: (value: ChatValue) => void): (() => void) => {
     const listener = (next: ChatValue) => run(next);
     this.#runs.add(listener);
+    this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#open()));
     run(this.#value);
     void this.#open();
     return () => {
@@ -127,23 +168,73 @@ class Chat implements ChatStore {
   readonly get = (): ChatValue => this.#value;
 
   readonly send = (message: string | Part[]): Promise<void> => {
-    this.#sent = this.#submit(message);
-    return this.#sent;
+    const sent = this.#submit(message);
+    this.#sent = Promise.all([this.#sent, sent]);
+    return sent;
   };
 
-  readonly stop = async (): Promise<void> => {
-    // The id of the task comes with the response.
-    await this.#sent;
-    const { taskId, value } = this.#tasks.at(-1) ?? {};
-    if (taskId !== undefined && !isTerminal(value?.view.state ?? 'TASK_STATE_SUBMITTED')) await this.#client.cancel(taskId);
+  readonly stop = (): Promise<void> => {
+    this.#stopping ??= this.#stop().finally(() => {
+      this.#stopping = undefined;
+    });
+    return this.#stopping;
   };
+
+  readonly retry = (): void => {
+    for (const { store } of this.#tasks) store?.retry();
+    void this.#open();
+  };
+
+  async #stop(): Promise<void> {
+    if (!this.#isRead) await this.#read();
+    const canceled = new Map<string, Promise<void>>();
+    const cancelAll = () => {
+      const newest = this.#newest();
+      for (const task of this.#tasks) {
+        const { taskId } = task;
+        const isDue = isRunning(task) || (task === newest && !isTerminal(stateOf(task)));
+        if (taskId !== undefined && isDue && !canceled.has(taskId)) canceled.set(taskId, this.#cancel(taskId));
+      }
+      return Promise.all(canceled.values());
+    };
+    await cancelAll();
+    // The id of a task comes with the response to its message.
+    await this.#sent;
+    await cancelAll();
+    if (canceled.size === 0 && this.#listError !== undefined) throw this.#listError;
+  }
+
+  async #cancel(taskId: string): Promise<void> {
+    try {
+      await this.#client.cancel(taskId);
+    } catch (thrown) {
+      // The task has ended in the meantime.
+      if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_NOT_CANCELABLE') throw thrown;
+    }
+  }
 
   #load(page: readonly Task[]): void {
-    // A message that was sent in the meantime may have its task in the list.
-    const known = new Set(this.#tasks.flatMap(({ questions }) => questions.map(({ message }) => message.id)));
-    const isOther = ({ history = [] }: Task) => !history.some(({ messageId }) => known.has(messageId));
-    const earlier = page.filter(isOther).toReversed();
-    this.#tasks = [...earlier.map(task => chatTaskOf(this.#client, task)), ...this.#tasks];
+    const known = new Map(this.#tasks.map(task => [task.taskId, task]));
+    // A message that is on its way may have its task in the list.
+    const ids = new Set(this.#tasks.flatMap(({ questions }) => questions.map(({ message }) => message.id)));
+    const own = this.#isRead ? [] : [...this.#tasks];
+    const areDated = page.every(({ id }) => isDated(id));
+    const inOrder = areDated ? page.toSorted((a, b) => (a.id < b.id ? -1 : 1)) : page.toReversed();
+    for (const task of inOrder) {
+      const { id, history = [] } = task;
+      const shown = known.get(id);
+      if (shown !== undefined) addMessages(shown, history);
+      else if (!history.some(({ messageId }) => ids.has(messageId))) {
+        const later = (other: ChatTask) =>
+          isOnItsWay(other) ||
+          own.includes(other) ||
+          (isDated(id) && other.taskId !== undefined && isDated(other.taskId) && other.taskId > id);
+        const at = this.#tasks.findIndex(later);
+        const made = chatTaskOf(this.#client, task);
+        known.set(id, made);
+        this.#tasks.splice(at < 0 ? this.#tasks.length : at, 0, made);
+      }
+    }
   }
 
   #changed(): void {
@@ -154,41 +245,86 @@ class Chat implements ChatStore {
   #follow(task: ChatTask): void {
     if (task.leave !== undefined || task.store === undefined || this.#runs.size === 0) return;
     task.leave = task.store.subscribe(next => {
-      if (next.view.question !== undefined) task.asked.set(next.view.turn, next.view.question.text);
       // A task of several turns is read from its beginning. Until its stream is as new as the list, the task of the list is shown.
-      if (task.isListed && isBehind(task, next)) return;
-      if (task.isListed) leaveList(task, next.view);
-      task.value = next;
+      if (task.isListed && isBehind(task, next)) {
+        if (next.error === task.value!.error) return;
+        task.value = { ...task.value!, status: next.error === undefined ? 'open' : next.status, error: next.error };
+      } else {
+        if (task.isListed) leaveList(task, next.view);
+        task.value = next;
+        this.#readMessages(task, next.view);
+      }
       this.#changed();
     });
   }
 
+  /** Another page, or another program, has answered the question of a task: the list has its message. */
+  #readMessages(task: ChatTask, { turn, gaps }: ClientView): void {
+    if (gaps > 0 || turn <= Math.max(task.turnRead, ...task.questions.map(question => question.turn))) return;
+    task.turnRead = turn;
+    void this.#refresh();
+  }
+
   async #open(): Promise<void> {
     for (const task of this.#tasks) this.#follow(task);
-    if (this.#loading !== 'due' || this.#runs.size === 0) return;
-    this.#loading = 'begun';
+    if (!this.#isRead && this.#runs.size > 0) await this.#read();
+  }
+
+  #read(): Promise<void> {
+    this.#reading ??= this.#readList().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readList(): Promise<void> {
+    this.#reopening.stop();
     try {
-      const query = { contextId: this.contextId, pageSize: CHAT_TASKS_MAX, includeArtifacts: true };
-      this.#load((await this.#client.list(query)).tasks);
-      [this.#loading, this.#listError] = ['done', undefined];
+      this.#load(await chatTasks(this.#client, this.contextId));
+      [this.#isRead, this.#listError] = [true, undefined];
+      this.#reopening.succeeded();
       for (const task of this.#tasks) this.#follow(task);
     } catch (thrown) {
-      [this.#loading, this.#listError] = ['due', thrown];
+      this.#listError = thrown;
+      if (isTransient(thrown) && this.#runs.size > 0) this.#reopening.failed();
     }
     this.#changed();
   }
 
+  /** Reads the tasks and messages that others have added to the chat. */
+  async #refresh(): Promise<void> {
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    try {
+      this.#load((await this.#client.list({ contextId: this.contextId, pageSize: CHAT_TASKS_MAX })).tasks);
+      for (const task of this.#tasks) this.#follow(task);
+      this.#changed();
+    } catch {
+      // The shown messages stay. The next event of this kind reads again.
+    } finally {
+      this.#isRefreshing = false;
+    }
+  }
+
   #close(): void {
     if (this.#runs.size > 0) return;
+    this.#reopening.stop();
+    this.#leavePage?.();
+    this.#leavePage = undefined;
     for (const task of this.#tasks) {
       task.leave?.();
       task.leave = undefined;
     }
   }
 
+  /** A message that was not sent has no task. */
+  #newest(): ChatTask | undefined {
+    return this.#tasks.findLast(({ taskId, value }) => taskId !== undefined || value !== undefined);
+  }
+
   async #submit(content: string | Part[]): Promise<void> {
     const parts = typeof content === 'string' ? [{ text: content }] : content;
-    const newest = this.#tasks.at(-1);
+    const newest = this.#newest();
     const waiting = newest?.value?.view.question === undefined ? undefined : newest;
     const task = waiting ?? newChatTask();
     const message = userMessageOf({ messageId: randomId(), parts });
@@ -196,6 +332,7 @@ class Chat implements ChatStore {
     task.questions = [...task.questions, question];
     if (waiting === undefined) this.#tasks = [...this.#tasks, task];
     this.#sending += 1;
+    this.#newestId = message.id;
     this.#error = undefined;
     this.#changed();
     void this.#open();
@@ -204,7 +341,7 @@ class Chat implements ChatStore {
       this.#follow(task);
     } catch (thrown) {
       // The status is that of the newest message.
-      if (this.#tasks.at(-1)?.questions.at(-1)?.message.id === message.id) this.#error = thrown;
+      if (this.#newestId === message.id) this.#error = thrown;
       const failed = { ...question, message: { ...message, error: thrown }, answers: undefined };
       task.questions = task.questions.map(one => (one.message.id === message.id ? failed : one));
     }
@@ -222,78 +359,119 @@ class Chat implements ChatStore {
       return;
     }
     task.taskId = result.task.id;
-    task.store ??= taskStore(this.#client, result.task.id);
-    // A stream that broke for good is opened again.
-    if (task.value?.status !== 'failed') return;
-    task.leave?.();
-    task.leave = undefined;
+    task.store ??= storeOf(this.#client, result.task.id, task);
+    // A stream that broke is opened again.
+    task.store.retry();
   }
 
   #valueNow(): ChatValue {
-    const newest = this.#tasks.at(-1);
+    const newest = this.#newest();
     const view = newest?.value?.view;
-    // The answer is on its way while the task still shows its question.
-    const isAnswered = view?.question !== undefined && newest!.questions.some(({ answers }) => answers === keyOf(view));
     const failure = view !== undefined && hasFailed(view) ? new NoAnswerError(view) : undefined;
-    const reason = newest === undefined ? this.#listError : (this.#error ?? newest.value?.error ?? failure);
     return {
       messages: this.#tasks.flatMap(messagesOf),
-      status: this.#statusNow(reason, isAnswered),
-      error: reason,
-      question: isAnswered ? undefined : view?.question,
+      status: this.#statusNow(),
+      error: this.#error ?? (newest === undefined ? this.#listError : (newest.value?.error ?? failure)),
+      // The answer is on its way while the task still shows its question.
+      question: newest !== undefined && isAnswered(newest) ? undefined : view?.question,
     };
   }
 
-  #statusNow(reason: unknown, isAnswered: boolean): ChatValue['status'] {
+  #statusNow(): ChatValue['status'] {
     if (this.#sending > 0) return 'submitted';
-    if (reason !== undefined) return 'error';
-    if (isAnswered) return 'submitted';
-    const newest = this.#tasks.at(-1);
-    if (newest === undefined) return this.#loading === 'done' ? 'ready' : 'loading';
-    const { view } = newest.value ?? {};
-    if (view !== undefined && !isInProgress(view.state)) return 'ready';
-    return view !== undefined && hasBegun(view) ? 'streaming' : 'submitted';
+    const newest = this.#newest();
+    const unsent = this.#error === undefined ? undefined : 'error';
+    if (newest === undefined) {
+      if (unsent !== undefined || this.#listError === undefined) return unsent ?? (this.#isRead ? 'ready' : 'loading');
+      return isTransient(this.#listError) ? 'reconnecting' : 'error';
+    }
+    const { status, view } = newest.value ?? {};
+    if (status === 'failed') return 'error';
+    if (status === 'reconnecting') return 'reconnecting';
+    if (view?.question !== undefined && !isAnswered(newest)) return unsent ?? 'ready';
+    const running = this.#tasks.findLast(isRunning);
+    if (running === undefined) return unsent ?? (view !== undefined && hasFailed(view) ? 'error' : 'ready');
+    return running.value !== undefined && hasBegun(running.value.view) && !isAnswered(running) ? 'streaming' : 'submitted';
   }
 }
 
 function newChatTask(): ChatTask {
   const none = { taskId: undefined, store: undefined, value: undefined, leave: undefined };
-  return { ...none, questions: [], isListed: false, hasListedStatus: true, asked: new Map() };
+  return { ...none, questions: [], isListed: false, hasListedStatus: true, asked: new Map(), turnRead: 1 };
 }
 
 function chatTaskOf(client: ChatClient, task: Task): ChatTask {
   const made: ChatTask = { ...newChatTask(), taskId: task.id, questions: questionsOf(task.history ?? []) };
-  if (made.questions.length <= 1) {
-    made.store = taskStore(client, task.id, { initial: { event: { task }, cursor: undefined } });
+  if (made.questions.length <= 1 && task.artifacts !== undefined) {
+    made.store = storeOf(client, task.id, made, { task });
     made.value = made.store.get();
     return made;
   }
-  // The turns of a task are known only from its stream.
+  // The turns of a task, and what a list does not show, are known only from its stream.
   const { timestamp } = task.status;
-  made.store = taskStore(timestamp === undefined ? client : noticing(client, timestamp, made), task.id);
+  made.store = storeOf(client, task.id, made, { timestamp });
   made.value = { view: viewOf({ task }), status: 'open', error: undefined };
   made.isListed = true;
   made.hasListedStatus = timestamp === undefined;
   return made;
 }
 
-/** Notices in the streams of a task that they have its status of this time, or a later one. */
-function noticing(client: ChatClient, timestamp: string, task: ChatTask): Pick<ChatClient, 'subscribe' | 'get'> {
+/** The store of a task, which notes its questions, and that its stream has the status of this time, or a later one. */
+function storeOf(
+  client: ChatClient,
+  taskId: string,
+  of: ChatTask,
+  { task, timestamp = '' }: { task?: Task; timestamp?: string | undefined } = {},
+): TaskStore {
   const listedMs = Date.parse(timestamp);
-  return {
-    get: (...call) => client.get(...call),
-    async *subscribe(...call) {
-      for await (const item of client.subscribe(...call)) {
-        if (Date.parse(statusTimeOf(item) ?? '') >= listedMs) task.hasListedStatus = true;
-        yield item;
-      }
-    },
-  };
+  const initial = task && { event: { task }, cursor: undefined };
+  return followTask(client, taskId, { initial }, (item, changes, fold) => {
+    if (Date.parse(statusTimeOf(item) ?? '') >= listedMs) of.hasListedStatus = true;
+    for (const change of changes) if (change.kind === 'question') of.asked.set(fold.view.turn, change.question.text);
+  });
+}
+
+/** Ids of Hopline are UUIDs of version 7, which begin with the time of their creation. */
+function isDated(taskId: string): boolean {
+  return /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-/.test(taskId);
+}
+
+/** A message without a response. */
+function isOnItsWay({ taskId, value, questions }: ChatTask): boolean {
+  return taskId === undefined && value === undefined && questions.every(({ message }) => message.error === undefined);
+}
+
+function stateOf({ value }: ChatTask): ClientView['state'] {
+  return value?.view.state ?? 'TASK_STATE_SUBMITTED';
+}
+
+/** Whether the agent works on the task. A task whose stream is refused counts as not running. */
+function isRunning(task: ChatTask): boolean {
+  if (task.taskId === undefined || task.value?.status === 'failed') return false;
+  return isInProgress(stateOf(task)) || isAnswered(task);
+}
+
+function isAnswered({ value, questions }: ChatTask): boolean {
+  const view = value?.view;
+  return view?.question !== undefined && questions.some(({ answers }) => answers === keyOf(view));
+}
+
+/** Adds the messages that others have sent to the task. */
+function addMessages(task: ChatTask, history: readonly Message[]): void {
+  const known = new Set(task.questions.map(({ message }) => message.id));
+  const listed = questionsOf(history);
+  const [first] = listed;
+  // A list may have only the newest messages.
+  const isWhole = first?.message.id === task.questions[0]?.message.id;
+  const added = listed
+    .filter(({ message }) => !known.has(message.id))
+    .map(one => (isWhole ? one : { ...one, turn: turnOf(task) }));
+  task.questions = [...task.questions, ...added].toSorted((a, b) => a.turn - b.turn);
 }
 
 /** Whether the stream lacks a part of what the list has. After a gap it has the current task. */
 function isBehind({ hasListedStatus, value }: ChatTask, { view, status }: TaskStoreValue): boolean {
-  if ((status !== 'loading' && status !== 'open') || view.gaps > 0) return false;
+  if (status === 'ended' || view.gaps > 0) return false;
   return !hasListedStatus || lengthOf(view) < lengthOf(value!.view);
 }
 
@@ -339,32 +517,30 @@ function viewOf(event: { task: Task } | { message: Message }): ClientView {
 
 function messagesOf({ questions, value, isListed, asked }: ChatTask): ChatMessage[] {
   const messages = questions.map(({ message }) => message);
-  const view = value?.view;
-  if (view === undefined) return messages;
-  if (isListed) return [...messages, answerOf(messages.at(-1), view, view.turn, asked)];
+  if (value === undefined) return messages;
+  const { view } = value;
+  const shown = { value, asked };
+  if (isListed) return [...messages, answerOf(messages.at(-1), view.turn, shown)];
   const turns = Math.max(view.turn, ...questions.map(({ turn }) => turn));
   return Array.from({ length: turns }, (_, index) => index + 1).flatMap(turn => {
     const ofTurn = questions.filter(question => question.turn === turn).map(({ message }) => message);
-    return turn > view.turn ? ofTurn : [...ofTurn, answerOf(ofTurn[0], view, turn, asked)];
+    return turn > view.turn ? ofTurn : [...ofTurn, answerOf(ofTurn[0], turn, shown)];
   });
 }
 
-function answerOf(
-  question: ChatMessage | undefined,
-  view: ClientView,
-  turn: number,
-  asked: ReadonlyMap<number, string>,
-): ChatMessage {
+type ShownTask = { value: TaskStoreValue; asked: ReadonlyMap<number, string> };
+
+function answerOf(question: ChatMessage | undefined, turn: number, { value, asked }: ShownTask): ChatMessage {
+  const { view, status, error } = value;
+  const isNewest = turn === view.turn;
   const texts = view.texts.filter(text => text.channel === 'answer' && text.turn === turn);
-  const text = turn === view.turn ? view.answer : texts.map(one => one.text).join('');
-  const ownQuestion = turn === view.turn ? view.question?.text : asked.get(turn);
   return {
     id: `${question?.id ?? view.taskId}-answer-${turn}`,
     role: 'agent',
-    text,
-    question: ownQuestion,
+    text: isNewest ? view.answer : texts.map(one => one.text).join(''),
+    question: (isNewest ? view.question?.text : undefined) ?? asked.get(turn),
     view,
-    error: undefined,
+    error: isNewest && status === 'failed' ? error : undefined,
   };
 }
 

@@ -28,6 +28,8 @@ export type HoplineChatTransportOptions = {
 type SendOptions = {
   trigger: 'submit-message' | 'regenerate-message';
   chatId: string;
+  /** Id of a message that the user has edited. */
+  messageId?: string | undefined;
   messages: readonly unknown[];
   abortSignal: AbortSignal | undefined;
   body?: object;
@@ -54,8 +56,9 @@ export class HoplineChatTransport {
   }
 
   /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
-  async sendMessages({ trigger, chatId, messages, abortSignal, body }: SendOptions): Promise<ReadableStream<UiChunk>> {
-    const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger }, randomId);
+  async sendMessages(options: SendOptions): Promise<ReadableStream<UiChunk>> {
+    const { abortSignal, body } = options;
+    const { contextId, messageId, parts, taskId } = chatRequestOf(options, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
     const close = new AbortController();
     const items = this.#client.stream(

@@ -2,10 +2,10 @@
 export type ClientLimits = {
   /** A stream that is silent for this long counts as broken. Hopline sends a comment every 15 s. */
   silenceMsMax: number;
-  /** Bound of `get`, `list`, `cancel` and `card`. Cancel waits up to 10 s for the agent. */
+  /** Bound of `get`, `list`, `cancel`, `card`, and of a `send` with `blocking: false`. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
   /**
-   * Bound of `send`, which waits for the end of the turn. The server responds with the current task after 600 s.
+   * Bound of any other `send`, which waits for the end of the turn. The server responds with the current task after 600 s.
    */
   sendMsMax: number;
 };

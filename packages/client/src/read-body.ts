@@ -1,8 +1,8 @@
 import { A2AError } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 
-/** Largest response body, a task with all its content. */
-export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
+/** Largest response body: a task, whose turn may have 16 MiB of text, twice in some profiles and escaped in JSON. */
+export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * Yields the chunks of a body. Throws FailedTry when the connection breaks, or when a pending read takes longer than

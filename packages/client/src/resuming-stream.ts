@@ -35,10 +35,13 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       : new StreamPosition(begin.taskId, begin.cursor, false);
   const tries = new Tries(retry);
   for (;;) {
+    let failure: unknown;
+    transport.streams += 1;
     try {
       let frames = 0;
       const response = await connect(options, position);
       tries.opened(performance.now());
+      call.onNotice?.({ kind: 'opened' });
       for await (const frame of framesOf(response, transport.dialect, silenceMsMax)) {
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
@@ -52,14 +55,17 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       if (frames === 0 && (await hasEnded(options, position))) return;
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail: 'the stream ended before the task did' }));
     } catch (thrown) {
-      const ended = await endedTask(options, position, thrown);
-      if (ended !== undefined) {
-        yield { gap: 'unknown' };
-        yield { cursor: undefined, event: { task: ended } };
-        return;
-      }
-      await pause(tries, thrown, call);
+      failure = thrown;
+    } finally {
+      transport.streams -= 1;
     }
+    const ended = await endedTask(options, position, failure);
+    if (ended !== undefined) {
+      yield { gap: 'unknown' };
+      yield { cursor: undefined, event: { task: ended } };
+      return;
+    }
+    await pause(tries, failure, call);
   }
 }
 

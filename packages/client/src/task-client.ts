@@ -17,7 +17,7 @@ import type { CallOptions } from './notice.ts';
 import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
-import { Transport } from './transport.ts';
+import { type RequestHeaders, Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
 import { answerOf, tasksWithoutStream, viewsOf } from './watch.ts';
 
@@ -27,8 +27,8 @@ export type ClientOptions = {
   url: string;
   /** Dialect on the wire, 1.0 by default. Results have the form of 1.0 in both. */
   dialect?: '1.0' | '0.3' | undefined;
-  /** Sent with every request, e.g. `authorization`. */
-  headers?: Readonly<Record<string, string>> | undefined;
+  /** Sent with every request, e.g. `authorization`. A function is called before each request, so that a token can be renewed. */
+  headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
   /** Replaces the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /** Overrides RETRY_LIMITS. */

@@ -1,5 +1,8 @@
 import { isTerminal } from '@hopline/a2a/client';
-import { type ClientView, ViewFold } from '@hopline/task-view';
+import { type ClientView, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
+import type { Notice } from './notice.ts';
+import { onReturn } from './page-events.ts';
+import { isTransient, Reopening } from './reopening.ts';
 import { BEGINNING } from './stream-position.ts';
 import type { TaskClient, TaskSnapshot } from './task-client.ts';
 import { tasksWithoutStream } from './watch.ts';
@@ -7,8 +10,12 @@ import { tasksWithoutStream } from './watch.ts';
 /** A task as a component shows it. Values are immutable. */
 export type TaskStoreValue = {
   view: ClientView;
-  /** `loading`: no event has arrived. `open`: the task may still change. `failed`: `error` is why the stream broke for good. */
-  status: 'loading' | 'open' | 'ended' | 'failed';
+  /**
+   * `loading`: no event has arrived. `open`: the task may still change. `reconnecting`: the server cannot be reached, and the store tries again by
+   * itself. `failed`: the server refuses the stream; `retry` tries again.
+   */
+  status: 'loading' | 'open' | 'reconnecting' | 'ended' | 'failed';
+  /** Why the status is `reconnecting` or `failed`. */
   error: unknown;
 };
 
@@ -18,6 +25,8 @@ export type TaskStore = {
   subscribe(run: (value: TaskStoreValue) => void): () => void;
   /** The value that the subscribers have. */
   get(): TaskStoreValue;
+  /** Opens the stream of a task that is `reconnecting` or `failed` at once. */
+  retry(): void;
 };
 
 /** The state of a task that a page has before its store reads it. */
@@ -29,109 +38,129 @@ export type TaskStoreOptions = {
 /** Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. */
 const CHANGE_MS_MIN = 16;
 
+type StreamingClient = Pick<TaskClient, 'subscribe' | 'get'>;
+
 /** Follows a task for the components of a page. After its last subscriber has left, a later one continues at the cursor. */
-export function taskStore(
-  client: Pick<TaskClient, 'subscribe' | 'get'>,
-  taskId: string,
-  { initial }: TaskStoreOptions = {},
-): TaskStore {
-  return new FollowedTask(client, taskId, initial);
+export function taskStore(client: StreamingClient, taskId: string, options: TaskStoreOptions = {}): TaskStore {
+  return followTask(client, taskId, options);
 }
 
-class FollowedTask implements TaskStore {
-  readonly #client: Pick<TaskClient, 'subscribe' | 'get'>;
-  readonly #taskId: string;
-  readonly #fold = new ViewFold();
-  readonly #listeners = new Set<(value: TaskStoreValue) => void>();
-  #value: TaskStoreValue;
-  #hasEnded = false;
-  #reading: AbortController | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #changedAtMs = Number.NEGATIVE_INFINITY;
+/** `onItem` receives each item with its changes, also those that no value shows because a later one followed within 16 ms. */
+export function followTask(
+  client: StreamingClient,
+  taskId: string,
+  { initial }: TaskStoreOptions,
+  onItem: (item: ViewItem, changes: readonly ViewChange[], fold: ViewFold) => void = () => {},
+): TaskStore {
+  const fold = new ViewFold();
+  const runs = new Set<(value: TaskStoreValue) => void>();
+  let hasEnded = false;
+  if (initial !== undefined) add(initial);
+  let value: TaskStoreValue = { view: fold.view, status: statusNow(), error: undefined };
+  let reading: AbortController | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let changedAtMs = Number.NEGATIVE_INFINITY;
+  let leavePage: (() => void) | undefined;
+  const reopening = new Reopening(open);
 
-  constructor(client: Pick<TaskClient, 'subscribe' | 'get'>, taskId: string, initial: TaskSnapshot | undefined) {
-    this.#client = client;
-    this.#taskId = taskId;
-    if (initial !== undefined) this.#add(initial);
-    this.#value = this.#current();
-  }
-
-  // Arrow functions, because components pass members of a store on.
-  readonly subscribe = (run: (value: TaskStoreValue) => void): (() => void) => {
-    // A function of its own, because a component may subscribe the same one twice.
-    const listener = (next: TaskStoreValue) => run(next);
-    this.#listeners.add(listener);
-    this.#open();
-    run(this.#value);
-    return () => {
-      this.#listeners.delete(listener);
-      // React's strict mode subscribes again in the same turn of the event loop.
-      setTimeout(() => this.#close());
-    };
-  };
-
-  readonly get = (): TaskStoreValue => this.#value;
-
-  #current(): TaskStoreValue {
-    const { view } = this.#fold;
-    const status = this.#hasEnded ? 'ended' : view.taskId === undefined ? 'loading' : 'open';
-    return { view, status, error: undefined };
-  }
-
-  #add(item: Parameters<ViewFold['add']>[0]): boolean {
-    const changes = this.#fold.add(item);
+  function add(item: ViewItem): boolean {
+    const changes = fold.add(item);
     const { event } = 'event' in item ? item : {};
-    if (event !== undefined && ('message' in event || isTerminal(this.#fold.view.state))) this.#hasEnded = true;
+    if (event !== undefined && ('message' in event || isTerminal(fold.view.state))) hasEnded = true;
+    onItem(item, changes, fold);
     return changes.length > 0;
   }
 
-  #publish(next: TaskStoreValue): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#changedAtMs = performance.now();
-    this.#value = next;
-    for (const listener of [...this.#listeners]) listener(this.#value);
+  function statusNow(): TaskStoreValue['status'] {
+    if (hasEnded) return 'ended';
+    return fold.view.taskId === undefined ? 'loading' : 'open';
   }
 
-  #changed(): void {
-    if (this.#timer !== undefined) return;
-    const waitMs = this.#changedAtMs + CHANGE_MS_MIN - performance.now();
-    const show = () => this.#publish(this.#current());
+  function publish(next: TaskStoreValue): void {
+    clearTimeout(timer);
+    timer = undefined;
+    changedAtMs = performance.now();
+    value = next;
+    for (const run of [...runs]) run(value);
+  }
+
+  function changed(): void {
+    if (timer !== undefined) return;
+    const waitMs = changedAtMs + CHANGE_MS_MIN - performance.now();
+    const show = () => publish({ view: fold.view, status: statusNow(), error: undefined });
     if (waitMs <= 0) show();
-    else this.#timer = setTimeout(show, waitMs);
+    else timer = setTimeout(show, waitMs);
   }
 
-  #open(): void {
-    if (this.#reading !== undefined || this.#hasEnded) return;
-    // A stream that broke for good is opened again.
-    if (this.#value.status === 'failed') this.#value = this.#current();
-    const opened = new AbortController();
-    this.#reading = opened;
-    void this.#read(opened.signal).finally(() => {
-      if (this.#reading === opened) this.#reading = undefined;
-    });
-  }
-
-  async #read(signal: AbortSignal): Promise<void> {
-    const { cursor, taskId: known } = this.#fold.view;
+  async function read(signal: AbortSignal): Promise<void> {
+    const { cursor, taskId: known } = fold.view;
     // A server without cursors sends the current task at the head of each stream.
     const from = cursor ?? (known === undefined ? BEGINNING : undefined);
+    const onNotice = ({ kind }: Notice) => {
+      if (kind !== 'opened') return;
+      reopening.succeeded();
+      if (value.status === 'reconnecting') publish({ view: fold.view, status: statusNow(), error: undefined });
+    };
     try {
-      const items = this.#client.subscribe(this.#taskId, { signal, ...(from !== undefined && { cursor: from }) });
-      for await (const item of tasksWithoutStream(items, () => this.#client.get(this.#taskId, { signal })))
-        if (this.#add(item)) this.#changed();
-      this.#hasEnded = true;
-      this.#publish(this.#current());
+      const items = client.subscribe(taskId, { signal, onNotice, ...(from !== undefined && { cursor: from }) });
+      for await (const item of tasksWithoutStream(items, () => client.get(taskId, { signal }))) if (add(item)) changed();
+      hasEnded = true;
+      publish({ view: fold.view, status: 'ended', error: undefined });
     } catch (error) {
-      if (!signal.aborted) this.#publish({ view: this.#fold.view, status: 'failed', error });
+      if (signal.aborted) return;
+      const isReconnecting = isTransient(error);
+      if (isReconnecting) reopening.failed();
+      publish({ view: fold.view, status: isReconnecting ? 'reconnecting' : 'failed', error });
     }
   }
 
-  #close(): void {
-    if (this.#listeners.size > 0) return;
-    this.#reading?.abort(new DOMException('the store has no subscribers', 'AbortError'));
-    this.#reading = undefined;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  function open(): void {
+    if (reading !== undefined || hasEnded || runs.size === 0) return;
+    reopening.stop();
+    // A stream that was refused is opened again.
+    if (value.status === 'failed') value = { view: fold.view, status: statusNow(), error: undefined };
+    const opened = new AbortController();
+    reading = opened;
+    void read(opened.signal).finally(() => {
+      if (reading === opened) reading = undefined;
+    });
   }
+
+  function close(): void {
+    if (runs.size > 0) return;
+    reading?.abort(new DOMException('the store has no subscribers', 'AbortError'));
+    reading = undefined;
+    reopening.stop();
+    leavePage?.();
+    leavePage = undefined;
+    clearTimeout(timer);
+    timer = undefined;
+  }
+
+  /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
+  function returned(): void {
+    if (value.status === 'reconnecting') open();
+  }
+
+  return {
+    subscribe(run) {
+      // A function of its own, because a component may subscribe the same one twice.
+      const own = (next: TaskStoreValue) => run(next);
+      runs.add(own);
+      leavePage ??= onReturn(returned);
+      open();
+      run(value);
+      return () => {
+        runs.delete(own);
+        // React's strict mode subscribes again in the same turn of the event loop.
+        setTimeout(close);
+      };
+    },
+    get: () => value,
+    retry() {
+      const before = value;
+      open();
+      if (value !== before) publish(value);
+    },
+  };
 }

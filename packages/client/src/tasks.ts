@@ -2,7 +2,7 @@ export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a/client';
 export { A2AError } from '@hopline/a2a/client';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
 export type { ChatMessage, ChatStore, ChatStoreOptions, ChatValue } from './chat-store.ts';
-export { chatStore } from './chat-store.ts';
+export { chatStore, chatTasks } from './chat-store.ts';
 export type { CallOptions } from './notice.ts';
 export type { OutgoingMessage } from './outgoing.ts';
 export type { StreamItem } from './stream-position.ts';

@@ -14,25 +14,34 @@ import { parseJson } from './parse-json.ts';
 import { bodyText } from './read-body.ts';
 import { errorOf } from './rpc-error.ts';
 
+export type RequestHeaders = Readonly<Record<string, string>>;
+
 type TransportOptions = {
   url: string;
   dialect: '1.0' | '0.3';
-  headers: Readonly<Record<string, string>>;
+  headers: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>);
   fetch: typeof fetch;
 };
 
 export type RequestOptions = {
+  /** The response is a stream. */
+  streams?: boolean;
   signal: AbortSignal | undefined;
   /** Bound until the response headers arrive. */
   headMsMax: number;
   traceparent?: string | undefined;
 };
 
+/** Connections of a browser to one server over HTTP/1.1, over all its tabs. */
+const CONNECTIONS_MAX = 6;
+
 /** Single requests to one server, without retries. Failures are FailedTry. */
 export class Transport {
   readonly url: URL;
   readonly dialect: ClientDialect;
-  readonly #headers: Readonly<Record<string, string>>;
+  /** Streams that are open, or that wait for a connection. */
+  streams = 0;
+  readonly #headers: TransportOptions['headers'];
   readonly #fetch: typeof fetch;
 
   /** Throws TypeError for a URL that is not HTTP and for invalid headers. */
@@ -40,7 +49,7 @@ export class Transport {
     this.url = new URL(url);
     if (!/^https?:$/.test(this.url.protocol)) throw new TypeError('the URL of a server must begin with http: or https:');
     this.dialect = CLIENT_DIALECTS[dialect];
-    this.#headers = Object.fromEntries(new Headers(headers));
+    this.#headers = typeof headers === 'function' ? headers : Object.fromEntries(new Headers(headers));
     this.#fetch = fetch;
   }
 
@@ -52,7 +61,6 @@ export class Transport {
   ): Promise<Response> {
     const streams = operation === 'stream' || operation === 'subscribe';
     const headers = {
-      ...this.#headers,
       'content-type': 'application/json',
       accept: streams ? `${SSE_CONTENT_TYPE}, application/json` : 'application/json',
       [VERSION_HEADER]: this.dialect.name,
@@ -60,30 +68,55 @@ export class Transport {
       ...(options.traceparent !== undefined && { traceparent: options.traceparent }),
     };
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: this.dialect.methods[operation], params });
-    return this.#request(this.url, { method: 'POST', headers, body }, options);
+    return this.#request(this.url, { method: 'POST', headers, body }, { ...options, streams });
   }
 
   async get(url: URL, options: RequestOptions): Promise<Response> {
-    return this.#request(url, { headers: { ...this.#headers, accept: 'application/json' } }, options);
+    return this.#request(url, { headers: { accept: 'application/json' } }, options);
   }
 
-  async #request(url: URL, init: RequestInit, { signal, headMsMax }: RequestOptions): Promise<Response> {
+  async #request(url: URL, init: RequestInit & { headers: RequestHeaders }, options: RequestOptions): Promise<Response> {
+    const { signal, headMsMax, streams = false } = options;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), headMsMax);
     const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
     try {
+      const headers = { ...(await this.#ownHeaders(either)), ...init.headers };
       // A redirect would send the caller's headers and message to an address of the server's choice.
-      const response = await this.#fetch(url, { ...init, redirect: 'error', cache: 'no-store', signal: either });
+      const response = await this.#fetch(url, { ...init, headers, redirect: 'error', cache: 'no-store', signal: either });
       if (response.ok) return response;
       throw await failureOf(response, headMsMax);
     } catch (thrown) {
       if (thrown instanceof FailedTry) throw thrown;
+      // Another try would wait for a connection as well.
+      const isCrowded = timeout.signal.aborted && !streams && this.streams >= CONNECTIONS_MAX && 'document' in globalThis;
+      const why = isCrowded
+        ? `: ${this.streams} streams of this client are open, and a browser has at most ${CONNECTIONS_MAX} connections to a server over HTTP/1.1`
+        : '';
       const detail = timeout.signal.aborted
-        ? `${url.origin}${url.pathname} did not respond within ${headMsMax} ms`
+        ? `${url.origin}${url.pathname} did not respond within ${headMsMax} ms${why}`
         : `${url.origin}${url.pathname} cannot be reached${codeOf(thrown)}`;
-      throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown }), { reached: false });
+      throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown, retryable: !isCrowded }), { reached: false });
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** Rejects when the signal aborts, although the function may wait longer. */
+  async #ownHeaders(signal: AbortSignal): Promise<RequestHeaders> {
+    if (typeof this.#headers !== 'function') return this.#headers;
+    const aborted = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    // Unhandled if the signal aborts later.
+    aborted.catch(() => {});
+    try {
+      return Object.fromEntries(new Headers(await Promise.race([this.#headers(), aborted])));
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      if (thrown instanceof A2AError) throw new FailedTry(thrown, { reached: false });
+      const detail = `the function for the headers failed: ${thrown instanceof Error ? thrown.message : thrown}`;
+      throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown }), { reached: false });
     }
   }
 }

@@ -1,3 +1,3 @@
 export type { ChatMessage, ChatStoreOptions, TaskStoreOptions, TaskStoreValue } from '@hopline/client/tasks';
 export { type HoplineChat, useHoplineChat } from './use-hopline-chat.ts';
-export { useTask } from './use-task.ts';
+export { useTask, type WatchedTask } from './use-task.ts';

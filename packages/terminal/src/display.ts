@@ -36,6 +36,7 @@ const TRIES_WARNED_MIN = 5;
 /** Prints what the client does on its own during a call. */
 export function noticePrinter(display: Pick<Display, 'note' | 'warn'>): (notice: Notice) => void {
   return notice => {
+    if (notice.kind === 'opened') return;
     if (notice.kind === 'skipped') return display.note('(skipped an event of an unknown kind)');
     const line = `(${notice.error.message}; retrying in ${(notice.waitMs / 1000).toFixed(1)} s)`;
     if (notice.tries >= TRIES_WARNED_MIN) display.warn(line);

@@ -38,6 +38,15 @@ test('an answer goes to the task that asks, and a regenerated answer is another 
   assert.deepEqual([again.taskId, again.messageId], [undefined, 'new-id']);
 });
 
+test('an edited message, which keeps its id in the page, begins another task, also after a question', () => {
+  const asking = { id: 'a', role: 'assistant', parts: [], metadata: { hopline: { taskId: 't1', state: 'input-required' } } };
+  const messages = [asking, user({ type: 'text', text: 'another' })];
+  const edited = (messageId?: string) =>
+    chatRequestOf({ chatId: 'chat-1', messages, trigger: 'submit-message', messageId }, () => 'new-id');
+  assert.deepEqual([edited('m1').messageId, edited('m1').taskId], ['new-id', undefined]);
+  assert.deepEqual([edited().messageId, edited('a').messageId], ['m1', 'm1']);
+});
+
 test('a wrong request is refused with the path of the wrong member', () => {
   const text = { type: 'text', text: 'x' };
   const cases: [() => unknown, RegExp][] = [

@@ -17,10 +17,11 @@ export class ChatMessageError extends Error {
 
 /**
  * The last message of a chat, to be sent to an agent. Agents receive the earlier messages from the log, so those of the request are read only
- * for the question that the message answers. `newId`: for a message that is sent again to regenerate its answer.
+ * for the question that the message answers. `messageId`: of a message that the user has edited. `newId`: for such a message, which keeps its id in the
+ * page, and for one that is sent again to regenerate its answer.
  */
 export function chatRequestOf(
-  { chatId, messages, trigger }: { chatId: unknown; messages: unknown; trigger: unknown },
+  { chatId, messages, trigger, messageId }: { chatId: unknown; messages: unknown; trigger: unknown; messageId?: unknown },
   newId: () => string,
 ): ChatRequest {
   if (typeof chatId !== 'string' || chatId === '') throw new ChatMessageError('id must be the id of the chat, a string');
@@ -32,7 +33,7 @@ export function chatRequestOf(
   if (!isObject(last) || last.role !== 'user')
     throw new ChatMessageError(`messages[${Math.max(0, index)}] must be a message of the user, because tools run on the server`);
   if (typeof last.id !== 'string' || last.id === '') throw new ChatMessageError(`messages[${index}].id must be a string`);
-  const isAgain = trigger === 'regenerate-message';
+  const isAgain = trigger === 'regenerate-message' || messageId === last.id;
   const parts = partsOf(last.parts, `messages[${index}].parts`);
   const taskId = isAgain ? undefined : askingTask(messages[index - 1]);
   return { contextId: chatId, messageId: isAgain ? newId() : last.id, parts, taskId };

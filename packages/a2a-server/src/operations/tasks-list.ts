@@ -13,8 +13,8 @@ import { withHistory } from './task-response.ts';
 
 /** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
 const MISSES_MAX = 100;
-/** Characters of JSON after which a page ends early. A single task may be larger. */
-const PAGE_CHARS_MAX = 4 * 1024 * 1024;
+/** Bytes of JSON after which a page ends early. A single task may be larger. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** The first of all task ids in the order of lists. */
 const FIRST_ID = '-';
@@ -76,11 +76,11 @@ async function readPage(
   candidates: IndexedTask[],
 ): Promise<Page> {
   const tasks: Task[] = [];
-  let [at, chars, removed] = [0, 0, 0];
-  while (at < candidates.length && tasks.length < request.pageSize && chars < PAGE_CHARS_MAX && at - tasks.length < MISSES_MAX) {
+  let [at, bytes, removed] = [0, 0, 0];
+  while (at < candidates.length && tasks.length < request.pageSize && bytes < PAGE_BYTES_MAX && at - tasks.length < MISSES_MAX) {
     const rest = candidates.slice(at, at + request.pageSize - tasks.length);
     await owned.readRecords(rest.filter(task => !isShown(task, request)));
-    for (let first = 0; first < rest.length && chars < PAGE_CHARS_MAX; first += READS_AT_ONCE_MAX) {
+    for (let first = 0; first < rest.length && bytes < PAGE_BYTES_MAX; first += READS_AT_ONCE_MAX) {
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
       const read = await Promise.all(
@@ -91,7 +91,7 @@ async function readPage(
         ),
       );
       for (const [index, view] of read.entries()) {
-        if (chars >= PAGE_CHARS_MAX) break;
+        if (bytes >= PAGE_BYTES_MAX) break;
         at += 1;
         if (view === undefined) {
           removed += 1;
@@ -104,7 +104,7 @@ async function readPage(
         if (!isSearched && !hasText(listedTaskOf(task), request.text!)) continue;
         const shown = listedForm(task, request);
         const listed = showsTimeline(context.extensions) ? taskWithDraftGeneration(shown, generation) : shown;
-        chars += JSON.stringify(listed).length;
+        bytes += Buffer.byteLength(JSON.stringify(listed));
         tasks.push(listed);
       }
     }
