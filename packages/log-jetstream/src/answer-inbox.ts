@@ -1,6 +1,5 @@
 import { type Msg, nuid } from '@nats-io/nats-core';
-import type { Connection } from './connection.ts';
-import { REQUEST_TIMEOUT_MS } from './retry.ts';
+import { type Connection, REQUEST_TIMEOUT_MS } from './connection.ts';
 
 /** A request whose answer is not complete. `state`: what the messages received so far contained. */
 export type OpenRequest<State, Answer> = {

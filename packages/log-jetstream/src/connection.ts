@@ -19,7 +19,6 @@ import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { ReadSlots } from './read-slots.ts';
-import { REQUEST_TIMEOUT_MS } from './retry.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -38,6 +37,8 @@ const PINGS_OUT_MAX = 12;
 const DIAL_TIMEOUT_MS = 5_000;
 const DIAL_RETRY_MS_BASE = 100;
 const DIAL_RETRY_MS_MAX = 2_000;
+/** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
+export const REQUEST_TIMEOUT_MS = 20_000;
 /** Time for which the answer to a JetStream API request is accepted. An answer takes a millisecond; `retry` repeats the request earlier. */
 const API_TIMEOUT_MS = REQUEST_TIMEOUT_MS;
 /** Timeout of a request whose answer only explains an error. */

@@ -1,11 +1,9 @@
 import { backoffMs, LogUnavailable } from '@hopline/log';
 import { JetStreamApiError, JetStreamError } from '@nats-io/jetstream';
 import { PermissionViolationError } from '@nats-io/nats-core';
-import type { Connection } from './connection.ts';
+import { type Connection, REQUEST_TIMEOUT_MS } from './connection.ts';
 import { isStreamNotFound, STREAM_MISSING } from './missing-stream.ts';
 
-/** Time limit of a JetStream request with its retries: longer than an election (4-9 s) and a restart. */
-export const REQUEST_TIMEOUT_MS = 20_000;
 /** Wait for the answer to the first try, and to each later one, before the request is sent again. */
 const FIRST_ANSWER_MS = 2_000;
 const LATER_ANSWER_MS = 4_000;

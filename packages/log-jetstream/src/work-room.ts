@@ -1,6 +1,6 @@
 import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } from '@hopline/events';
-import { withinMs } from '@hopline/telemetry';
 import { BoundedMap, LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
