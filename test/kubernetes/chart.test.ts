@@ -352,7 +352,10 @@ test('chart hopline-agent: an agent without a login for the NATS of another name
   };
   const url = 'nats.url=nats://hopline-nats.hopline:4222';
   assert.match(status(url).stderr, /nats\.credentialsSecret is required with nats\.url: .* is in another namespace/);
-  assert.match(status('nats.url=nats://nats.example.com', 'nats.ownUser=true').stderr, /nats\.ownUser: .* set nats\.credentialsSecret/);
+  assert.match(
+    status('nats.url=nats://nats.example.com', 'nats.ownUser=true').stderr,
+    /nats\.ownUser: .* set nats\.credentialsSecret/,
+  );
   for (const values of [
     [url, 'nats.credentialsSecret=creds'],
     ['nats.url=nats://nats.example.com'],

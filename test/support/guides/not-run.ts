@@ -16,7 +16,11 @@ export const NOT_RUN: readonly NotRun[] = [
     because: KUBERNETES,
   })),
   { guide: 'kubernetes.md', begins: 'npm run -s hopline -- ask', because: KUBERNETES },
-  ...['agents:', 'pods:', 'networkPolicy:', 'tls:', 'cat > weather.yaml'].map(begins => ({ guide: 'kubernetes.md', begins, because: SCHEMA })),
+  ...['agents:', 'pods:', 'networkPolicy:', 'tls:', 'cat > weather.yaml'].map(begins => ({
+    guide: 'kubernetes.md',
+    begins,
+    because: SCHEMA,
+  })),
   ...['python3 -m venv', 'npm install'].map(begins => ({
     guide: 'frameworks.md',
     begins,
