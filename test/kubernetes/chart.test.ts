@@ -345,6 +345,25 @@ test('chart hopline-agent: an agent without an entry, and an unknown value, are 
   assert.match(rejected('entry.adapter=a2a', 'entry.url=http://a/', 'replica=2'), /replica/);
 });
 
+test('chart hopline-agent: an agent without a login for the NATS of another namespace is refused', { skip }, () => {
+  const status = (...values: string[]) => {
+    const agent = ['name=guide', 'entry.adapter=a2a', 'entry.url=http://a/', ...values];
+    return spawnSync('helm', template(agent, AGENT_CHART), { encoding: 'utf8' });
+  };
+  const url = 'nats.url=nats://hopline-nats.hopline:4222';
+  assert.match(status(url).stderr, /nats\.credentialsSecret is required with nats\.url: .* is in another namespace/);
+  assert.match(
+    status('nats.url=nats://nats.example.com', 'nats.ownUser=true').stderr,
+    /nats\.ownUser: .* set nats\.credentialsSecret/,
+  );
+  for (const values of [
+    [url, 'nats.credentialsSecret=creds'],
+    ['nats.url=nats://nats.example.com'],
+    ['nats.url=nats://hopline-nats:4222', 'nats.ownUser=true'],
+  ])
+    assert.equal(status(...values).status, 0, values.join());
+});
+
 test('only pods that a Service selects wait for their endpoints; every grace period covers that wait, the drain and a margin', {
   skip,
 }, () => {
@@ -975,6 +994,7 @@ test('Prometheus and KEDA find an agent of another namespace in the job of its H
     'entry.adapter=a2a',
     'entry.url=http://a/',
     'nats.url=nats://hopline-nats.a2a:4222',
+    'nats.credentialsSecret=creds',
     'hopline=a2a',
   ];
   const scaled = ['keda.enabled=true', 'keda.prometheus=http://prometheus.monitoring:9090'];
@@ -1195,6 +1215,11 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
       ['settings.HOPLINE_TASKS_BYTES_MAX=10737418240'],
       /settings\.HOPLINE_TASKS_BYTES_MAX: the volume of NATS .* has room for 9663676416 bytes/,
     ],
+    [
+      ['nats.replicas=1', 'settings.HOPLINE_TASKS_BYTES_MAX=8000000000', 'settings.HOPLINE_INPUTS_BYTES_MAX=8000000000'],
+      / settings: the streams would reserve 17377073887 bytes \(.*HOPLINE_TASKS_BYTES_MAX 8000000000, .* 9 times HOPLINE_BUCKET_BYTES_MAX 120795955\), .*nats\.storage\.size 10Gi\) has room for 9663676416/,
+    ],
+    [['relay.settings.HOPLINE_BUCKET_BYTES_MAX=1073741824'], /relay\.settings: the streams would reserve \d+ bytes/],
     [
       ['backup.restore=a', 'backup.existingClaim=b', 'relay.replicas=0', 'relay.autoscaling.enabled=true'],
       /backup\.restore: set relay\.autoscaling\.enabled to false/,

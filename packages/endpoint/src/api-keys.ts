@@ -49,9 +49,9 @@ function parseEntry(entry: unknown, which: string): ApiKey {
   return { sha256: Buffer.from(sha256, 'hex'), caller: { subject, ...(tenant !== undefined && { tenant }) } };
 }
 
-/** Identifies the caller of a key. Takes the same time for every key. */
+/** Identifies the caller of a key. Takes the same time for every key of a permitted length. */
 export function verdictOnKey(keys: readonly ApiKey[], presented: string): Verdict {
-  if (presented.length < API_KEY_CHARS_MIN || presented.length > API_KEY_CHARS_MAX) return NOT_VALID;
+  if (presented.length < API_KEY_CHARS_MIN || presented.length > API_KEY_CHARS_MAX) return { refusal: 'key length' };
   const sha256 = hash('sha256', presented, 'buffer');
   let verdict = NOT_VALID;
   for (const key of keys) if (timingSafeEqual(key.sha256, sha256)) verdict = { caller: key.caller };

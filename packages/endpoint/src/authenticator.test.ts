@@ -64,7 +64,6 @@ test('refused credentials are reported as expired or not valid, and never logged
     { authorization: `Bearer ${await issuer.token({ aud: 'another' })}` },
     { authorization: 'Bearer SECRET', 'x-api-key': KEY },
     { 'x-api-key': 'SECRET-SECRET-SECRET' },
-    { 'x-api-key': '' },
     { 'x-api-key': [KEY, KEY] },
     { 'x-api-key': `${KEY}, ${KEY}` },
   ];
@@ -72,6 +71,10 @@ test('refused credentials are reported as expired or not valid, and never logged
     const [message, challenge] = await refused(headers);
     assert.equal(message, 'Authentication required: the credentials are not valid');
     assert.match(challenge!, /^Bearer realm="hopline", error="invalid_token"/);
+  }
+  for (const key of ['', 'a'.repeat(15), 'a'.repeat(513)]) {
+    const [message] = await refused({ 'x-api-key': key });
+    assert.equal(message, 'Authentication required: an API key has 16 to 512 characters');
   }
   assert.deepEqual(lines, []);
 });

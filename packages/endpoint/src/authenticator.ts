@@ -3,7 +3,7 @@ import type { CardSecurity } from '@hopline/agent-card';
 import type { Owner } from '@hopline/events';
 import { WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
-import { parseApiKeys, verdictOnKey } from './api-keys.ts';
+import { API_KEY_CHARS_MAX, API_KEY_CHARS_MIN, parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
 import { type Refusal, tenantByCredentials, tenantByList, type Verdict } from './caller.ts';
 import { cardSecurity, challengeOf, type RequiredCredentials } from './card-security.ts';
@@ -63,6 +63,7 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
 
 const REASONS: Readonly<Record<Refusal, string>> = {
   expired: 'the token has expired',
+  'key length': `an API key has ${API_KEY_CHARS_MIN} to ${API_KEY_CHARS_MAX} characters`,
   'not valid': 'the credentials are not valid',
 };
 

@@ -14,7 +14,7 @@ function isName(value: unknown, charsMax: number): value is string {
 }
 
 /** Why credentials were refused. Clients learn no more than this. */
-export type Refusal = 'expired' | 'not valid';
+export type Refusal = 'expired' | 'key length' | 'not valid';
 
 /** The result of checking one credential. */
 export type Verdict = { caller: Owner } | { refusal: Refusal };

@@ -46,7 +46,7 @@ export function connectionFault(address: string, reason: string, dialMs: number)
   const certificate = certificateFault(reason);
   if (certificate !== undefined) return `${at} ${certificate}`;
   if (/^timeout$/i.test(reason))
-    return `${at} does not answer within ${dialMs / 1000} s: check that NATS_URL names a NATS server, and NATS_TLS_… if it requires TLS`;
+    return `${at} does not answer within ${dialMs / 1000} s: check that NATS_URL names a NATS server, that no network policy blocks it, and NATS_TLS_… if it requires TLS`;
   return `${at} cannot be reached: ${reason}`;
 }
 
