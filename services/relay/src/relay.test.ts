@@ -329,7 +329,7 @@ test('two relays split the shards evenly, and one owns all when the other stops'
   await second.stop();
 });
 
-test('of the shards that a relay takes, eight at a time check the records that they have stored', async t => {
+test('a relay that takes shards checks the stored records of at most eight of them at a time', async t => {
   const log = createMemoryLog({ shards: 32 });
   const first = await relayOn(log);
   t.after(() => first.stop());
