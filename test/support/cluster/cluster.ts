@@ -151,7 +151,7 @@ export class Cluster implements AsyncDisposable {
   async #leave(own: Cluster): Promise<void> {
     await Promise.all(own.agents.map(agent => agent.kill('SIGTERM')));
     await own[Symbol.asyncDispose]();
-    // An agent that the file has killed is still registered, and the supervisor would offer questions of the next file to it.
+    // An agent that the file has killed is still registered.
     const log = await openJetStreamLog({ servers: this.nats.url, name: 'shared-cluster' });
     for (const { spec } of own.agents) {
       const { name } = JSON.parse(spec.env.HOPLINE_AGENT!) as { name: string };
@@ -159,7 +159,10 @@ export class Cluster implements AsyncDisposable {
     }
     await log.close();
     const ended = [...this.relays, ...this.supervisors, ...this.ingresses].filter(service => service.hasEnded);
-    await Promise.all(ended.map(service => service.start()));
+    // A supervisor offers questions to an agent for a minute after its last heartbeat (ADR 217).
+    await Promise.all(this.supervisors.map(supervisor => supervisor.kill('SIGTERM')));
+    await Promise.all(this.supervisors.map(supervisor => supervisor.start()));
+    await Promise.all(ended.filter(service => service.hasEnded).map(service => service.start()));
     if (ended.length > 0) throw new Error(`not started again: ${ended.map(({ spec }) => spec.instance).join(', ')}`);
   }
 
