@@ -193,7 +193,7 @@ test('the first requests are refused, and a client that retries gets its answer'
   const { client } = await serve(t, { faults: { refuse: 2 } });
   const notices: string[] = [];
   const items = await collect(client().stream(message(QUESTION), { onNotice: ({ kind }) => notices.push(kind) }));
-  assert.deepEqual([notices, shape(eventsOf(items)).at(-1)], [['retry', 'retry'], 'completed']);
+  assert.deepEqual([notices, shape(eventsOf(items)).at(-1)], [['retry', 'retry', 'opened'], 'completed']);
 });
 
 test('a question that is not recorded is rejected, and the error lists the recorded ones', async t => {
