@@ -214,7 +214,7 @@ for (const [name, replies, reason, retryable] of [
 test('the planner learns of removed and added agents within seconds, and a call to a removed agent is abandoned', {
   timeout: 120_000,
 }, async t => {
-  const own = await ModelCluster.start({ HOPLINE_AGENT_GONE_MS: '3000' });
+  const own = await ModelCluster.start({ HOPLINE_AGENT_GONE_MS: '3000', HOPLINE_AGENT_WAIT_MS: '3000' });
   t.after(() => own[Symbol.asyncDispose]());
   const [agent] = own.cluster.agents;
   own.script([call('argocd', 'slow')], [{ text: 'It is gone.' }]);
