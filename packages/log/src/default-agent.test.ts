@@ -13,7 +13,7 @@ const agent = (name: string, more: Partial<AgentRegistration> = {}): AgentRegist
   ...more,
 });
 
-test('the default agent is the configured one, otherwise the only agent, the first marked one, or the only one without skills', () => {
+test('the default agent is the configured one, otherwise the first marked one, the only agent, or the only one without skills', () => {
   const bare = agent('bare', { skills: [] });
   const marked = ['a', 'b'].map(name => agent(name, { default: true }));
   const all = [...marked, bare, agent('z')];
@@ -26,4 +26,13 @@ test('the default agent is the configured one, otherwise the only agent, the fir
   assert.equal(defaultAgentOf([agent('z')], 'gone'), undefined, 'not even the only one');
   assert.equal(defaultAgentOf([agent('z')], undefined)?.name, 'z');
   assert.equal(defaultAgentOf([], undefined), undefined);
+});
+
+test('an agent that is away keeps its place as the configured or marked one, and is not counted beside live ones', () => {
+  const away = { ...agent('away', { skills: [] }), isLive: false };
+  const live = { ...agent('live', { skills: [] }), isLive: true };
+  assert.equal(defaultAgentOf([away, live], undefined)?.name, 'live');
+  assert.equal(defaultAgentOf([away, live], 'away')?.name, 'away');
+  assert.equal(defaultAgentOf([{ ...away, default: true }, live], undefined)?.name, 'away');
+  assert.equal(defaultAgentOf([away], undefined)?.name, 'away');
 });

@@ -13,16 +13,19 @@ export const DEFAULT_AGENT_SETTINGS = {
 
 /**
  * The agent for messages that fit no skill: the configured one, and no other if it is not among `agents`. Without a configured one, in this order: the
- * only agent; the first one that its entry marks; the only one without skills, which is meant for any question.
+ * first one that its entry marks; the only agent; the only one without skills, which is meant for any question. An agent that is away (`isLive` false)
+ * counts as one of several only if none is live, because it may have been removed or have a new name.
  */
-export function defaultAgentOf(
-  agents: readonly AgentRegistration[],
+export function defaultAgentOf<T extends AgentRegistration & { isLive?: boolean }>(
+  agents: readonly T[],
   configured: string | undefined,
-): AgentRegistration | undefined {
+): T | undefined {
   if (configured !== undefined) return agents.find(({ name }) => name === configured);
-  if (agents.length === 1) return agents[0];
   const marked = agents.find(agent => agent.default === true);
   if (marked !== undefined) return marked;
-  const [agent, ...others] = agents.filter(({ skills }) => skills.length === 0);
+  const live = agents.filter(({ isLive }) => isLive !== false);
+  const counted = live.length === 0 ? agents : live;
+  if (counted.length === 1) return counted[0];
+  const [agent, ...others] = counted.filter(({ skills }) => skills.length === 0);
   return others.length === 0 ? agent : undefined;
 }

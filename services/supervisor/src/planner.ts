@@ -13,7 +13,7 @@ export type PlanRequest = {
   /** Earlier messages of the context, oldest first. */
   history: readonly Message[];
   /** Agents that are live, or were a moment ago. A call to one of the latter waits for it. */
-  agents: AgentRegistration[];
+  agents: (AgentRegistration & { isLive?: boolean })[];
   signal: AbortSignal;
 };
 

@@ -40,7 +40,7 @@ export class SkillPlanner implements Planner {
     return choices.length > 0 ? choices : [{ agent: this.#default(agents), skill: undefined }];
   }
 
-  #default(agents: AgentRegistration[]): AgentRegistration {
+  #default(agents: PlanRequest['agents']): AgentRegistration {
     const agent = defaultAgentOf(agents, this.#defaultAgent);
     if (agent !== undefined) return agent;
     if (this.#defaultAgent === undefined) throw new NoAgentFits('no agent fits this message', { available: agents });
