@@ -75,14 +75,15 @@ test('the client continues by itself after a kill of the ingress in mid-stream, 
   const notices: Notice[] = [];
   const stream = client.stream('count', { onNotice: notice => notices.push(notice) });
   assertWhole(await read(stream, 10, () => restart('SIGKILL')));
-  assert.ok(notices.length > 0 && notices.every(notice => notice.kind === 'retry' && notice.error.code === 'UNAVAILABLE'));
+  const errors = notices.flatMap(notice => (notice.kind === 'retry' ? [notice.error.code] : []));
+  assert.deepEqual([...new Set(errors)], ['UNAVAILABLE']);
 });
 
 test('the client reconnects after the delay that a draining ingress sent', { timeout: 60_000 }, async () => {
   const notices: Notice[] = [];
   const stream = client.stream('count', { onNotice: notice => notices.push(notice) });
   assertWhole(await read(stream, 10, () => restart('SIGTERM')));
-  const [first] = notices;
+  const first = notices.find(({ kind }) => kind === 'retry');
   assert.ok(first?.kind === 'retry' && /shutting down/.test(first.error.message) && first.waitMs >= 500);
 });
 
