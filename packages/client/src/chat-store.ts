@@ -217,7 +217,8 @@ class Chat implements ChatStore {
     const known = new Map(this.#tasks.map(task => [task.taskId, task]));
     // A message that is on its way may have its task in the list.
     const ids = new Set(this.#tasks.flatMap(({ questions }) => questions.map(({ message }) => message.id)));
-    const own = this.#isRead ? [] : [...this.#tasks];
+    // Tasks of messages that were sent before the first list is read are newer than all tasks of the list.
+    const sentBefore = this.#isRead ? [] : [...this.#tasks];
     const areDated = page.every(({ id }) => isDated(id));
     const inOrder = areDated ? page.toSorted((a, b) => (a.id < b.id ? -1 : 1)) : page.toReversed();
     for (const task of inOrder) {
@@ -227,7 +228,7 @@ class Chat implements ChatStore {
       else if (!history.some(({ messageId }) => ids.has(messageId))) {
         const later = (other: ChatTask) =>
           isOnItsWay(other) ||
-          own.includes(other) ||
+          sentBefore.includes(other) ||
           (isDated(id) && other.taskId !== undefined && isDated(other.taskId) && other.taskId > id);
         const at = this.#tasks.findIndex(later);
         const made = chatTaskOf(this.#client, task);

@@ -78,6 +78,7 @@ export type { Presence } from './presence.ts';
 export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, requireNewest, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
+export { type Release, Semaphore } from './semaphore.ts';
 export { SharedNext } from './shared-next.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {

@@ -1,6 +1,7 @@
+import { Semaphore } from '@hopline/log';
 import { ForbiddenAddress, type Resolve, type WebhookRules } from '@hopline/webhook-guard';
 import { type Agent, errors, request } from 'undici';
-import { HostSemaphores, Semaphore } from './semaphore.ts';
+import { HostSemaphores } from './host-semaphores.ts';
 import type { Trust } from './trusted-authorities.ts';
 import { webhookAgent } from './webhook-connector.ts';
 

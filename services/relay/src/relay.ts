@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoalesceSettings } from '@hopline/coalesce';
 import { shardOf } from '@hopline/events';
-import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, type ShardProgress } from '@hopline/log';
+import { type FactLog, factsId, isInFirstLayout, type Log, type LogExtent, Semaphore, type ShardProgress } from '@hopline/log';
 import { LEASE_HEARTBEAT_MS, LEASE_MS, ShardLeases } from '@hopline/log/shard-leases';
 import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
@@ -192,23 +192,6 @@ function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: Re
 /** Shards whose checks run at the same time. They take milliseconds, and each makes up to 16 requests at once. */
 const BEGINS_AT_ONCE_MAX = 8;
 
-/** Runs at most `atOnceMax` actions at a time, in the order of the calls. */
-function turns(atOnceMax: number): ShardContext['beginInTurn'] {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async action => {
-    if (running === atOnceMax) await new Promise<void>(resolve => waiting.push(resolve));
-    else running += 1;
-    try {
-      await action();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
-}
-
 /** Shards that start together share one reading of the leaderships. */
 function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   let reading: Promise<LogExtent> | undefined;
@@ -229,7 +212,7 @@ function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOpt
     waiting: new WaitingInputs(() => performance.now()),
     facts: log.facts,
     leadershipOf: leaderships(log.facts),
-    beginInTurn: turns(BEGINS_AT_ONCE_MAX),
+    begins: new Semaphore(BEGINS_AT_ONCE_MAX),
     coalesce: deps.coalesce,
     layouts: () => log.layouts,
     indexedSeq: async taskId => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Layouts } from '@hopline/events';
+import { Semaphore } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
 import { logger } from './relay.test-kit.ts';
@@ -14,7 +15,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     facts,
     waiting: new WaitingInputs(() => performance.now()),
     leadershipOf: async shard => (await facts.extent()).ofShard(shard).leadership,
-    beginInTurn: begin => begin(),
+    begins: new Semaphore(Number.POSITIVE_INFINITY),
     layouts: () => Layouts.one(1),
     taskBytesMax: Number.POSITIVE_INFINITY,
     owned: { at: 0, cause: 'fresh' },

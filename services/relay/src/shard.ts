@@ -4,6 +4,7 @@ import {
   HistoryLost,
   type InputLog,
   LaterVersion,
+  type Semaphore,
   type ShardProgress,
   type StoredFacts,
   type StoredInput,
@@ -40,8 +41,8 @@ export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
-  /** Runs the checks of a shard that begins in its turn: those of many shards at once would be thousands of requests. */
-  beginInTurn: (begin: () => Promise<void>) => Promise<void>;
+  /** Shared by the shards of the relay. A shard that begins checks its records in a slot: many shards at once would make thousands of requests. */
+  begins: Semaphore;
 };
 
 /** A task in memory. Inputs wait while its newest record is being read. */
@@ -171,11 +172,14 @@ export class Shard {
   }
 
   async #begin(): Promise<void> {
-    const begin = async () => {
-      if (!this.#stop.signal.aborted) await this.#stored.begin();
-    };
+    const { owned, begins } = this.#context;
     // A shard without an earlier owner has no records to check.
-    await (this.#context.owned.cause === 'fresh' ? begin() : this.#context.beginInTurn(begin));
+    const release = owned.cause === 'fresh' ? undefined : await begins.acquire(this.#stop.signal);
+    try {
+      if (!this.#stop.signal.aborted) await this.#stored.begin();
+    } finally {
+      release?.();
+    }
     if (!this.#stop.signal.aborted) await this.#readInputs();
   }
 

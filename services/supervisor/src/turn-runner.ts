@@ -1,9 +1,9 @@
 import type { Message } from '@hopline/a2a';
 import type { Work, WorkingCall } from '@hopline/events';
-import type { AgentRegistration, InputWriter } from '@hopline/log';
+import type { InputWriter } from '@hopline/log';
 import type { ConductingProfile, Profile } from '@hopline/profiles';
 import type { TraceCarrier } from '@hopline/telemetry';
-import type { Planner } from './planner.ts';
+import type { Planner, PlanRequest } from './planner.ts';
 import type { TurnView } from './turn-view.ts';
 
 /**
@@ -31,7 +31,7 @@ export type TurnContext = {
   writer: InputWriter;
   planner: Planner;
   /** Agents that are live, or were a moment ago. Waits for one to appear if there is none. */
-  agents: () => Promise<AgentRegistration[]>;
+  agents: () => Promise<PlanRequest['agents']>;
   /** Messages of the context before a turn, oldest first, read from the log. */
   history: (beforeTurn: number) => Promise<readonly Message[]>;
   isLive: (agent: string) => boolean;

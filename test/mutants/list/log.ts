@@ -217,4 +217,15 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/log/src/read-task.test.ts'],
   },
+  {
+    name: 'a slot that is released twice counts twice',
+    edits: [
+      {
+        file: 'packages/log/src/semaphore.ts',
+        from: 'if (isReleased) return;\n      isReleased = true;\n      const [next]',
+        to: 'isReleased = true;\n      const [next]',
+      },
+    ],
+    tests: ['packages/log/src/semaphore.test.ts'],
+  },
 ];

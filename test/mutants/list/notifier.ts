@@ -120,17 +120,6 @@ export const NOTIFIER_MUTANTS: readonly Mutant[] = [
     tests: ['services/notifier/src/owned-configs.test.ts'],
   },
   {
-    name: 'a slot that is released twice counts twice',
-    edits: [
-      {
-        file: 'services/notifier/src/semaphore.ts',
-        from: 'if (isReleased) return;\n      isReleased = true;\n      const [next]',
-        to: 'isReleased = true;\n      const [next]',
-      },
-    ],
-    tests: ['services/notifier/src/semaphore.test.ts'],
-  },
-  {
     name: 'a webhook that is gone for good is tried again',
     edits: [
       { file: 'services/notifier/src/webhook-client.ts', from: "status === GONE ? 'never'", to: "status === GONE ? 'limited'" },
