@@ -64,8 +64,8 @@ class Tries<T> {
   }
 
   /**
-   * Sends the request, and rejects when it must be sent again: with the error of this try, at a disconnect, or when there is no answer. A server that
-   * has not answered a PING either has not read this try yet. Another one would wait behind it, and be more work for a server that is late.
+   * Sends the request. Rejects when the caller must send it again: this try has failed, the connection is lost, or no answer has come. A server that
+   * has not answered a PING has not read this try yet, so the next try waits for the PING: it would only queue behind this one, and add work.
    */
   async next(leftMs: number, signal: AbortSignal | undefined): Promise<T> {
     const over = Promise.withResolvers<never>();

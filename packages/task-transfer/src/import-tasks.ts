@@ -127,7 +127,7 @@ function sameBinding({ taskId, contextId, owner }: TaskHeader): BoundTask {
   return { origin: taskId, taskId, contextId, owner, shiftMs: 0 };
 }
 
-/** What the log has of a task under the id that it has in the file. Throws ImportRefused if the task is open and was not made by an import. */
+/** The records that the log already has of the task with this id. Throws ImportRefused if the task is open and no import has made it. */
 async function earlierRecords(
   { facts, tasks }: Pick<Log, 'facts' | 'tasks'>,
   taskId: string,
@@ -203,7 +203,7 @@ class TaskInLog {
 
   async #store(record: FactRecord): Promise<void> {
     const earlier = await this.#earlier?.next(record);
-    // What follows gets the time of the first import.
+    // The records after it get the time of the first import.
     if (earlier !== undefined) this.#now = earlier.record.startStoredAt;
     const stored = { ...record, startSeq: this.#startSeq, startStoredAt: this.#now };
     const id = `${this.#binding.taskId}:${IMPORTER}:${this.#records}`;
