@@ -37,23 +37,28 @@ test('every attempt that died after its first token has exported its span and it
 }, async () => {
   const [deadly] = cluster.agents;
   const isOver = { yes: false };
+  let deaths = 0;
   const task = collect(cluster.url, { text: 'go' }).finally(() => (isOver.yes = true));
   while (!isOver.yes) {
-    if (deadly!.hasEnded) await deadly!.start();
+    if (deadly!.hasEnded) {
+      deaths += 1;
+      await deadly!.start();
+    }
     await sleep(50);
   }
   assert.equal(shapeOf((await task).at(-1)!), 'status:failed');
+  assert.ok(deaths >= 2, `the agent has died ${deaths} times`);
+  // NATS counts a delivery that a dying process requested, too, so the numbers of attempts may have gaps.
+  const lines = deadly!.output.split('\n').filter(line => line.includes('"turn taken"'));
+  const taken = lines.map(line => JSON.parse(line).attempt);
+  assert.equal(taken.length, deaths + 1, `the attempts that died, and the one that ended the turn: ${taken.join()}`);
   const attempts = () => {
     const received = receiver.spans.filter(
       ({ service, name }) => service === 'hopline-sub-agent' && name === 'receive a2a.work.{role}.{taskId}',
     );
     return received.map(({ attributes }) => Number(attributes['hopline.attempt'])).sort();
   };
-  for (const endsAt = performance.now() + TASK_MS_MAX; attempts().length < 4 && performance.now() < endsAt; ) await sleep(100);
-  assert.deepEqual(attempts(), [1, 2, 3, 4], 'three that died, and the one that ended the turn');
-  const lines = deadly!.output.split('\n').filter(line => line.includes('"turn taken"'));
-  assert.deepEqual(
-    lines.map(line => JSON.parse(line).attempt),
-    [1, 2, 3, 4],
-  );
+  const endsAt = performance.now() + TASK_MS_MAX;
+  while (attempts().length < taken.length && performance.now() < endsAt) await sleep(100);
+  assert.deepEqual(attempts(), taken);
 });
