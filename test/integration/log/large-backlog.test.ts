@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Layouts } from '@hopline/events';
 import { freePort } from '@hopline/local-cluster';
 import { LogUnavailable } from '@hopline/log';
@@ -29,7 +30,7 @@ const TASKS = Array.from({ length: SHARDS }, (_, shard) => {
  * never read its backlog.
  */
 test('a relay that reads more slowly than nats-server sends gets a backlog of large records without being cut off', {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async t => {
   const monitor = await freePort();
   const nats = await startNats({ config: `http: "127.0.0.1:${monitor}"` });
@@ -62,12 +63,13 @@ test('a relay that reads more slowly than nats-server sends gets a backlog of la
   const { out_bytes: before } = await varz();
 
   const stop = new AbortController();
+  t.after(() => stop.abort());
   let pendingMax = 0;
   const watching = (async () => {
     while (!stop.signal.aborted) {
       for (const { name, pending_bytes } of await connections())
         if (name === 'relay') pendingMax = Math.max(pendingMax, pending_bytes);
-      await new Promise(resolve => setTimeout(resolve, 20));
+      await sleep(20);
     }
   })();
   const ended = new AbortController();
@@ -80,11 +82,13 @@ test('a relay that reads more slowly than nats-server sends gets a backlog of la
       } catch (error) {
         if (!(error instanceof LogUnavailable)) throw error;
       }
+      // Rejects once the test has ended.
+      await sleep(100, undefined, { signal: ended.signal });
     }
   };
   // Shards that begin at different times have consumers of their own, and each task is read as the relay meets its first input.
   const read = async (shard: number) => {
-    await new Promise(resolve => setTimeout(resolve, 15 * shard));
+    await sleep(15 * shard);
     for await (const { taskId } of relay.inputs.readShard(shard, 1, ended.signal)) {
       assert.equal((await last(taskId))?.record.aggregate.generation, 1);
       return;
@@ -96,7 +100,7 @@ test('a relay that reads more slowly than nats-server sends gets a backlog of la
       const startedMs = performance.now();
       await relay.leases.get('shard.1').catch(() => undefined);
       slowest = Math.max(slowest, performance.now() - startedMs);
-      await new Promise(resolve => setTimeout(resolve, 50));
+      await sleep(50);
     }
   };
   const leasing = lease();
