@@ -27,7 +27,7 @@ await runService({
     if (mode === 'start-follows-signal') await sleep(60_000, undefined, { signal });
     if (mode === 'throws') setTimeout(() => raise(), 50);
     if (mode === 'rejects-without-reason') setTimeout(() => void Promise.reject(), 50);
-    if (mode === 'spins') process.stdin.once('data', () => spin(log));
+    if (mode === 'spins') process.stdin.once('data', () => spin());
     return {
       checks: [{ name: 'log', check: async () => {} }],
       close: async () => {
@@ -46,8 +46,10 @@ function raise(message = 'uncaught by purpose'): never {
 }
 
 /** Uses 2 s of CPU without returning to the event loop. */
-function spin(log: { info(line: string): void }): void {
-  const used = process.cpuUsage();
-  while (process.cpuUsage(used).user < 2_000_000);
-  log.info('spun');
+function spin(): void {
+  const before = process.cpuUsage();
+  for (let usedMs = 0; usedMs < 2_000; ) {
+    const { user, system } = process.cpuUsage(before);
+    usedMs = (user + system) / 1_000;
+  }
 }

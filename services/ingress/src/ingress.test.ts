@@ -105,6 +105,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     security: [{ bearer: [] }],
   },
+  checks: [],
   close: () => {},
 };
 const good = { authorization: 'Bearer good' };
