@@ -21,10 +21,7 @@ function usedCpuMs(): number {
  *
  * `monitorEventLoopDelay` never forgets its maximum: one old block would fail every later probe.
  */
-export function watchLoopLag(
-  nowMs: () => number = () => performance.now(),
-  cpuMs: () => number = usedCpuMs,
-): LoopLag {
+export function watchLoopLag(nowMs: () => number = () => performance.now(), cpuMs: () => number = usedCpuMs): LoopLag {
   let expectedMs = nowMs() + LOOP_SAMPLE_MS;
   let sampledCpuMs = cpuMs();
   let windowEndMs = nowMs() + LOOP_WINDOW_MS;

@@ -79,7 +79,17 @@ function openRows({ turns, nowMs }: TaskTrace): WaterfallRow[] {
 /** The reason of a turn that settles its item after the last attempt (packages/agent/src/run-attempt.ts). */
 const ATTEMPTS_EXHAUSTED = 'attempts exhausted';
 
-function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastMs, cause, reason }: ProducerActivity): WaterfallRow[] {
+function attemptRows({
+  agent,
+  turn,
+  attempt,
+  takenMs,
+  firstTokenMs,
+  endMs,
+  lastMs,
+  cause,
+  reason,
+}: ProducerActivity): WaterfallRow[] {
   // The delivery after the last attempt only stores that no attempt is left.
   if (attempt === 1 || takenMs === undefined || reason === ATTEMPTS_EXHAUSTED) return [];
   const toMs = Math.max(takenMs, firstTokenMs ?? endMs ?? lastMs);

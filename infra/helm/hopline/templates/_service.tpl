@@ -430,7 +430,7 @@ Arguments: root, name, entry, folder, values.
 {{- $_ := set $values "HOPLINE_CONSOLE_HOME" "nothing: no cluster of npm start is in the pod" -}}
 {{- end -}}
 {{- range $name, $_ := .settings -}}
-{{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s instead" $name $.component .) -}}{{- end -}}
+{{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s%s" $name $.component . (ternary "" " instead" (hasPrefix "nothing" .))) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 

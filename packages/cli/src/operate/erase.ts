@@ -43,8 +43,7 @@ export const erase = command({
           if (signal.aborted) throw thrown;
           if (thrown instanceof EraseRefused)
             throw new A2AError('UNSUPPORTED_OPERATION', { detail: thrown.message, cause: thrown });
-          if (thrown instanceof EraseDenied)
-            throw new A2AError('PERMISSION_DENIED', { detail: thrown.message, cause: thrown });
+          if (thrown instanceof EraseDenied) throw new A2AError('PERMISSION_DENIED', { detail: thrown.message, cause: thrown });
           const detail = `task ${taskId} is not removed completely: repeat the command`;
           throw new A2AError('UNAVAILABLE', { detail, cause: thrown });
         }

@@ -30,7 +30,7 @@ test('a turn that still runs ends at now, with a row for the agent that is silen
   const open = { state: 'working', nowMs: 600_000, turns: [{ turn: 1, fromMs: 0, toMs: 600_000, path }], costs: [...costs] };
   const text = traceLines({ ...report, ...open }).join('\n');
   assert.match(text, /^task t working, 5 events in 600\.000 s;/);
-  assert.match(text, /  silence argocd +\|·+\| 9 m 59 s, no event since\n/);
+  assert.match(text, / {2}silence argocd +\|·+\| 9 m 59 s, no event since\n/);
   assert.match(text, /\nslowest: silence argocd, 9 m 59 s of the 10 m 0 s of the turn \(100 %\)/);
 });
 
