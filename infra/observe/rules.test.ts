@@ -29,6 +29,8 @@ const QUIET: Record<string, string> = {
   'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x90',
   'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x90',
   'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x90',
+  'hopline_check_failing{job="hopline", service="relay", instance="relay-1", check="appends"}': '0x90',
+  'hopline_check_failing{job="hopline", service="ingress", instance="ingress-1", check="api_keys"}': '0x90',
   'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x90',
   'jetstream_stream_total_bytes{stream_name="A2A_WORK"}': '10x90',
   'jetstream_stream_limit_bytes{stream_name="A2A_WORK"}': '100x90',
@@ -83,6 +85,12 @@ const FAULTS: Record<string, Record<string, string>> = {
   HoplineDeadLetters: { 'hopline_dead_letters_total{job="hopline", agent="files", reason="attempts_exhausted"}': '0x70 1x20' },
   HoplineWebhooksAbandoned: { 'hopline_webhooks_abandoned_total{job="hopline", reason="http_5xx"}': '0x70 1x20' },
   HoplineLogShortage: { 'hopline_log_shortages_total{job="hopline", stream="A2A_WORK", reason="full"}': '0x70 3x20' },
+  HoplineWritesFail: {
+    'hopline_check_failing{job="hopline", service="relay", instance="relay-1", check="appends"}': '0x70 1x20',
+  },
+  HoplineCredentialsOld: {
+    'hopline_check_failing{job="hopline", service="ingress", instance="ingress-1", check="api_keys"}': '0x70 1x20',
+  },
   HoplineUnknownOnLog: {
     'hopline_unknown_removed_total{job="hopline", stream="A2A_LOG", kind="unknown_consumers"}': '0x70 1000x20',
   },

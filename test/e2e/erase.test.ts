@@ -53,8 +53,8 @@ test('an erased task is in no stream, clients get the answer for an unknown task
   assert.equal((await client.list()).tasks.length, TASKS);
 
   const denied = await erase(task, { ...admin, NATS_USER: 'operator', NATS_PASSWORD: 'operator' });
-  assert.equal(denied.code, 3, denied.err);
-  assert.match(denied.err, /not removed completely: repeat the command, with credentials that may purge streams/);
+  assert.equal(denied.code, 1, denied.err);
+  assert.match(denied.err, /Permission denied: task \S+ is not removed: NATS does not permit user operator to publish to .* as the user admin/);
   assert.equal((await run(['get', task])).code, 0);
 
   const erased = await erase(task);

@@ -13,6 +13,8 @@ const CLI = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.
 export const IPV4_POLICIES = { privateRanges: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'] };
 const RETRY_MS = 200;
 const run = promisify(execFile);
+/** More than the notices that come before the text of an agent. */
+const PLAN_CHARS_MAX = 200;
 
 type ChartAgent = { folder: string; entry: object; [value: string]: unknown };
 
@@ -161,6 +163,20 @@ export class Release {
   /** Asks with the command line, which resumes by itself. Resolves with the text of the answer. */
   async ask(url: string, question: string): Promise<string> {
     return this.cli('ask', '--url', url, question);
+  }
+
+  /** Like `ask`. `begun` resolves once text of the answer has been printed, so that a fault then hits a running turn. */
+  asking(url: string, question: string): { begun: Promise<void>; answer: Promise<string> } {
+    const begun = Promise.withResolvers<void>();
+    const running = run(process.execPath, [CLI, 'ask', '--url', url, question], { maxBuffer: 1 << 26 });
+    let printed = 0;
+    running.child.stdout?.on('data', (text: string | Buffer) => {
+      printed += text.length;
+      if (printed > PLAN_CHARS_MAX) begun.resolve();
+    });
+    const answer = running.then(({ stdout }) => stdout);
+    answer.catch(begun.reject);
+    return { begun: begun.promise, answer };
   }
 
   async cli(...args: string[]): Promise<string> {

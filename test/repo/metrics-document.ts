@@ -45,6 +45,7 @@ export async function metricsDocument(): Promise<string> {
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
     metrics.webhookFailing.observe(() => [[0, {}]]);
+    metrics.checkFailing.observe(() => [[0, { check: 'appends' }]]);
     metrics.logConnected.observe(() => [[0, {}]]);
     metrics.certificateExpiry.observe(() => [[0, { kind: 'server' }]]);
     metrics.logShortages.add(0, { stream: 'A2A_RAW', reason: 'full' });

@@ -228,6 +228,7 @@ function keyAuth(): Authenticator {
       throw new A2AError('UNAUTHENTICATED', { challenge: 'ApiKey' });
     },
     card,
+    checks: [],
     close: () => {},
   };
 }

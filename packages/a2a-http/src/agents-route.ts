@@ -11,6 +11,8 @@ export type ListedAgent = {
   skills: { id: string; name: string }[];
   /** `silent`: registered, but its heartbeats have stopped. */
   state: 'live' | 'silent';
+  /** Why a live agent does not answer its sub-agent, such as `ECONNREFUSED`. Absent while it answers. */
+  fault?: string;
   /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601, UTC. */

@@ -161,3 +161,31 @@ test('skills of any length fit the registry: each is cut to the limits of an age
   await registered;
   await log.close();
 });
+
+test('the entry of an agent that does not answer names why, until it answers', { timeout: 120_000 }, async () => {
+  const log = createMemoryLog();
+  const stop = new AbortController();
+  let isDown = true;
+  const skills = async () => {
+    if (isDown) throw new TypeError('secret', { cause: Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }) });
+    return [];
+  };
+  const registered = registerAgent({
+    log,
+    name: 'mine',
+    agent: { description: 'Mine.', skills, run: async function* () {}, close: async () => {} },
+    url: 'http://127.0.0.1:1/',
+    skills: [],
+    isDefault: false,
+    logger: quiet,
+    signal: stop.signal,
+    heartbeatMs: 1,
+  });
+  const faults = async () => (await log.agents.under('mine')).map(({ value }) => value.fault);
+  await until(async () => (await faults())[0] === 'ECONNREFUSED');
+  isDown = false;
+  await until(async () => (await faults()).every(fault => fault === undefined));
+  assert.equal((await faults()).length, 1);
+  stop.abort();
+  await registered;
+});

@@ -66,7 +66,8 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
   while (!signal.aborted) {
     const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
-    const entry: AgentRegistration = { ...shown, heartbeat: Date.now() };
+    const { fault } = skills;
+    const entry: AgentRegistration = { ...shown, ...(fault !== undefined && { fault }), heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),
@@ -93,10 +94,15 @@ class SkillsCache {
   #agentSkills: readonly AgentSkill[] | undefined;
   #requestedMs = Number.NEGATIVE_INFINITY;
   #requesting = false;
-  #failed = false;
+  /** Why the agent did not answer the newest request, as a closed word. */
+  #fault: string | undefined;
 
   constructor(options: RegisterAgentOptions) {
     this.#options = options;
+  }
+
+  get fault(): string | undefined {
+    return this.#fault;
   }
 
   current(): AgentSkill[] {
@@ -123,13 +129,14 @@ class SkillsCache {
       if (!Array.isArray(skills) || !skills.every(isAgentSkill)) throw new AgentMisuse(MALFORMED_SKILLS);
       this.#agentSkills = skills;
       onSkills?.(undefined);
-      if (this.#failed) logger.info({ agent: name, count: this.#agentSkills.length }, 'agent skills available');
-      this.#failed = false;
+      if (this.#fault !== undefined) logger.info({ agent: name, count: this.#agentSkills.length }, 'agent skills available');
+      this.#fault = undefined;
     } catch (error) {
       onSkills?.(error);
+      const before = this.#fault;
+      this.#fault = errorWord(error);
       // A failure is logged once, not with every heartbeat.
-      if (!this.#failed) logger.warn({ agent: name, reason: errorWord(error) }, 'agent skills unavailable');
-      this.#failed = true;
+      if (before === undefined) logger.warn({ agent: name, reason: this.#fault }, 'agent skills unavailable');
     }
   }
 }

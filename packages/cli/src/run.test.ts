@@ -138,20 +138,21 @@ test('when no agent fits, ask prints the option that names one and the agents of
 test('agents prints names, states, skills, and which agent takes messages that fit no skill', async () => {
   const agents = [
     { name: 'files', description: 'Reads files', skills: [{ id: 'r', name: 'Read' }], state: 'live', default: false },
+    { name: 'down', description: '', skills: [], state: 'live', fault: 'ECONNREFUSED', default: false },
     { name: 'guide', description: '', skills: [], state: 'silent', default: true, lastSeenAt: '2026-11-22T08:00:00.000Z' },
     { description: 'has no name' },
   ];
   const replies = { 'GET /agents': { page: JSON.stringify({ agents }) } };
   const { code, out } = await hopline(replies, ['agents']);
   assert.equal(code, 0);
-  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n\* guide {2}silent, seen \d+ \w+ ago\n$/);
+  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n {2}down {3}live, does not answer \(ECONNREFUSED\)\n\* guide {2}silent, seen \d+ \w+ ago\n$/);
   const json = await hopline(replies, ['agents', '--json'], { environment: { HOPLINE_TOKEN: 'abc' } });
   assert.deepEqual(
     json.out
       .trim()
       .split('\n')
       .map(line => JSON.parse(line)),
-    agents.slice(0, 2),
+    agents.slice(0, 3),
   );
   assert.equal(json.requests[0]!.headers.authorization, 'Bearer abc');
   const other = await hopline({}, ['agents']);

@@ -8,6 +8,8 @@ export type ListedAgent = {
   skills: { id: string; name: string }[];
   /** `silent`: its heartbeat is overdue. */
   state: 'live' | 'silent';
+  /** Why a live agent does not answer, such as `ECONNREFUSED`. Absent while it answers. */
+  fault?: string;
   /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601. Absent if the server does not know it. */
@@ -21,7 +23,7 @@ export const AGENTS_PATH = '/agents';
 export function decodeAgents(json: unknown): ListedAgent[] {
   if (!isObject(json) || !Array.isArray(json.agents)) throw notA2A('the response is not a list of agents').error;
   return json.agents.filter(isObject).flatMap(agent => {
-    const { name, description, skills, state, lastSeenAt } = agent;
+    const { name, description, skills, state, fault, lastSeenAt } = agent;
     if (typeof name !== 'string' || name === '') return [];
     return [
       {
@@ -29,6 +31,7 @@ export function decodeAgents(json: unknown): ListedAgent[] {
         description: typeof description === 'string' ? description : '',
         skills: Array.isArray(skills) ? skills.filter(isObject).flatMap(skillOf) : [],
         state: state === 'silent' ? 'silent' : 'live',
+        ...(typeof fault === 'string' && { fault }),
         default: agent.default === true,
         ...(typeof lastSeenAt === 'string' && { lastSeenAt }),
       },

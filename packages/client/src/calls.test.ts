@@ -270,14 +270,21 @@ test('the agents of a Hopline server are listed; a server without a list is not 
   };
   const agents = [
     { ...guide, lastSeenAt: '2026-11-22T08:00:00.000Z', url: 'x' },
-    { name: 'bare', skills: [{ id: 's' }, 7] },
+    { name: 'bare', skills: [{ id: 's' }, 7], fault: 'ECONNREFUSED' },
     'odd',
     {},
   ];
   await withServer({ documents: { '/agents': JSON.stringify({ agents }) } }, async (_server, client) => {
     assert.deepEqual(await client.agents(), [
       { ...guide, lastSeenAt: '2026-11-22T08:00:00.000Z' },
-      { name: 'bare', description: '', skills: [{ id: 's', name: 's' }], state: 'live', default: false },
+      {
+        name: 'bare',
+        description: '',
+        skills: [{ id: 's', name: 's' }],
+        state: 'live',
+        fault: 'ECONNREFUSED',
+        default: false,
+      },
     ]);
   });
   for (const document of ['[]', '{"agents":{}}', 'no json'])

@@ -35,7 +35,7 @@ async function open(t: TestContext, { bearer = true, apiKeys = true, tenants = [
     assert.equal(error.code, 'UNAUTHENTICATED');
     return [error.message, error.challenge];
   };
-  return { authenticate, card: authenticator.card, refused, lines, at };
+  return { authenticate, card: authenticator.card, checks: authenticator.checks, refused, lines, at };
 }
 
 test('a token or a key identifies the caller; without either, the challenge names what to send [S4-4]', async t => {
@@ -146,7 +146,12 @@ test('without authentication only listed tenants can be named', async t => {
 });
 
 test('keys removed from the file are refused from then on; a broken file is logged and changes nothing', async t => {
-  const { authenticate, at, lines } = await open(t);
+  const { authenticate, checks, at, lines } = await open(t);
+  const failing = async () =>
+    (await Promise.allSettled(checks.map(({ check }) => check(t.signal)))).flatMap(({ status }, index) =>
+      status === 'rejected' ? [checks[index]!.name] : [],
+    );
+  assert.deepEqual(await failing(), []);
   await writeFile(at('keys.json'), 'SECRET');
   while (lines.length === 0) {
     assert.deepEqual(await authenticate({ 'x-api-key': KEY }), { subject: 'ci', tenant: 'acme' });
@@ -154,6 +159,7 @@ test('keys removed from the file are refused from then on; a broken file is logg
   }
   assert.match(lines.join(''), /HOPLINE_AUTH_API_KEYS_FILE changed and cannot be used/);
   assert.doesNotMatch(lines.join(''), /SECRET/);
+  assert.deepEqual(await failing(), ['api_keys']);
   await writeFile(at('keys.json'), '[]');
   const taken = () =>
     authenticate({ 'x-api-key': KEY }).then(
@@ -161,6 +167,7 @@ test('keys removed from the file are refused from then on; a broken file is logg
       () => false,
     );
   await until(async () => !(await taken()));
+  assert.deepEqual(await failing(), []);
 });
 
 test('an unusable file at start is reported with its setting', async t => {

@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import type { CardSecurity } from '@hopline/agent-card';
 import type { Owner } from '@hopline/events';
-import { WatchedFile } from '@hopline/lifecycle';
+import { type ReadyCheck, WatchedFile } from '@hopline/lifecycle';
 import type { Logger } from '@hopline/telemetry';
 import { API_KEY_CHARS_MAX, API_KEY_CHARS_MIN, parseApiKeys, verdictOnKey } from './api-keys.ts';
 import { type BearerRules, verdictOnToken } from './bearer-token.ts';
@@ -32,6 +32,8 @@ export type Authenticator = {
   authenticate(request: { headers: Headers; tenant: string | undefined }): Promise<Owner>;
   /** For the agent card; undefined while authentication is off. */
   readonly card: CardSecurity | undefined;
+  /** Fail while a changed file of credentials cannot be used: a key that was removed from it is still accepted. */
+  readonly checks: readonly ReadyCheck[];
   close(): void;
 };
 
@@ -42,7 +44,7 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
   const card = cardSecurity(required);
   if (card === undefined) {
     const resolveTenant = tenantByList(tenants);
-    return { authenticate: async ({ tenant }) => resolveTenant({}, tenant), card, close: () => {} };
+    return { authenticate: async ({ tenant }) => resolveTenant({}, tenant), card, checks: [], close: () => {} };
   }
   const tokens = bearer && (await tokenCheck(bearer, logger));
   const keys = apiKeys && (await keyCheck(apiKeys.file, logger));
@@ -53,10 +55,14 @@ export async function createAuthenticator(options: AuthOptions): Promise<Authent
         return tenantByCredentials(callerOf(await tokens.check(token), required), tenant);
       const key = apiKeys && headers[apiKeys.header];
       if (keys !== undefined && key !== undefined)
-        return tenantByCredentials(callerOf(await keys(String(key)), required), tenant);
+        return tenantByCredentials(callerOf(await keys.verdict(String(key)), required), tenant);
       throw unauthenticated('credentials are missing', required, false);
     },
     card,
+    checks: [
+      ...(keys === undefined ? [] : [{ name: 'api_keys', optional: true, check: keys.check } as const]),
+      ...(tokens?.checkFile === undefined ? [] : [{ name: 'jwks', optional: true, check: tokens.checkFile } as const]),
+    ],
     close: () => tokens?.close(),
   };
 }
@@ -82,25 +88,31 @@ function bearerTokenOf(header: string | string[] | undefined): string | undefine
 }
 
 async function tokenCheck({ keys, ...rules }: NonNullable<AuthOptions['bearer']>, logger: Logger) {
-  const { find, close } = 'url' in keys ? remoteKeys(keys, logger) : await keysOfFile(keys.file, logger);
-  return { check: (token: string) => verdictOnToken(token, rules, find), close };
+  const { find, checkFile, close } = 'url' in keys ? remoteKeys(keys, logger) : await keysOfFile(keys.file, logger);
+  return { check: (token: string) => verdictOnToken(token, rules, find), checkFile, close };
 }
 
-function remoteKeys(keys: { url: string; staleMsMax: number }, logger: Logger) {
+type IssuerKeys = { find: FindKey; checkFile?: () => Promise<void>; close: () => void };
+
+function remoteKeys(keys: { url: string; staleMsMax: number }, logger: Logger): IssuerKeys {
   const remote = new RemoteKeySet({ ...keys, logger });
   // Fetches the keys for the first caller without waiting: the server starts even when the issuer is down.
   void remote.refresh();
   return { find: remote.find, close: () => remote.close() };
 }
 
-async function keysOfFile(path: string, logger: Logger): Promise<{ find: FindKey; close: () => void }> {
+async function keysOfFile(path: string, logger: Logger): Promise<IssuerKeys> {
   const file = await openFile(path, 'HOPLINE_AUTH_JWKS_FILE', parseKeySet, logger);
-  return { find: async (header, token) => (await file.current())(header, token), close: () => {} };
+  return {
+    find: async (header, token) => (await file.current())(header, token),
+    checkFile: () => file.check(),
+    close: () => {},
+  };
 }
 
 async function keyCheck(path: string, logger: Logger) {
   const file = await openFile(path, 'HOPLINE_AUTH_API_KEYS_FILE', parseApiKeys, logger);
-  return async (key: string) => verdictOnKey(await file.current(), key);
+  return { verdict: async (key: string) => verdictOnKey(await file.current(), key), check: () => file.check() };
 }
 
 function openFile<T>(path: string, setting: string, parse: (text: string) => T, logger: Logger): Promise<WatchedFile<T>> {

@@ -30,7 +30,7 @@ test('a failing check is reported with the name of its error, without the messag
         throw new Error('PLANTED');
       },
     },
-    { name: 'fine', check: async () => {} },
+    { name: 'appends', check: async () => {} },
   ]);
   const readiness = await health.readiness();
   assert.deepEqual(readiness.notReady, [
@@ -38,6 +38,15 @@ test('a failing check is reported with the name of its error, without the messag
     { check: 'agent', reason: 'Error' },
   ]);
   assert.equal(readiness.ready, false);
+  const results = [
+    ['log', true],
+    ['agent', true],
+    ['appends', false],
+  ];
+  assert.deepEqual(health.results(), results);
+  health.drain();
+  await health.readiness();
+  assert.deepEqual(health.results(), results, 'a drain runs no check');
 });
 
 test('a failing optional check leaves the process ready, and is reported with the code of its system error', async () => {
@@ -67,7 +76,7 @@ test('a hanging check times out after READY_CHECK_MS_MAX, is aborted, and is sha
   let aborted = false;
   health.started([
     {
-      name: 'hangs',
+      name: 'log',
       check: signal => {
         running += 1;
         signal.addEventListener('abort', () => {
@@ -81,7 +90,7 @@ test('a hanging check times out after READY_CHECK_MS_MAX, is aborted, and is sha
   const all = await Promise.all(Array.from({ length: 50 }, () => health.readiness()));
   const elapsedMs = performance.now() - started;
   assert.ok(elapsedMs > READY_CHECK_MS_MAX - 50 && elapsedMs < READY_CHECK_MS_MAX + 5000, `${elapsedMs} ms`);
-  for (const readiness of all) assert.deepEqual(readiness.notReady, [{ check: 'hangs', reason: 'timeout' }]);
+  for (const readiness of all) assert.deepEqual(readiness.notReady, [{ check: 'log', reason: 'timeout' }]);
   assert.equal(running, 1);
   assert.equal(aborted, true);
 });

@@ -1,10 +1,10 @@
-import { closedWord, errorWord } from '@hopline/telemetry';
+import { type CheckName, closedWord, errorWord } from '@hopline/telemetry';
 
 /** Bound of one readiness check. */
 export const READY_CHECK_MS_MAX = 1_000;
 
 export type ReadyCheck = {
-  readonly name: string;
+  readonly name: CheckName;
   /** Resolves if the dependency is usable, else rejects. Aborted after READY_CHECK_MS_MAX. */
   check(signal: AbortSignal): Promise<unknown>;
   /** True if the process is useful without this dependency: a failure is reported as degraded, and the process stays ready. */
@@ -32,11 +32,14 @@ export interface Health {
   started(checks: readonly ReadyCheck[]): void;
   drain(): void;
   readiness(): Promise<Readiness>;
+  /** The checks and whether they failed when they last ran. */
+  results(): readonly (readonly [name: CheckName, failed: boolean])[];
 }
 
 export function createHealth(): Health {
-  let checks: { name: string; optional: boolean; run: () => Promise<string | undefined> }[] | undefined;
+  let checks: { name: CheckName; optional: boolean; run: () => Promise<string | undefined> }[] | undefined;
   let draining = false;
+  let last: readonly (readonly [CheckName, boolean])[] = [];
   return {
     started: given => {
       checks = given.map(check => ({ name: check.name, optional: check.optional === true, run: bounded(check) }));
@@ -49,6 +52,7 @@ export function createHealth(): Health {
       if (checks === undefined)
         return { ready: false, draining, notReady: [{ check: 'start', reason: 'starting' }], degraded: [] };
       const results = await Promise.all(checks.map(async ({ name, optional, run }) => ({ name, optional, reason: await run() })));
+      last = results.map(({ name, reason }) => [name, reason !== undefined]);
       const failed = (isOptional: boolean) =>
         results.flatMap(({ name, optional, reason }) =>
           reason === undefined || optional !== isOptional ? [] : [{ check: name, reason }],
@@ -56,6 +60,7 @@ export function createHealth(): Health {
       const notReady = failed(false);
       return { ready: notReady.length === 0 && !draining, draining, notReady, degraded: failed(true) };
     },
+    results: () => last,
   };
 }
 

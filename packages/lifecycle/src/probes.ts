@@ -8,7 +8,7 @@ export type ProbeOptions = {
   readonly health: Health;
   /** Body of `/metrics`. */
   readonly metricsText: (format: MetricsFormat) => Promise<string>;
-  /** `/livez` fails when the event loop was blocked for longer than this. */
+  /** `/livez` fails when the event loop was blocked for longer than this, without the time in which the process got no CPU. */
   readonly loopLagMsMax: number;
   /** Hosts under which the service, and a server that serves only probes, answers requests without credentials. */
   readonly hosts: AllowedHosts;

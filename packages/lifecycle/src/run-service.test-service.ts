@@ -27,6 +27,7 @@ await runService({
     if (mode === 'start-follows-signal') await sleep(60_000, undefined, { signal });
     if (mode === 'throws') setTimeout(() => raise(), 50);
     if (mode === 'rejects-without-reason') setTimeout(() => void Promise.reject(), 50);
+    if (mode === 'spins') process.stdin.once('data', () => spin());
     return {
       checks: [{ name: 'log', check: async () => {} }],
       close: async () => {
@@ -42,4 +43,13 @@ await runService({
 
 function raise(message = 'uncaught by purpose'): never {
   throw new Error(message);
+}
+
+/** Uses 2 s of CPU without returning to the event loop. */
+function spin(): void {
+  const before = process.cpuUsage();
+  for (let usedMs = 0; usedMs < 2_000; ) {
+    const { user, system } = process.cpuUsage(before);
+    usedMs = (user + system) / 1_000;
+  }
 }

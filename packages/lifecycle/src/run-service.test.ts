@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, suite, test } from 'node:test';
 import { compileCache } from '../../../test/kit/compile-cache.ts';
+import { until } from '../../../test/kit/until.ts';
 import { EXIT_CONFIG } from './boot-service.ts';
 
 type Line = {
@@ -84,7 +85,9 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     const { url } = await service.line('probes listening');
     await service.line('ready');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
-    assert.match(await (await fetch(`${url}/metrics`)).text(), /hopline_tokens_total\{service="test-service"\} 7/);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    assert.match(metrics, /hopline_tokens_total\{service="test-service"\} 7/);
+    assert.match(metrics, /hopline_check_failing\{service="test-service",check="log"\} 0/);
     service.child.kill('SIGTERM');
     await service.line('close begins');
     const draining = await fetch(`${url}/readyz`);
@@ -124,6 +127,31 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.match(String(url), /^http:\/\/127\.0\.0\.3:\d{2,}$/);
     await service.line('ready');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 0);
+  });
+
+  const LAG = { HOPLINE_LOOP_LAG_MS_MAX: '1000' };
+  const livez = async (service: Run) => (await fetch(`${(await service.line('probes listening')).url}/livez`)).status;
+
+  test('a process that was stopped for longer than the limit of its loop is alive', async () => {
+    const service = run('well', LAG);
+    await service.line('ready');
+    service.child.kill('SIGSTOP');
+    const stoppedAt = performance.now();
+    await until(() => performance.now() - stoppedAt > 2_000);
+    service.child.kill('SIGCONT');
+    assert.equal(await livez(service), 200);
+    service.child.kill('SIGTERM');
+    assert.equal((await service.ended).code, 0);
+  });
+
+  test('a process whose loop was blocked by its own work is not alive', async () => {
+    const service = run('spins', LAG);
+    await service.line('ready');
+    service.child.stdin?.write('\n');
+    // One of the requests arrives during the block, and is answered at its end.
+    await until(async () => (await livez(service)) === 503);
     service.child.kill('SIGTERM');
     assert.equal((await service.ended).code, 0);
   });

@@ -2,6 +2,7 @@ import {
   flushLog,
   type Logger,
   type LogLevel,
+  type MetricsFormat,
   setLogLevel,
   TELEMETRY_SHUTDOWN_MS_MAX,
   type Telemetry,
@@ -107,7 +108,12 @@ async function start<T extends SettingsShape>(state: ProcessState<T>, options: S
   const hosts = new AllowedHosts(base.HOPLINE_ALLOWED_HOSTS, [base.HOPLINE_HOST, ...publicAddresses]);
   const { HOPLINE_PROBE_PORT: probePort, HOPLINE_PROBE_HOST: probeHost = base.HOPLINE_HOST } = base;
   const elsewhere = probePort !== undefined;
-  const probes = { health, metricsText: telemetry.metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts, elsewhere };
+  const metricsText = async (format?: MetricsFormat) => {
+    // The metrics have the results of the checks.
+    await health.readiness();
+    return telemetry.metricsText(format);
+  };
+  const probes = { health, metricsText, loopLagMsMax: base.HOPLINE_LOOP_LAG_MS_MAX, hosts, elsewhere };
   if (options.probes === 'own' || elsewhere) {
     state.probeServer = await startProbeServer({ ...probes, host: probeHost, port: probePort ?? base.HOPLINE_PORT });
     log.info({ url: state.probeServer.url }, 'probes listening');
@@ -118,6 +124,7 @@ async function start<T extends SettingsShape>(state: ProcessState<T>, options: S
   state.running = options.start({ settings, instance, version, log, telemetry, signal, probes });
   const { checks } = await state.running;
   health.started(checks);
+  telemetry.metrics.checkFailing.observe(() => health.results().map(([check, failed]) => [failed ? 1 : 0, { check }]));
   log.info({ duration_ms: Math.round(performance.now() - startedMs) }, 'ready');
 }
 

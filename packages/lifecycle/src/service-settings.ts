@@ -67,7 +67,7 @@ export const SERVICE_SETTINGS = {
     min: 100,
     max: 60_000,
     unit: 'ms',
-    doc: '/livez fails when the event loop is blocked for longer.',
+    doc: '/livez fails when the event loop was blocked for longer. Time in which the process got no CPU does not count.',
   },
   HOPLINE_FAST_PATHS: {
     type: 'enum',

@@ -30,11 +30,13 @@ test('after a write, replacement or removal the last valid content applies, and 
   await writeFile(path, 'secret');
   assert.deepEqual([await file.current(), await file.current()], ['33', '33']);
   assert.deepEqual(faults, ['it does not begin with ok']);
+  await assert.rejects(file.check(), { name: 'previous_content_in_use' });
   await rm(path);
   assert.deepEqual([await file.current(), await file.current()], ['33', '33']);
   assert.deepEqual(faults.slice(1), ['the file cannot be read (ENOENT)']);
   await writeFile(path, 'ok 4');
   assert.equal(await file.current(), '4');
+  await file.check();
 });
 
 test('a file is not checked more often than its interval', async t => {

@@ -15,6 +15,11 @@ export type WatchedFileOptions<T> = {
   readonly recheckMs?: number;
 };
 
+/** A changed file cannot be used, and its previous content stays in force. The name is the reason at /readyz. */
+class PreviousContentInUse extends Error {
+  override readonly name = 'previous_content_in_use';
+}
+
 /**
  * A file named by a setting, read again after a change. It is checked by its path instead of by file events: Kubernetes replaces a mounted
  * secret through a symbolic link, for which the file has no event.
@@ -25,6 +30,7 @@ export class WatchedFile<T> {
   #value: T;
   #checkedMs = performance.now();
   #checking: Promise<void> | undefined;
+  #fault: string | undefined;
 
   private constructor(options: WatchedFileOptions<T>, read: Read<T>) {
     this.#options = options;
@@ -50,6 +56,12 @@ export class WatchedFile<T> {
     return this.#value;
   }
 
+  /** Rejects while the file is invalid or cannot be read, and its last valid content is in force. */
+  async check(): Promise<void> {
+    await this.current();
+    if (this.#fault !== undefined) throw new PreviousContentInUse(this.#fault);
+  }
+
   async #check(): Promise<void> {
     const version = await versionOf(this.#options.path);
     if (version === this.#version) return;
@@ -58,8 +70,10 @@ export class WatchedFile<T> {
       const fresh = await read(this.#options);
       this.#version = fresh.version;
       this.#value = fresh.value;
+      this.#fault = undefined;
     } catch (error) {
-      this.#options.onFault(error instanceof Error ? error.message : 'the file is invalid');
+      this.#fault = error instanceof Error ? error.message : 'the file is invalid';
+      this.#options.onFault(this.#fault);
     }
   }
 }

@@ -6,7 +6,7 @@ const PENDING = 'pending';
 
 /**
  * State of a process of the local cluster. `isReady`: it does its work. `fault`: a clause, to follow a name, that explains why the process does
- * not work, or why the agent of a ready sub-agent cannot. `isStarting`: its only fault is that it has not answered yet.
+ * not work, why the agent of a ready sub-agent cannot, or what a ready process does without. `isStarting`: its only fault is that it has not answered yet.
  */
 export type ProcessState = { isReady: boolean; fault: string | null; isStarting: boolean };
 
@@ -31,9 +31,12 @@ export async function processState({ pid, url, service, ending, agent }: ListedP
     const isStarting = body.not_ready?.every(({ reason }) => reason === 'starting') ?? false;
     return { ...down, fault: `is not ready${checks.length === 0 ? '' : ` (${checks.join(', ')})`}`, isStarting };
   }
-  const reason = body.degraded?.find(({ check }) => check === 'agent')?.reason;
-  const fault = reason === undefined ? null : agentFault(reason, agent?.target ?? '');
-  return { isReady: true, fault, isStarting: reason === PENDING };
+  const degraded = body.degraded ?? [];
+  const reason = degraded.find(({ check }) => check === 'agent')?.reason;
+  if (reason !== undefined)
+    return { isReady: true, fault: agentFault(reason, agent?.target ?? ''), isStarting: reason === PENDING };
+  const checks = degraded.map(one => `${one.check}: ${one.reason}`).join(', ');
+  return { isReady: true, fault: checks === '' ? null : `is degraded (${checks})`, isStarting: false };
 }
 
 /** Whether a process with this id exists, including a zombie. */

@@ -123,6 +123,8 @@ export type TopSnapshot = {
 export type TopAgent = {
   name: string;
   state: string;
+  /** Why a live agent does not answer, such as `ECONNREFUSED`. */
+  fault?: string;
   activeTasks?: number;
   tokensPerS?: number;
   /** Mean seconds from a work item to its first token: in this interval or, if it had none, since the start. Absent before the first token. */
@@ -249,8 +251,9 @@ function hopsOf(before: TopReading, now: TopReading): TopCluster['hops'] {
   return shown.map(({ hop, seconds }) => ({ hop, share: seconds / all }));
 }
 
-function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
-  if (now.processes === undefined) return { name, state };
+function agentOf({ name, state, fault }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
+  const agent = { name, state, ...(fault !== undefined && { fault }) };
+  if (now.processes === undefined) return agent;
   const labels = { agent: name };
   const HOPS = 'hopline_hop_duration_seconds';
   // Compared by the agent's own time, because an agent that is asked later could never be the first.
@@ -259,8 +262,7 @@ function agentOf({ name, state }: ListedAgent, before: TopReading, now: TopReadi
   const [sumAll, countAll] = [sumOf(now, `${HOPS}_sum`, hopLabels), sumOf(now, `${HOPS}_count`, hopLabels)];
   const firstTokenS = count > 0 ? sum / count : countAll > 0 ? sumAll / countAll : undefined;
   return {
-    name,
-    state,
+    ...agent,
     activeTasks: sumOf(now, 'hopline_active_tasks', labels),
     tokensPerS: growthOf(before, now, 'hopline_tokens_total', labels) / seconds,
     ...(firstTokenS !== undefined && { firstTokenS }),

@@ -110,6 +110,8 @@ export type AgentRegistration = {
   skills: AgentSkill[];
   /** True if the agents file makes it the default agent (`defaultAgentOf`). */
   default?: true;
+  /** Why the agent does not answer this instance, as a closed word such as `ECONNREFUSED`. Absent while it answers. */
+  fault?: string;
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };

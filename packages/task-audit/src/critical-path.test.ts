@@ -95,7 +95,12 @@ class FoldedTask {
   }
 
   get paths(): string[][] {
-    return traceOf(this.#records).turns.map(({ path }) => runsOf(namesOf(path)));
+    return this.pathsAt(undefined);
+  }
+
+  /** The paths when the task is read at `now`. */
+  pathsAt(now: number | undefined): string[][] {
+    return traceOf(this.#records, now).turns.map(({ path }) => runsOf(namesOf(path)));
   }
 }
 
@@ -117,6 +122,22 @@ test('a turn that its client ends waited for the agent that worked, or for a wor
   assert.deepEqual(unsupervised.paths, [['accept × 3', 'work_queue × 497', 'publish × 2', 'append × 1']], 'no supervisor');
   const next = begun().write(60, agent(), TEXT, TAKEN).message(500, 'supervisor', 'm2');
   assert.deepEqual(next.paths[0], [...talked, 'publish × 2', 'append × 1'], 'the next message ends the turn');
+});
+
+test('a turn that still runs waits until now, for the agent that has been silent for the longest time', () => {
+  const queued = ['accept × 4', 'work_queue supervisor × 6', 'plan supervisor × 13'];
+  assert.deepEqual(begun().pathsAt(500), [[...queued, 'silence argocd × 477']], 'an agent that has written nothing');
+  const talked = [...PLANNED, 'agent argocd × 30', 'talk argocd × 100'];
+  assert.deepEqual(begun().write(60, agent(), TEXT, TAKEN).pathsAt(500), [[...talked, 'silence argocd × 340']]);
+  const other = { kind: 'call', call: 'call-1-2', agent: 'github' } as const;
+  const two = new FoldedTask()
+    .message(0, 'supervisor')
+    .write(20, supervisor(), [WORKING, CALL, other], { queuedAt: 4, at: 10 })
+    .write(60, agent(), TEXT, TAKEN);
+  assert.deepEqual(two.pathsAt(500), [[...queued, 'silence github × 477']], 'of two agents, the one without text');
+  assert.deepEqual(new FoldedTask().message(0, 'supervisor').pathsAt(500), [['accept × 3', 'work_queue × 497']]);
+  const ended = begun().write(60, agent(), TEXT, TAKEN).cancel(500);
+  assert.deepEqual(ended.pathsAt(9_000), ended.paths, 'an ended task has no present');
 });
 
 test('a turn that a relay ends waited for the agent that wrote no end; a timeout waited for the client', () => {

@@ -35,6 +35,8 @@ type PlacedFact = {
   atMs: number;
   storedMs: number;
   input: () => StoredInput | undefined;
+  /** Stands for the present in a turn that still runs. `fact` is then the newest one. */
+  isNow?: boolean;
 };
 
 type Interval = { fromMs: number; toMs: number };
@@ -49,6 +51,8 @@ type PathRecords = {
   inputs: readonly StoredInput[];
   producers: readonly ProducerActivity[];
   startMs: number;
+  /** When the records of a task in progress were read, milliseconds after its first input: the path of its turn ends then. */
+  nowMs?: number | undefined;
 };
 
 /** The path of one turn. */
@@ -95,6 +99,8 @@ export class CriticalPaths {
   turns(): TurnPath[] {
     return [...this.#turns].map(([turn, turnFacts]) => {
       const last = turnFacts.findLast(({ fact }) => isEnd(fact));
+      const isRunning = last === undefined && turnFacts.at(-1)!.index === this.#facts.length - 1;
+      if (isRunning && this.#records.nowMs !== undefined) return this.#openTurn(turn, turnFacts, this.#records.nowMs);
       // The next message ends a turn that still runs.
       const end = last ?? this.#facts[turnFacts.at(-1)!.index + 1] ?? turnFacts.at(-1)!;
       const fromMs = this.#beginMs(turnFacts);
@@ -106,6 +112,14 @@ export class CriticalPaths {
   pathTo(generation: number): readonly PathPart[] {
     const placed = this.#facts.find(({ fact }) => 'event' in fact && fact.generation === generation);
     return placed === undefined ? [] : this.#pathTo(placed, placed.turn);
+  }
+
+  #openTurn(turn: number, turnFacts: readonly PlacedFact[], nowMs: number): TurnPath {
+    const newest = turnFacts.at(-1)!;
+    const fromMs = this.#beginMs(turnFacts);
+    const toMs = Math.max(fromMs, newest.storedMs, nowMs);
+    const now = { ...newest, index: newest.index + 1, atMs: toMs, storedMs: toMs, isNow: true };
+    return { turn, fromMs, toMs, path: this.#pathTo(now, turn) };
   }
 
   #pathTo(end: PlacedFact, turn: number): readonly PathPart[] {
@@ -268,7 +282,8 @@ class Walk {
   constructor(records: WalkRecords, end: PlacedFact) {
     this.#records = records;
     this.#atMs = Math.max(records.beginMs, end.storedMs);
-    this.#followFact(end);
+    if (end.isNow === true) this.#followOpen(end);
+    else this.#followFact(end);
   }
 
   parts(): WalkedPart[] {
@@ -351,13 +366,36 @@ class Walk {
     this.#followFact(asked);
   }
 
-  /** The client, the relay or the supervisor ended a wait: follows the work that had not ended. */
-  #followWait(placed: PlacedFact): void {
+  /** The turn still runs: it waits for the open call that has been silent for the longest time. */
+  #followOpen(placed: PlacedFact): void {
+    const silences = this.#openCalls(placed).map(call => {
+      const run = this.#records.runs.findLast(({ id }) => id === call);
+      const started = this.#startOf(call, placed)!;
+      const agent = started.fact.kind === 'call.started' ? started.fact.agent : call;
+      return { agent, call, lastMs: run?.lastMs ?? started.storedMs };
+    });
+    const [silent] = silences.toSorted((a, b) => a.lastMs - b.lastMs);
+    if (silent === undefined) {
+      this.#followWait(placed);
+      return;
+    }
+    this.#add('silence', silent.lastMs, { agent: silent.agent });
+    this.#followCall(silent.call, placed);
+  }
+
+  /** The calls that began before `placed` and had not ended then. */
+  #openCalls(placed: PlacedFact): string[] {
     const before = this.#before(placed);
-    const open = before.flatMap(({ fact }) => {
+    return before.flatMap(({ fact }) => {
       if (fact.kind !== 'call.started') return [];
       return before.some(other => other.fact.kind === 'call.ended' && other.fact.call === fact.call) ? [] : [fact.call];
     });
+  }
+
+  /** The client, the relay or the supervisor ended a wait: follows the work that had not ended. */
+  #followWait(placed: PlacedFact): void {
+    const before = this.#before(placed);
+    const open = this.#openCalls(placed);
     const newest = this.#records.runs.filter(({ id }) => open.includes(id)).toSorted((a, b) => a.lastMs - b.lastMs);
     const call = newest.at(-1)?.id ?? open[0];
     if (call !== undefined) {

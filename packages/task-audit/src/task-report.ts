@@ -8,5 +8,5 @@ export type TaskReport = TaskTrace & { audit: Audit };
 /** Resolves with undefined for an unknown task. Throws TaskTooLong. */
 export async function reportTask(log: ReadableLog, taskId: string, limits?: ReadLimits): Promise<TaskReport | undefined> {
   const records = await readTaskRecords(log, taskId, limits);
-  return records && { ...traceOf(records), audit: auditOf(records) };
+  return records && { ...traceOf(records, Date.now()), audit: auditOf(records) };
 }

@@ -1,4 +1,4 @@
-import { codePoints, isInterrupted, stateWord } from '@hopline/a2a';
+import { codePoints, isInProgress, isInterrupted, stateWord } from '@hopline/a2a';
 import { type Fact, type FactRecord, isVisible, type Takeover } from '@hopline/events';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { CriticalPaths, costsOf, type HopCost, type TurnPath } from './critical-path.ts';
@@ -83,8 +83,12 @@ export type TaskTrace = {
   taskId: string;
   contextId: string;
   state: string;
+  /** Why a failed task failed: the agent and the reason of its newest call that failed. Never contains content of messages. */
+  fault?: { agent: string; reason: string };
   /** Epoch milliseconds of the task's first input, from which every other time counts. */
   startedAt: number;
+  /** When the task was read, if it was in progress then: its newest turn is shown up to this time. */
+  nowMs?: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
   /** The critical path of each turn, from the question to the end, and what each hop cost there, the most costly first. */
@@ -108,8 +112,8 @@ export type TaskTrace = {
   ageMs: Percentiles;
 };
 
-/** Derives the timeline of a task only from its records (S2-41). */
-export function traceOf(records: TaskRecords): TaskTrace {
+/** Derives the timeline of a task only from its records (S2-41). `now`: when they were read, in epoch milliseconds. */
+export function traceOf(records: TaskRecords, now?: number): TaskTrace {
   const { taskId, aggregate, facts, inputs } = records;
   const partial = partialOf(records);
   const startMs = startOf(facts, inputs);
@@ -119,14 +123,18 @@ export function traceOf(records: TaskRecords): TaskTrace {
   const events = facts.flatMap(stored => stored.record.facts.flatMap(fact => visibleEventsOf(fact, stored, startMs)));
   const chunks = events.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
   const hops = turnHopsOf(inputs, facts, producers, startMs);
-  const turns = new CriticalPaths({ facts, inputs, producers, startMs }).turns();
-  const relays = relaysOf(facts, startMs);
   const { contextId, state } = aggregate;
+  const nowMs = now !== undefined && isInProgress(state) ? now - startMs : undefined;
+  const turns = new CriticalPaths({ facts, inputs, producers, startMs, nowMs }).turns();
+  const relays = relaysOf(facts, startMs);
+  const fault = state === 'TASK_STATE_FAILED' ? faultOf(facts) : undefined;
   return {
     taskId,
     contextId,
     state: stateWord(state),
+    ...(fault && { fault }),
     startedAt: startMs,
+    ...(nowMs !== undefined && { nowMs }),
     traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
     turns,
     costs: costsOf(turns),
@@ -142,6 +150,12 @@ export function traceOf(records: TaskRecords): TaskTrace {
     heldMs: percentilesOf(chunks.map(({ heldMs }) => heldMs)),
     ageMs: percentilesOf(chunks.map(({ ageMs }) => ageMs)),
   };
+}
+
+function faultOf(facts: readonly StoredFacts[]): TaskTrace['fault'] {
+  const ended = facts.flatMap(({ record }) => record.facts).findLast(fact => fact.kind === 'call.ended');
+  if (ended?.kind !== 'call.ended' || ended.state !== 'TASK_STATE_FAILED' || typeof ended.reason !== 'string') return undefined;
+  return { agent: ended.agent, reason: ended.reason };
 }
 
 function withSteps(producer: ProducerActivity, traced: TracedSteps): ProducerActivity {

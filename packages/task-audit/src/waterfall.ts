@@ -44,6 +44,7 @@ export function waterfallOf(trace: TaskTrace): WaterfallRow[] {
   const { hops, relays, gaps, producers } = trace;
   const turnAt = (ms: number) => producers.findLast(({ firstMs }) => firstMs <= ms)?.turn ?? 1;
   const rows = [
+    ...openRows(trace),
     ...hops.map(({ hop, turn, fromMs, toMs, ms, agent, name }): WaterfallRow => {
       const label = [hop, agent, name].filter(word => word !== undefined).join(' ');
       return { kind: hop === 'tool' ? 'tool' : 'hop', turn, label, fromMs, toMs, note: duration(ms) };
@@ -65,8 +66,32 @@ export function waterfallOf(trace: TaskTrace): WaterfallRow[] {
   return rows.toSorted((a, b) => a.turn - b.turn || a.fromMs - b.fromMs || a.toMs - b.toMs);
 }
 
-function attemptRows({ agent, turn, attempt, takenMs, firstTokenMs, endMs, lastMs, cause }: ProducerActivity): WaterfallRow[] {
-  if (attempt === 1 || takenMs === undefined) return [];
+/** The wait that lasts until now, in a turn that still runs. */
+function openRows({ turns, nowMs }: TaskTrace): WaterfallRow[] {
+  const { turn, path } = turns.at(-1) ?? { turn: 1, path: [] };
+  const part = path.at(-1);
+  if (nowMs === undefined || part === undefined || part.toMs < nowMs) return [];
+  const { hop, fromMs, toMs } = part;
+  const note = `${duration(toMs - fromMs)}, ${hop === 'silence' ? 'no event since' : 'and still lasts'}`;
+  return [{ kind: 'gap', turn, label: costLabel(part), fromMs, toMs, note }];
+}
+
+/** The reason of a turn that settles its item after the last attempt (packages/agent/src/run-attempt.ts). */
+const ATTEMPTS_EXHAUSTED = 'attempts exhausted';
+
+function attemptRows({
+  agent,
+  turn,
+  attempt,
+  takenMs,
+  firstTokenMs,
+  endMs,
+  lastMs,
+  cause,
+  reason,
+}: ProducerActivity): WaterfallRow[] {
+  // The delivery after the last attempt only stores that no attempt is left.
+  if (attempt === 1 || takenMs === undefined || reason === ATTEMPTS_EXHAUSTED) return [];
   const toMs = Math.max(takenMs, firstTokenMs ?? endMs ?? lastMs);
   const why = cause === undefined ? '' : `, ${ATTEMPT_CAUSES[cause]}`;
   const note = `${duration(toMs - takenMs)}${why}`;
@@ -98,8 +123,12 @@ function textRows(
 ): WaterfallRow[] {
   if (firstTokenMs === undefined || lastTokenMs === undefined) return [];
   const chunks = chunksOf(trace, { id, turn, attempt }).filter(({ atMs }) => atMs >= firstTokenMs);
-  const toMs = chunks.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastTokenMs);
-  const note = `${duration(toMs - firstTokenMs)}, ${plural(tokens, 'token')} in ${plural(chunks.length, 'chunk')}`;
+  const stored = chunks.reduce((sum, { chunk }) => sum + chunk!.tokens, 0);
+  // A producer may write on after the end of its task: those tokens are not part of the text.
+  const lastMs = stored < tokens && chunks.length > 0 ? firstTokenMs : lastTokenMs;
+  const toMs = chunks.reduce((latest, { atMs, storedMs = atMs }) => Math.max(latest, storedMs), lastMs);
+  const count = stored < tokens ? `${stored} of ${plural(tokens, 'token')} stored` : plural(tokens, 'token');
+  const note = `${duration(toMs - firstTokenMs)}, ${count} in ${plural(chunks.length, 'chunk')}`;
   return [{ kind: 'text', turn, label: `text ${agent}`, fromMs: firstTokenMs, toMs, note }];
 }
 
@@ -147,11 +176,16 @@ export function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'canceled', 'rejected']);
+
 /** The end of the task's time axis, milliseconds after its first input. */
-export function endOf({ events, producers, hops }: TaskTrace): number {
+export function endOf({ state, events, producers, hops, nowMs = 0 }: TaskTrace): number {
+  // A producer may write on after the end of its task.
+  const isOver = ENDED.has(state) && events.length > 0;
   const ends = [
+    nowMs,
     ...events.map(({ atMs, storedMs = atMs }) => storedMs),
-    ...producers.map(({ lastMs }) => lastMs),
+    ...(isOver ? [] : producers.map(({ lastMs }) => lastMs)),
     ...hops.map(({ toMs }) => toMs),
   ];
   return ends.reduce((latest, ms) => Math.max(latest, ms), 1);

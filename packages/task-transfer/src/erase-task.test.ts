@@ -8,6 +8,7 @@ import {
   endedTaskOf,
   isEndedTasks,
   LogConflict,
+  LogDenied,
   listKeyOf,
   listPrefixOf,
   messageIdKey,
@@ -18,7 +19,7 @@ import {
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { inputRecord } from '@hopline/log/test-kit';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
-import { EraseRefused, eraseTask } from './erase-task.ts';
+import { EraseDenied, EraseRefused, eraseTask } from './erase-task.ts';
 
 const OWNER = { tenant: 'acme', subject: 'ann' };
 const ROLE = 'supervisor';
@@ -119,4 +120,17 @@ test('a task whose end no relay has listed yet is refused after a bounded wait, 
   const erasing = erase(log, 'one');
   await log.taskLists.purge(listKeyOf('one', entry, log.layouts), Number.MAX_SAFE_INTEGER - 1);
   assert.equal((await erasing).facts, 2);
+});
+
+test('a user without the permission learns which one, and that the task is not removed', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  await storeTask(log, 'one');
+  log.messageIds.purge = () => Promise.reject(new LogDenied('NATS does not permit user operator to publish to X'));
+  log.pushConfigs.delete = () => Promise.reject(new LogDenied('NATS does not permit user operator to publish to X'));
+  await assert.rejects(
+    erase(log, 'one'),
+    new EraseDenied(
+      'task one is not removed: NATS does not permit user operator to publish to X, or repeat the command as the user admin',
+    ),
+  );
 });

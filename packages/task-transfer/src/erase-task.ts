@@ -5,6 +5,7 @@ import {
   type ErasedRecords,
   type Log,
   LogConflict,
+  LogDenied,
   LogUnavailable,
   listKeyOf,
   listPrefixOf,
@@ -30,16 +31,36 @@ export class EraseRefused extends Error {
   override readonly name = 'EraseRefused';
 }
 
+/** The user of NATS may not remove records. One sentence. */
+export class EraseDenied extends Error {
+  override readonly name = 'EraseDenied';
+}
+
 type ErasableLog = Omit<Log, 'work' | 'wakeUps' | 'presence' | 'leases' | 'agents'>;
 
 /**
  * Removes everything that the log stores of an ended task. The facts are last, because they name its owner and its messages: so a repetition completes what
- * an interruption left. Throws EraseRefused; rejects with LogUnavailable.
+ * an interruption left. Throws EraseRefused and EraseDenied; rejects with LogUnavailable.
  */
 export async function eraseTask(
   log: ErasableLog,
   taskId: string,
   { signal, listedMsMax = LISTED_MS_MAX }: { signal: AbortSignal; listedMsMax?: number },
+): Promise<ErasedTask> {
+  try {
+    return await removeTask(log, taskId, { signal, listedMsMax });
+  } catch (error) {
+    if (!(error instanceof LogDenied)) throw error;
+    throw new EraseDenied(`task ${taskId} is not removed: ${error.message}, or repeat the command as the user admin`, {
+      cause: error,
+    });
+  }
+}
+
+async function removeTask(
+  log: ErasableLog,
+  taskId: string,
+  { signal, listedMsMax }: { signal: AbortSignal; listedMsMax: number },
 ): Promise<ErasedTask> {
   const [newest, indexed] = await Promise.all([log.facts.last(taskId), log.tasks.get(taskId)]);
   const state = (newest?.record.aggregate ?? indexed?.value)?.state;

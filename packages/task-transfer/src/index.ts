@@ -1,5 +1,5 @@
 export type { ErasedTask } from './erase-task.ts';
-export { EraseRefused, eraseTask } from './erase-task.ts';
+export { EraseDenied, EraseRefused, eraseTask } from './erase-task.ts';
 export type { ExportOptions, TaskExport } from './export-task.ts';
 export { exportTask } from './export-task.ts';
 export type { ImportedTask, ImportOptions } from './import-tasks.ts';

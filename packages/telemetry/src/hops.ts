@@ -164,8 +164,8 @@ export const HOPS = [
   // Only the trace of a task has these, because one process begins them and another one ends them.
   {
     name: 'silence',
-    from: 'last record of an attempt that wrote no end',
-    to: 'the client, the supervisor or a relay ended its work',
+    from: 'last record of an attempt that wrote no end; in a turn that still runs, else the call',
+    to: 'the client, the supervisor or a relay ended its work; now, in a turn that still runs',
     measured: 'trace',
     per: 'part of a critical path',
     meaning: 'The agent died or hung, and no other attempt followed.',

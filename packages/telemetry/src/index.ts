@@ -8,7 +8,7 @@ export { LINE } from './lines.ts';
 export type { LogFields, LogFormat, Logger, LoggerOptions, LogLevel, LogMethod } from './logger.ts';
 export { createLogger, flushLog, LOG_FORMATS, LOG_LEVELS, setLogLevel, taskLogger } from './logger.ts';
 export { messagingAttributes } from './messaging.ts';
-export type { Binding } from './metric-registry.ts';
+export type { Binding, CheckName } from './metric-registry.ts';
 export type { CounterOf, GaugeOf, HistogramOf, HopMetrics } from './metrics.ts';
 export { createHopMetrics, LATENCY_BUCKETS_S, processMetrics, startAgentAtZero } from './metrics.ts';
 export type { A2aMethod, AttributeKey, CountKey, HoplineMethod, LogKey, SpanName } from './names.ts';

@@ -20,6 +20,7 @@ export const LABELS = {
   shard: 'number of a shard',
   mode: 'kind of CPU time',
   version: 'version of Hopline',
+  check: 'name of a check of `/readyz`',
   'gen_ai.operation.name': 'operation of a model',
   'gen_ai.provider.name': 'API of a model',
   'gen_ai.request.model': 'name of a configured model',
@@ -39,6 +40,9 @@ const SERVERS = ['ingress', 'sub-agent'] as const;
 const WORKERS = ['supervisor', 'sub-agent'] as const;
 type ServiceName = (typeof ALL)[number];
 
+/** `appends`: the log stores what the process writes. `api_keys`, `jwks`: the file that is in use is the current one. */
+const CHECKS = ['log', 'appends', 'agent', 'ingress', 'api_keys', 'jwks'] as const;
+export type CheckName = (typeof CHECKS)[number];
 const ENDED = ['completed', 'failed', 'canceled', 'rejected'] as const;
 const BINDINGS = ['jsonrpc', 'http', 'grpc', 'ai-sdk', 'openai', 'ag-ui', 'durable-streams'] as const;
 export type Binding = (typeof BINDINGS)[number];
@@ -614,6 +618,15 @@ export const METRICS = {
     observed: true,
     services: ['relay'],
     labels: { stream: 'configured' },
+  },
+  checkFailing: {
+    name: 'hopline.check.failing',
+    type: 'gauge',
+    unit: '{check}',
+    meaning: '1 while a check of /readyz fails, else 0, also for a check that leaves the process ready (`degraded`)',
+    observed: true,
+    services: ALL,
+    labels: { check: CHECKS },
   },
   certificateExpiry: {
     name: 'hopline.certificate.expiry_timestamp',

@@ -105,6 +105,7 @@ const auth: NonNullable<IngressDeps['auth']> = {
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     security: [{ bearer: [] }],
   },
+  checks: [],
   close: () => {},
 };
 const good = { authorization: 'Bearer good' };
@@ -270,6 +271,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
     url: 'http://secret/',
     skills,
     default: true,
+    fault: 'ECONNREFUSED',
     heartbeat,
   });
   const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
@@ -293,6 +295,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
       description: 'Guides',
       skills: [{ id: 'a', name: 'A' }],
       state: 'live',
+      fault: 'ECONNREFUSED',
       default: true,
       lastSeenAt: '2026-01-02T03:04:05.678Z',
     },

@@ -9,7 +9,7 @@ import type { ProfileName } from '@hopline/events';
 import { type ProbeOptions, registerProbes } from '@hopline/lifecycle';
 import { defaultAgentOf, LiveAgents, type Log } from '@hopline/log';
 import { openAIFront } from '@hopline/openai-http';
-import type { HopMetrics, Logger } from '@hopline/telemetry';
+import { closedWord, type HopMetrics, type Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { taskAudits } from './audit-task.ts';
 import { taskExport } from './export-task.ts';
@@ -106,11 +106,12 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
 /** Parts of an agent's entry that callers may see. Excludes addresses. */
 function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
   const byDefault = defaultAgentOf(agents.list(), configured)?.name;
-  return agents.all().map(({ name, description, skills, isLive, heartbeat }) => ({
+  return agents.all().map(({ name, description, skills, isLive, fault, heartbeat }) => ({
     name,
     description,
     skills: skills.map(skill => ({ id: skill.id, name: skill.name })),
     state: isLive ? 'live' : 'silent',
+    ...(isLive && fault !== undefined && { fault: closedWord(fault) }),
     default: name === byDefault,
     lastSeenAt: new Date(heartbeat).toISOString(),
   }));

@@ -66,6 +66,7 @@ await runService({
         // Even if appends fail, tasks can be read and streams continue. So ingress stays ready: removing it from its Service would end
         // both.
         { name: 'appends', optional: true, check: () => log.checkAppends() },
+        ...auth.checks,
       ],
       close: async () => {
         await ingress.close();

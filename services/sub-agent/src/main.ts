@@ -94,6 +94,7 @@ await runService({
         { name: 'log', check: () => log.check() },
         { name: 'appends', check: () => log.checkAppends() },
         { name: 'agent', optional: true, check: () => subAgent.check() },
+        ...auth.checks,
       ],
       close: async () => {
         await subAgent.stop();

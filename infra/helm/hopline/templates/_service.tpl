@@ -168,10 +168,11 @@ spec:
             - { name: {{ $port }}, containerPort: {{ $number }} }
             {{- end }}
           # A start includes the creation of the streams, which waits for NATS.
-          startupProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 1, failureThreshold: 120 }
+          startupProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 300 }
           {{- /* Without NATS an ingress answers 503 with Retry-After for a minute; without endpoints connections would be refused. */}}
           readinessProbe: { httpGet: { path: /readyz, port: probes }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: {{ ternary 12 3 (eq .role "ingress") }} }
-          livenessProbe: { httpGet: { path: /livez, port: probes }, periodSeconds: 10, timeoutSeconds: 3, failureThreshold: 3 }
+          {{- /* A process without CPU answers late, and a restart would need more of it than an answer. */}}
+          livenessProbe: { httpGet: { path: /livez, port: probes }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
           {{- if gt $preStopSeconds 0 }}
           lifecycle: { preStop: { sleep: { seconds: {{ $preStopSeconds }} } } }
           {{- end }}
@@ -429,7 +430,7 @@ Arguments: root, name, entry, folder, values.
 {{- $_ := set $values "HOPLINE_CONSOLE_HOME" "nothing: no cluster of npm start is in the pod" -}}
 {{- end -}}
 {{- range $name, $_ := .settings -}}
-{{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s instead" $name $.component .) -}}{{- end -}}
+{{- with get $values $name -}}{{- fail (printf "settings.%s (%s): set %s%s" $name $.component . (ternary "" " instead" (hasPrefix "nothing" .))) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -140,14 +140,17 @@ const RESPONSES: Record<string, JsonObject> = {
   }),
   ListAgentsResponse: object({
     agents: listOf(
-      object({
-        name: text,
-        description: text,
-        skills: listOf(object({ id: text, name: text })),
-        state: { enum: ['live', 'silent'] },
-        default: flag,
-        lastSeenAt: time,
-      }),
+      object(
+        {
+          name: text,
+          description: text,
+          skills: listOf(object({ id: text, name: text })),
+          state: { enum: ['live', 'silent'] },
+          default: flag,
+          lastSeenAt: time,
+        },
+        { fault: text },
+      ),
     ),
   }),
   ListDeliveriesResponse: object({

@@ -30,11 +30,12 @@ export async function listAgents({ client, output, json, signal, own }: CommandC
 }
 
 function fieldsOf(
-  { name, description, skills, state, default: isDefault, lastSeenAt }: ListedAgent,
+  { name, description, skills, state, fault, default: isDefault, lastSeenAt }: ListedAgent,
   now: number,
   width: number,
 ): string[] {
-  const seen = `${state}${lastSeenAt === undefined ? '' : `, seen ${ageOf(lastSeenAt, now)}`}`;
+  const unanswered = fault === undefined ? '' : `, does not answer (${fault})`;
+  const seen = `${state}${unanswered}${lastSeenAt === undefined ? '' : `, seen ${ageOf(lastSeenAt, now)}`}`;
   const names = skills.slice(0, SKILLS_MAX).map(skill => skill.name);
   const more = skills.length > SKILLS_MAX ? [`${skills.length - SKILLS_MAX} more`] : [];
   const shown = names.length === 0 ? [] : [`[${[...names, ...more].join(', ')}]`];

@@ -33,7 +33,7 @@ export const erase = command({
       environment,
       'hopline-erase',
       async log => {
-        const { EraseRefused, eraseTask } = await import('@hopline/task-transfer');
+        const { EraseDenied, EraseRefused, eraseTask } = await import('@hopline/task-transfer');
         try {
           const erased = await eraseTask(log, taskId, { signal });
           if (json) output.line(JSON.stringify({ taskId, erased, remains: REMAINS }));
@@ -43,7 +43,8 @@ export const erase = command({
           if (signal.aborted) throw thrown;
           if (thrown instanceof EraseRefused)
             throw new A2AError('UNSUPPORTED_OPERATION', { detail: thrown.message, cause: thrown });
-          const detail = `task ${taskId} is not removed completely: repeat the command, with credentials that may purge streams`;
+          if (thrown instanceof EraseDenied) throw new A2AError('PERMISSION_DENIED', { detail: thrown.message, cause: thrown });
+          const detail = `task ${taskId} is not removed completely: repeat the command`;
           throw new A2AError('UNAVAILABLE', { detail, cause: thrown });
         }
       },

@@ -63,9 +63,11 @@ test('status lists each process with its state, and each agent with the reason w
   const home = newHome(t);
   const ready = await probed(t, 200, { ready: true, degraded: [] });
   const degraded = await probed(t, 200, { ready: true, degraded: [{ check: 'agent', reason: 'ECONNREFUSED' }] });
+  const old = await probed(t, 200, { ready: true, degraded: [{ check: 'api_keys', reason: 'previous_content_in_use' }] });
   const waiting = await probed(t, 503, { ready: false, not_ready: [{ check: 'log', reason: 'LogUnavailable' }] });
   const processes = [
     row('ingress-1', ready),
+    row('ingress-2', old),
     row('sub-agent-argocd', degraded, { agent: { name: 'argocd', target: '127.0.0.1:8001' } }),
   ];
   const write = (all: object[]) =>
@@ -75,6 +77,7 @@ test('status lists each process with its state, and each agent with the reason w
   assert.equal(code, 0);
   assert.match(out, /^Hopline http:\/\/h\/ {3}NATS nats:\/\/n:1 \(not started by Hopline\)/);
   assert.match(out, new RegExp(`ingress +ingress-1 +${process.pid} +${new URL(ready).port} +ready +0\n`));
+  assert.match(out, / ready, but is degraded \(api_keys: previous_content_in_use\) +0\n/);
   assert.match(out, /\nargocd +cannot be reached \(ECONNREFUSED 127\.0\.0\.1:8001\)\n/);
   write([
     ...processes,
@@ -89,7 +92,7 @@ test('status lists each process with its state, and each agent with the reason w
     .split('\n')
     .map(line => JSON.parse(line));
   assert.deepEqual(
-    rows.slice(2).map(({ instance, restarts, isReady, fault }) => [instance, restarts, isReady, fault]),
+    rows.slice(3).map(({ instance, restarts, isReady, fault }) => [instance, restarts, isReady, fault]),
     [
       ['relay-1', 3, false, 'is not ready (log: LogUnavailable)'],
       ['relay-2', 0, false, 'is not running (exit code 78)'],

@@ -20,12 +20,12 @@ export const status = command({
 });
 
 function report({ url, nats, logs }: RunFile, rows: readonly Row[]): string[] {
-  const processes = rows.map(({ service, instance, pid, url: address, restarts, isReady, fault }) => [
+  const processes = rows.map(({ service, instance, pid, url: address, restarts, isReady, fault, agent }) => [
     service,
     instance,
     pid === null ? '-' : `${pid}`,
     portOf(address),
-    isReady ? 'ready' : (fault ?? ''),
+    isReady ? `ready${agent === undefined && fault !== null ? `, but ${fault}` : ''}` : (fault ?? ''),
     `${restarts}`,
   ]);
   const agents = rows.flatMap(({ agent, fault }) => (agent === undefined ? [] : [[agent.name, fault ?? 'ready']]));

@@ -59,10 +59,10 @@ const rate = (perSecond: number) => (perSecond >= 10 ? perSecond.toFixed(0) : pe
 const known = (value: number | undefined, show: (value: number) => string = String) =>
   value === undefined ? UNKNOWN : show(value);
 
-function agentRow({ name, state, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }: TopAgent): string[] {
+function agentRow({ name, state, fault, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }: TopAgent): string[] {
   return [
     name,
-    state,
+    fault === undefined ? state : `${state}, does not answer (${fault})`,
     known(activeTasks),
     known(tokensPerS, rate),
     known(firstTokenS, shortTime),

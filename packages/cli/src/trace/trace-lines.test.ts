@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { waterfallOf } from '@hopline/task-audit/waterfall';
+import { endOf, waterfallOf } from '@hopline/task-audit/waterfall';
 import { auditLines, CHUNK_LINES_MAX, detailLines, traceLines, verdictOf } from './trace-lines.ts';
 import { STARTED_AT, taskReport } from './trace-report.test-kit.ts';
 
@@ -12,12 +12,50 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
       ['gap', 'gap', 10, 5_100, '5.09 s: a relay took over'],
       ['hop', 'agent argocd', 50, 200, '110 ms'],
       ['tool', 'tool argocd look_up', 60, 100, '40 ms'],
-      ['text', 'text argocd', 200, 200, '0 ms, 1 token in 0 chunks'],
+      ['text', 'text argocd', 200, 200, '0 ms, 0 of 1 token stored in 0 chunks'],
       ['attempt', 'attempt 2 argocd', 4_000, 5_070, '1.07 s, after the attempt before failed or its worker died'],
       ['takeover', 'takeover', 4_900, 5_100, 'relay-2-bbbbbbbb: the relay before it died'],
       ['text', 'text argocd', 5_070, 8_100, '3.03 s, 12 tokens in 6 chunks'],
     ],
   );
+});
+
+test('a turn that still runs ends at now, with a row for the agent that is silent, which is the slowest hop', () => {
+  const report = taskReport(3);
+  const path = [
+    { hop: 'accept', fromMs: 0, toMs: 50 },
+    { hop: 'silence', fromMs: 50, toMs: 600_000, agent: 'argocd' },
+  ] as const;
+  const costs = [{ hop: 'silence', agent: 'argocd', ms: 599_950, share: 599_950 / 600_000 }] as const;
+  const open = { state: 'working', nowMs: 600_000, turns: [{ turn: 1, fromMs: 0, toMs: 600_000, path }], costs: [...costs] };
+  const text = traceLines({ ...report, ...open }).join('\n');
+  assert.match(text, /^task t working, 5 events in 600\.000 s;/);
+  assert.match(text, / {2}silence argocd +\|·+\| 9 m 59 s, no event since\n/);
+  assert.match(text, /\nslowest: silence argocd, 9 m 59 s of the 10 m 0 s of the turn \(100 %\)/);
+});
+
+test('the first line of a failed task has its reason, and its waterfall only what was stored and the attempts that ran', () => {
+  const report = taskReport(2);
+  const [, , second] = report.producers;
+  const late = { ...second!, tokens: 60, lastTokenMs: 126_000, lastMs: 126_000 };
+  const { firstTokenMs: _first, lastTokenMs: _last, ...silent } = second!;
+  const settled = { ...silent, attempt: 4, tokens: 0, takenMs: 9_000, reason: 'attempts exhausted', state: 'failed' };
+  const failed = {
+    ...report,
+    state: 'failed',
+    fault: { agent: 'argocd', reason: 'attempts exhausted' },
+    producers: [late, settled],
+  };
+  assert.match(traceLines(failed)[0]!, /^task t failed \(argocd: attempts exhausted\), 4 events in 10\.000 s;/);
+  const rows = waterfallOf(failed).filter(({ kind }) => kind === 'attempt' || kind === 'text');
+  assert.deepEqual(
+    rows.map(({ label, toMs, note }) => [label, toMs, note.replace(/, after.*/, '')]),
+    [
+      ['attempt 2 argocd', 5_070, '1.07 s'],
+      ['text argocd', 6_603, '1.53 s, 4 of 60 tokens stored in 2 chunks'],
+    ],
+  );
+  assert.equal(endOf(failed), 10_002);
 });
 
 test("a producer's text counts only in its own turn, because the next turn reuses the producer ids", () => {

@@ -133,6 +133,37 @@ test('each shard of a process that stops is taken when it is released, before th
   await b.leases.stop();
 });
 
+test('a lease whose write ends after its process began to stop is released, and its shard is not started', {
+  timeout: 120_000,
+}, async () => {
+  const log = createMemoryLog();
+  const marks = [{ seq: 7, id: 't:relay:7' }];
+  const before = await member(log.another(), 'before', { stopShard: async () => ({ checkpoint: 5, unproven: marks }) });
+  const late = log.another();
+  const { update } = late.leases;
+  const isWriting = Promise.withResolvers<void>();
+  const isAnswered = Promise.withResolvers<void>();
+  late.leases.update = async (...args) => {
+    const revision = await update.apply(late.leases, args);
+    isWriting.resolve();
+    await isAnswered.promise;
+    return revision;
+  };
+  const started: number[] = [];
+  const a = await member(late, 'late', { startShard: shard => void started.push(shard) });
+  const stoppingBefore = before.leases.stop();
+  await isWriting.promise;
+  const stopping = a.leases.stop();
+  isAnswered.resolve();
+  await Promise.all([stoppingBefore, stopping]);
+  assert.deepEqual(started, []);
+  const next = new Map<number, ShardProgress>();
+  const b = await member(log.another(), 'b', { startShard: (shard, progress) => void next.set(shard, progress) });
+  await until(() => next.size === SHARDS);
+  for (const { checkpoint, unproven } of next.values()) assert.deepEqual([checkpoint, unproven], [5, marks]);
+  await b.leases.stop();
+});
+
 test('the leases of more shards than one round changes are all renewed', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const a = await member(log.another(), 'a', { shards: () => 200 });

@@ -311,7 +311,9 @@ export class ShardLeases {
     const write = lease === undefined ? store.create(key, value) : store.update(key, value, lease.revision);
     const revision = await unlessConflict(write);
     if (revision === undefined) return;
-    this.#held.set(shard, { revision, progress, writtenAtMs });
+    this.#held.set(shard, { revision, progress: { ...progress, ...unproven }, writtenAtMs });
+    // The process began to stop during the write: `stop` releases the lease, and the shard need not start for that.
+    if (this.#stop.signal.aborted) return;
     const before = lease?.value.owner;
     startShard(shard, { ...progress, ...unproven }, before === undefined ? 'fresh' : before === '' ? 'released' : 'lost');
   }
