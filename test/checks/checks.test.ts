@@ -90,8 +90,8 @@ test('passed, failed and skipped tests are counted over files; a file that does 
       ${inProcess('five')} test('six', () => { throw new Error('y'); });`,
     'packages/p/e.test.mjs': `throw new Error('does not load');`,
     'packages/p/f.test.mjs': `import { beforeEach } from 'node:test'; beforeEach(t => t.diagnostic('before each of f')); ${inProcess('seven')}`,
-    'one/a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {});`,
-    'two/b.test.mjs': `throw new Error('does not load');`,
+    'one/a.test.mjs': `import { test } from 'node:test'; test('one', () => {}); test('two', () => { throw new Error('x'); }); test('three', { skip: true }, () => {}); // memoryUsage: in a process of its own`,
+    'two/b.test.mjs': `throw new Error('does not load'); // memoryUsage`,
     'run.mjs': `import { runTestFiles } from ${JSON.stringify(new URL('test-run.ts', import.meta.url).href)};
       import { FileTimes } from ${JSON.stringify(new URL('file-times.ts', import.meta.url).href)};
       import { TestReport } from ${JSON.stringify(new URL('test-report.ts', import.meta.url).href)};
@@ -203,7 +203,7 @@ test('a few files always run at once, and more while processors are idle, in the
 /** Joined, because this file shares no cluster. */
 const SHARES = ['Cluster', 'shared({ agents });'].join('.');
 
-test('the tests of a package or folder share a process, except long files and those that act on their process or measure it', t => {
+test('the tests of a package or folder share a process, except long files and those that act on their process or count work', t => {
   const plain = `import { test } from 'node:test';\n`;
   const root = folderWith(t, {
     'packages/p/a.test.ts': plain,
@@ -220,9 +220,9 @@ test('the tests of a package or folder share a process, except long files and th
   const { unit, withBroker } = findTestFiles(root, [], root);
   const batches = [...unit, ...withBroker].map(file => batchOf(root, file));
   assert.deepEqual(batches.toSorted(), [
+    'counts of work',
     'infra',
     'packages/p',
-    'packages/p/cost.test.ts',
     'packages/p/traces.test.ts',
     'packages/p/variable.test.ts',
     'services/s',
@@ -247,6 +247,24 @@ test('files that share a cluster start first, eight in a process that ends the c
     'test/e2e/chat.test.ts',
   ]);
   for (const path of batches.paths.slice(0, 2)) assert.match(readFileSync(path, 'utf8'), /^after\(stopSharedClusters\);$/m);
+});
+
+test('neighboring packages with few files share a process, as do folders below test; those with and without a broker do not', t => {
+  const files = ['packages/a', 'packages/b', 'services/c', 'test/kit', 'test/bench', 'test/e2e'].flatMap(folder =>
+    Array.from({ length: folder === 'packages/b' ? 9 : 2 }, (_, index) => `${folder}/${index}.test.ts`),
+  );
+  const own = 'packages/b/variable.test.ts';
+  const root = folderWith(t, { ...Object.fromEntries(files.map(name => [name, ''])), [own]: 'delete process.env.A;' });
+  using batches = batchesOf(
+    root,
+    [...files, own].map(name => join(root, name)),
+  );
+  assert.deepEqual(batches.paths.map(batches.nameOf), [
+    'packages/a to packages/b (11 files)',
+    'services/c to test/kit (4 files)',
+    'test/bench to test/e2e (4 files)',
+    own,
+  ]);
 });
 
 test('the unit tests of a large package run in several processes, and each file runs once', t => {

@@ -6,9 +6,13 @@ import { LONG_FILES } from './long-files.ts';
 
 /** A process of its own costs about half a second, mostly for loading the modules that the files of a package share. */
 const PACKAGE = /^(?:packages|services)\/[^/]+/;
-/** Code that acts on the whole process of its file, or measures it: global providers of OpenTelemetry, counts of work, variables. */
+/** Code that acts on the whole process of its file, or measures it: global providers of OpenTelemetry, variables, memory. */
 const OF_ITS_PROCESS =
-  /setGlobal|startTelemetry\(|counted-work\.ts|getActiveResourcesInfo|memoryUsage|cpuUsage|process\.env\.\w+ \??\??= |delete process\.env|process\.exit|process\.chdir/;
+  /setGlobal|startTelemetry\(|getActiveResourcesInfo|memoryUsage|cpuUsage|process\.env\.\w+ \??\??= |delete process\.env|process\.chdir/;
+
+/** A test that counts blocks of the sources. It needs a process in which V8 counts from the start, and can share it with other such tests. */
+const COUNTS_WORK = /counted-work\.ts/;
+const COUNTS = 'counts of work';
 
 /** A test that shares the cluster of its process with other files, and the module that ends this cluster. */
 const OF_SHARED_CLUSTER = /\bCluster\.shared\(/;
@@ -17,7 +21,7 @@ const ON_ONE_CLUSTER = ' on one cluster';
 
 /** Files of one process. The tests of more files would wait one after the other for longer than the rest of a quick run takes. */
 const FILES_MAX = 12;
-/** As FILES_MAX, below `test`: most of these files start a cluster, and their processes are what fills both cores to the end of a run. */
+/** As FILES_MAX, for tests with a broker: most of these files start a cluster, and their processes are what fills both cores to the end of a run. */
 const FILES_WITH_BROKER_MAX = 4;
 /** As FILES_MAX, for files that share a cluster: its start costs as much as one of these files. */
 const FILES_OF_CLUSTER_MAX = 8;
@@ -25,7 +29,7 @@ const FILES_OF_CLUSTER_MAX = 8;
 export type Batches = Disposable & {
   /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports several. */
   paths: string[];
-  /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)", or "packages/task (2 of 3)". */
+  /** How a list shows one of the paths: relative to the root, e.g. "packages/task (6 files)", "packages/cli (2 of 3)", or "packages/events to packages/fold (6 files)". */
   nameOf(path: string): string;
 };
 
@@ -38,11 +42,14 @@ export function batchesOf(root: string, files: readonly string[]): Batches {
   const names = new Map<string, string>();
   const groups = [...Map.groupBy(files, file => batchOf(root, file))];
   // A process with a cluster for several files is among the longest of a run.
-  const ordered = [...groups.filter(([batch]) => isOnOneCluster(batch)), ...groups.filter(([batch]) => !isOnOneCluster(batch))];
+  const ordered = [
+    ...groups.filter(([batch]) => isOnOneCluster(batch)),
+    ...joined(groups.filter(([batch]) => !isOnOneCluster(batch))),
+  ];
   const paths = ordered.flatMap(([batch, together]) => {
     const shares = isOnOneCluster(batch);
     if (together.length === 1 && !shares) return together;
-    const parts = partsOf(together, shares ? FILES_OF_CLUSTER_MAX : isBelowTest(batch) ? FILES_WITH_BROKER_MAX : FILES_MAX);
+    const parts = partsOf(together, filesMaxOf(batch));
     return parts.map((part, index) => {
       const path = join(folder, `${batch.replaceAll(/[^\w-]+/g, '-')}-${index + 1}.mjs`);
       const suites = part.map(file => suiteOf(root, file)).join('');
@@ -67,15 +74,43 @@ export function batchOf(root: string, file: string): string {
   if (OF_SHARED_CLUSTER.test(text)) return `${hasOwnProcess ? path : dirname(path)}${ON_ONE_CLUSTER}`;
   // A long file would make its process the longest of the run.
   if (hasOwnProcess) return path;
+  if (COUNTS_WORK.test(text)) return COUNTS;
   return PACKAGE.exec(path)?.[0] ?? dirname(path);
+}
+
+type Group = [batch: string, files: string[]];
+
+/** Joins neighboring folders that together have no more files than a process may have. */
+function joined(groups: readonly Group[]): Group[] {
+  const result: { first: string; last: string; files: string[] }[] = [];
+  for (const [batch, files] of groups) {
+    const before = isFolder(batch)
+      ? result.findLast(({ first }) => isFolder(first) && hasBroker(first) === hasBroker(batch))
+      : undefined;
+    if (before !== undefined && before.files.length + files.length <= filesMaxOf(batch)) {
+      before.last = batch;
+      before.files.push(...files);
+    } else result.push({ first: batch, last: batch, files: [...files] });
+  }
+  return result.map(({ first, last, files }) => [first === last ? first : `${first} to ${last}`, files]);
+}
+
+/** Other batches are a file, or files that need something from their process. */
+function isFolder(batch: string): boolean {
+  return batch !== COUNTS && !/\.test\.(?:ts|mjs)$/.test(batch);
+}
+
+function filesMaxOf(batch: string): number {
+  if (isOnOneCluster(batch)) return FILES_OF_CLUSTER_MAX;
+  return hasBroker(batch) ? FILES_WITH_BROKER_MAX : FILES_MAX;
 }
 
 function isOnOneCluster(batch: string): boolean {
   return batch.endsWith(ON_ONE_CLUSTER);
 }
 
-function isBelowTest(folder: string): boolean {
-  return folder.startsWith('test/');
+function hasBroker(folder: string): boolean {
+  return /^test\/(?!checks|kit|repo)/.test(folder);
 }
 
 /** Lines of a module of suites that end the shared cluster after the last of them. */
