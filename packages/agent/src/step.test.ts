@@ -310,10 +310,10 @@ test('the type of a result is that of its JSON', async () => {
     const made = yield* step('a', () => ({ at: new Date(0), rows: [1] }));
     const at: string = made.at;
     // @ts-expect-error A string has no such function.
-    assert.throws(() => made.at.getTime());
+    assert.throws(() => made.at.getTime(), TypeError);
     const stored = yield* tool('b', {}, () => new Date(0), { stored: true });
-    const own = yield* tool('c', {}, () => new Date(0));
-    yield `${at} ${stored.slice(0, 4)} ${own.getTime()} ${made.rows[0]}`;
+    const unstored = yield* tool('c', {}, () => new Date(0));
+    yield `${at} ${stored.slice(0, 4)} ${unstored.getTime()} ${made.rows[0]}`;
   });
   const { text, end } = await playTurn(agent, 'x');
   assert.deepEqual([text, end.state], ['1970-01-01T00:00:00.000Z 1970 0 1', 'TASK_STATE_COMPLETED']);
