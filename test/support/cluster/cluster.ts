@@ -104,7 +104,7 @@ export class Cluster implements AsyncDisposable {
     }
     const agentsCluster = await Cluster.start({ nats, relays: 0, supervisors: 0, ingresses: 0, agents, agentsFolder, env });
     const cluster = new Cluster(nats, false);
-    cluster.#agentsCluster = agentsCluster;
+    cluster.#own = agentsCluster;
     cluster.relays.push(...base.relays);
     cluster.supervisors.push(...base.supervisors);
     cluster.ingresses.push(...ingresses.ingresses);
