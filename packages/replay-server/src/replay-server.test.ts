@@ -187,7 +187,7 @@ test('a gRPC call can ask for a fault by metadata', async t => {
     async () => {
       for await (const _frame of call) frames += 1;
     },
-    { name: 'CallFailed' },
+    { code: 1 },
   );
   assert.equal(frames, 2);
 });

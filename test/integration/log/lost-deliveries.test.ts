@@ -3,9 +3,7 @@ import { test } from 'node:test';
 import { LOG_PREFIX, RAW_PREFIX, shardOf } from '@hopline/events';
 import { type Job, Requeued } from '@hopline/log';
 import { factRecord, inputRecord, workItem } from '@hopline/log/test-kit';
-import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
+import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
@@ -72,9 +70,6 @@ test('an item that is delivered again to the process that runs it runs once, and
   t.after(() => proxy.close());
   const log = await openJetStreamLog({ servers: proxy.url, name: 'worker', attemptsMax: ATTEMPTS_MAX, ackWaitMs: 500 });
   t.after(() => log.close());
-  const nc = await connect({ servers: nats.url });
-  t.after(() => nc.close());
-  const jsm = await jetstreamManager(nc);
   for (const [name, end, requeued] of [
     ['requeued', () => Promise.reject(new Requeued('stopping')), 1],
     ['rejected', () => Promise.reject(new Error('failed')), 0],
@@ -100,14 +95,13 @@ test('an item that is delivered again to the process that runs it runs once, and
     await until(() => deliveries > 0);
     // No keep-alive arrives until the server delivers the item again.
     proxy.freeze();
-    const sent = async () => (await jsm.consumers.info(WORK_STREAM, role.replace('.', '-'))).delivered.consumer_seq;
-    await until(async () => (await sent()) > 1, 'the server delivers the item again');
+    await new Promise(resolve => setTimeout(resolve, 1_000));
     proxy.thaw();
-    await until(() => deliveries > 1, 'the second delivery arrives');
+    await new Promise(resolve => setTimeout(resolve, 500));
     const delivered = deliveries;
-    // Three times the ack wait: nothing but time shows that no further delivery comes.
     await new Promise(resolve => setTimeout(resolve, 1_500));
     assert.deepEqual([name, jobs.length, deliveries], [name, 1, delivered], 'kept alive under the newest delivery');
+    assert.ok(delivered > 1, 'it was not delivered again: the test proves nothing');
     finish.resolve();
     await until(async () => !(await log.work.hasItem(role, name)));
     const next = { attempt: delivered + 1, requeues: delivered - 1 + (requeued ?? 0), exhausted: false };
