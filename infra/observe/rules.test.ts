@@ -196,6 +196,11 @@ for (const [alert, fault] of Object.entries(FAULTS)) {
   );
 }
 
+test('HoplineFactsLost fires when a relay has created missing streams again', { skip }, t => {
+  const created = { 'hopline_log_events_total{job="hopline", service="relay", kind="streams_lost"}': '0x70 1x20' };
+  checkFiring(t, { ...QUIET, ...created }, ['HoplineFactsLost']);
+});
+
 test('HoplineShardsWithoutRelay fires when no relay is left, while another process answers', { skip }, t => {
   const lags = Object.keys(QUIET).filter(name => name.startsWith('hopline_shard_lag'));
   const gone = Object.fromEntries(lags.map(name => [name, '2x70 stale']));

@@ -48,8 +48,8 @@ async function measure(event: StreamResponse, chars: number, rounds: number, fra
     table: {
       columns: ['form', 'bytes', ...SPREAD_COLUMNS, `x ${FORMS[0]!.name}`],
       rows: FORMS.map(form => {
-        const own = spreadCells(spreadOf(found[form.name]!));
-        return [form.name, String(Buffer.byteLength(form.encode(event))), ...own, figure(ratioOf(form.name).median)];
+        const cells = spreadCells(spreadOf(found[form.name]!));
+        return [form.name, String(Buffer.byteLength(form.encode(event))), ...cells, figure(ratioOf(form.name).median)];
       }),
     },
     targets: FORMS.slice(1).map(({ name }) => ({

@@ -52,9 +52,9 @@ export const viewers: Question = {
     for (let round = 0; round < plan.rounds; round++) {
       bare.push(await bareRound(plan));
       shared.push(await sharedRound(bench, plan));
-      const own = await apartRound(bench, plan);
-      apart.push(own.held);
-      requests.push(own.requestsPerMinute);
+      const round = await apartRound(bench, plan);
+      apart.push(round.held);
+      requests.push(round.requestsPerMinute);
     }
     return [memory(plan, bare, shared, apart), quiet(plan, requests), await comingBack(plan)];
   },

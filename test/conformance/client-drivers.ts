@@ -120,11 +120,11 @@ function preferringRest<T extends object>(card: T): T {
 
 async function open0314(url: string, binding: Binding = 'JSONRPC'): Promise<Driven> {
   const card = await new CardResolver0314().resolve(url);
-  const own = {
+  const options = {
     ...ClientFactoryOptions0314.default,
     ...(binding === 'GRPC' && { transports: [new GrpcTransportFactory0314()] }),
   };
-  const client = await new ClientFactory0314(own).createFromAgentCard(binding === 'HTTP+JSON' ? preferringRest(card) : card);
+  const client = await new ClientFactory0314(options).createFromAgentCard(binding === 'HTTP+JSON' ? preferringRest(card) : card);
   const dialect = DIALECTS['0.3'];
   type Params = Parameters<typeof client.sendMessage>[0];
   const params = (message: Message, push?: NewPushConfig) =>

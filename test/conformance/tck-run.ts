@@ -20,8 +20,8 @@ export type Kit = {
 export function kitAt(path: string, python: string | undefined): Kit {
   if (!existsSync(join(path, TESTS)))
     throw new Error(`${path} is not a checkout of a2aproject/a2a-tck, branch 1.0-dev: ${TESTS} is missing`);
-  const own = join(path, '.venv/bin/python');
-  return { path, python: python ?? (existsSync(own) ? own : 'python3') };
+  const installed = join(path, '.venv/bin/python');
+  return { path, python: python ?? (existsSync(installed) ? installed : 'python3') };
 }
 
 /** Runs the kit against the server at `url`; returns results and the folder of the reports. `transports`: comma-separated, or `all`. */

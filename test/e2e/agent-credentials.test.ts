@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Fold } from '@hopline/a2a';
 import { freePort } from '@hopline/local-cluster';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../kit/until.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -67,8 +67,7 @@ test('credentials for an agent, and its webhook token, never appear in a log, sp
   assert.equal(token.length, 43);
   assert.deepEqual(remote.pushStatuses, [204]);
 
-  const until = performance.now() + 20_000;
-  while (new Set(receiver.spans.map(span => span.service)).size < 4 && performance.now() < until) await sleep(50);
+  await until(() => new Set(receiver.spans.map(span => span.service)).size >= 4, 'the spans of four services');
   await nats.flush();
   const everywhere = {
     printed: cluster.services.map(service => service.output).join('\n'),

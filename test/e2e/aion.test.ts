@@ -5,6 +5,7 @@ import { Fold, type Task } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import { type Log, readTask } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { until } from '../kit/until.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
@@ -197,8 +198,10 @@ test('the mode is in the log, the node in the trace, and neither in a frame [S1-
     receiver.spans
       .filter(span => span.traceId === traceId && span.service === 'hopline-sub-agent')
       .flatMap(span => span.events.map(({ name, attributes }) => [name, ...Object.values(attributes)]));
-  const until = performance.now() + 10_000;
-  while (nodes().length < 3 && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 50));
+  await until(
+    () => nodes().length >= 3,
+    () => `the nodes of the graph, not ${JSON.stringify(nodes())}`,
+  );
   assert.deepEqual([...new Set(nodes().map(([name, node]) => `${name} ${node}`))].toSorted(), [
     'hopline.step left',
     'hopline.step parallel',

@@ -252,8 +252,8 @@ test("responses for another caller's task equal those for an unknown task in sta
   const [mine, unknown] = [await begin('hang', ann), randomUUID()];
   const headers = others['another caller']!;
   const answerOf = async (response: Response, id: string) => {
-    const own = ['date', 'content-length', 'keep-alive'];
-    const kept = [...response.headers].filter(([name]) => !own.includes(name));
+    const changing = ['date', 'content-length', 'keep-alive'];
+    const kept = [...response.headers].filter(([name]) => !changing.includes(name));
     return { status: response.status, kept, body: (await response.text()).replaceAll(id, 'ID') };
   };
   const version: Headers = { 'a2a-version': '1.0' };

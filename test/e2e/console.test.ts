@@ -84,9 +84,9 @@ function statusOf(path: string, headers: Record<string, string>): Promise<number
 }
 
 test('a user of the console sees what ingress shows for the user’s credentials, and nothing of another tenant', async () => {
-  const own = (await (await get('/api/tasks', as('ann'))).json()) as { tasks: { id: string }[] };
+  const ofAnn = (await (await get('/api/tasks', as('ann'))).json()) as { tasks: { id: string }[] };
   assert.deepEqual(
-    own.tasks.map(({ id }) => id),
+    ofAnn.tasks.map(({ id }) => id),
     [taskId],
   );
   for (const path of ['', '/audit', '/audit/1.1', '/export', ':subscribe'])

@@ -6,6 +6,7 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../kit/until.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -67,7 +68,7 @@ const states = (list: readonly Notification[]): unknown[] =>
     .filter((state, index, all) => state !== undefined && state !== all[index - 1]);
 
 test('parallel tasks: each status and artifact is posted once, in order per task, with the complete text [S3-24 S4-24]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   await using webhook = await startWebhook();
   const tasks = Array.from({ length: 4 }, () => randomUUID());
@@ -106,7 +107,7 @@ test('parallel tasks: each status and artifact is posted once, in order per task
   }
 });
 
-test('a webhook gets its token and credentials, which the bucket holds encrypted', { timeout: 60_000 }, async () => {
+test('a webhook gets its token and credentials, which the bucket holds encrypted', { timeout: 120_000 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
   const secrets = { token: 'PLANTED-token', authentication: { schemes: ['Bearer'], credentials: 'PLANTED-credentials' } };
@@ -132,7 +133,7 @@ test('a webhook gets its token and credentials, which the bucket holds encrypted
 });
 
 test('1.0 webhooks get StreamResponses, 0.3 complete tasks; a late configuration gets all events from the start', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   await using webhook = await startWebhook();
   const taskId = await startTask(cluster.url);
@@ -169,7 +170,7 @@ test('1.0 webhooks get StreamResponses, 0.3 complete tasks; a late configuration
 });
 
 test('a webhook that responds 500, 503 and 429 before 200 gets each event at least once, in order, with equal repeats [S3-25]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const failing = [500, 503, 429];
   // Every third notification is rejected first, and is repeated until it is accepted.
@@ -188,7 +189,7 @@ test('a webhook that responds 500, 503 and 429 before 200 gets each event at lea
 });
 
 test('a dead webhook is abandoned after its attempts, with a log line and a counter, and its task is not affected [S3-25 C-21]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   await using webhook = await startWebhook(() => ({ status: 500 }));
   const taskId = randomUUID();
@@ -225,7 +226,7 @@ test('a dead webhook is abandoned after its attempts, with a log line and a coun
 });
 
 test('a slow webhook delays neither its task nor another webhook of the task, and gets the same content', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const released = Promise.withResolvers<void>();
   await using slow = await startWebhook(() => ({ after: released.promise }));
@@ -249,7 +250,7 @@ test('a slow webhook delays neither its task nor another webhook of the task, an
   assert.ok(lists[0]!.length < generation, 'waiting events were coalesced');
 });
 
-test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 60_000 }, async () => {
+test('a deleted configuration gets no more notifications, another of the same task gets all', { timeout: 120_000 }, async () => {
   const deleted = Promise.withResolvers<void>();
   // The second notification stays in flight until the configuration is deleted; the task has at least one more event.
   await using webhook = await startWebhook((n, path) => (path === '/gone' && n === 2 ? { after: deleted.promise } : {}));
@@ -271,7 +272,7 @@ test('a deleted configuration gets no more notifications, another of the same ta
 });
 
 test('a webhook configured with the task, as in the S4 example, gets all notifications [S4-22]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   await using webhook = await startWebhook();
   const taskId = randomUUID();
@@ -293,11 +294,10 @@ test('spans, metrics and log lines have no token, credential, path or query of a
       span => span.service !== 'hopline-notifier' || byId.get(span.parentId ?? '')?.service !== 'hopline-relay',
     );
   };
-  const end = performance.now() + 10_000;
-  while ((pushes().length === 0 || strangers().length > 0) && performance.now() < end)
-    await new Promise(resolve => setTimeout(resolve, 50));
-  assert.ok(pushes().length > 0);
-  assert.deepEqual(strangers(), []);
+  await until(
+    () => pushes().length > 0 && strangers().length === 0,
+    () => `the parents of ${JSON.stringify(strangers())}`,
+  );
   for (const body of receiver.bodies) assert.ok(!body.includes('PLANTED'));
   for (const service of cluster.services) {
     assert.ok(!service.output.includes('PLANTED'), service.spec.instance);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -96,7 +97,7 @@ test('random interruptions, resumed on either ingress, give the same fold (promi
 });
 
 test('a task completes after a client disconnect, which is not an error [S4-25 S2-35]', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const errors = () => cluster.ingresses.map(({ output }) => [...output.matchAll(/"level":(50|60)/g)].length);
   const earlier = errors();
@@ -112,7 +113,7 @@ test('a task completes after a client disconnect, which is not an error [S4-25 S
 });
 
 test('blocking false responds at once and the task continues; blocking waits for the end (S1-2) [S1-3]', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const send = async (blocking: boolean) => {
     const params = {
@@ -132,7 +133,7 @@ test('blocking false responds at once and the task continues; blocking waits for
   assert.equal(late.artifacts?.find(artifact => artifact.name === 'partial_result')?.parts[0]?.text, TOKENS.join(''));
 });
 
-test('cancel on another ingress stops the agent, and no event follows', { timeout: 30_000 }, async () => {
+test('cancel on another ingress stops the agent, and no event follows', { timeout: 120_000 }, async () => {
   const [first, second] = cluster.ingresses;
   const list: Frame[] = [];
   let canceled: Promise<Response> | undefined;
@@ -144,13 +145,7 @@ test('cancel on another ingress stops the agent, and no event follows', { timeou
   const answered = (await (await canceled!).json()) as { result: { status: { state: string } } };
   assert.equal(answered.result.status.state, 'canceled');
   assert.equal((list.at(-1)!.result as { status: { state: string } }).status.state, 'canceled');
-  const until = performance.now() + 20_000;
-  while (!remote.requests.some(request => request.method === 'cancel') && performance.now() < until)
-    await new Promise(resolve => setTimeout(resolve, 20));
-  assert.ok(
-    remote.requests.some(request => request.method === 'cancel'),
-    'the agent got no cancel',
-  );
+  await until(() => remote.requests.some(request => request.method === 'cancel'), 'the agent receives the cancel');
   const again = (await (await rpc(first!.url, { method: 'tasks/cancel', params: { id: taskOf(list[0]!) } })).json()) as {
     error: { code: number };
   };

@@ -25,8 +25,10 @@ const running = new Set<ChildProcess>();
 
 /** The environment of a user, without what `npm test` sets; npm keeps nothing of the run before, whose packages have the same version. */
 function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !/^npm_|^INIT_CWD$|^NODE_(OPTIONS|TEST)|^HOPLINE_/i.test(name));
-  return { ...Object.fromEntries(own), npm_config_update_notifier: 'false', HOPLINE_PORT: '0', ...more };
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^npm_|^INIT_CWD$|^NODE_(OPTIONS|TEST)|^HOPLINE_/i.test(name),
+  );
+  return { ...Object.fromEntries(inherited), npm_config_update_notifier: 'false', HOPLINE_PORT: '0', ...more };
 }
 
 async function shell(command: string, cwd: string, more: Record<string, string> = {}): Promise<string> {

@@ -4,6 +4,7 @@ import { isVisible } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type Audit, INPUT_KINDS, isBalanced, reportTask } from '@hopline/task-audit';
+import { until } from '../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -52,11 +53,10 @@ async function run(text: string, act: (taskId: string) => Promise<unknown> = asy
 
 /** Audits a task, repeatedly until no input is pending. */
 async function audited(taskId: string): Promise<Audit> {
-  for (let tries = 0; ; tries += 1) {
+  return until(async () => {
     const { audit } = (await reportTask(log, taskId))!;
-    if (Object.values(audit.tallies).every(({ pending }) => pending === 0) || tries === 100) return audit;
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
+    return Object.values(audit.tallies).every(({ pending }) => pending === 0) && audit;
+  }, `the inputs of ${taskId} are no longer pending`);
 }
 
 async function assertConserved(t: TestContext, name: string, taskId: string): Promise<Audit> {
@@ -79,7 +79,7 @@ async function assertConserved(t: TestContext, name: string, taskId: string): Pr
 }
 
 test('every input of every kind is delivered, merged, or rejected with a reason: in minus out minus merged is zero [S2-32 S2-13]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { tallies, mergedTokens } = await assertConserved(t, 'answered', await run('go'));
   assert(mergedTokens > 0);
@@ -90,7 +90,7 @@ test('every input of every kind is delivered, merged, or rejected with a reason:
   await assertConserved(t, 'asked', await run('ask'));
 });
 
-test('the client receives each stored event [S2-33]', { timeout: 60_000 }, async () => {
+test('the client receives each stored event [S2-33]', { timeout: 120_000 }, async () => {
   const shown: string[] = [];
   let taskId = '';
   for await (const { id, event } of frames(cluster.url, { text: 'go' })) {
@@ -104,7 +104,7 @@ test('the client receives each stored event [S2-33]', { timeout: 60_000 }, async
   assert.deepEqual(shown, stored);
 });
 
-test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 60_000 }, async t => {
+test('inputs of a canceled task are rejected and counted [S2-32]', { timeout: 120_000 }, async t => {
   const cancel = (id: string) => rpc(cluster.url, { method: 'tasks/cancel', params: { id } });
   const audit = await assertConserved(t, 'canceled', await run('slow', cancel));
   assert.equal(audit.tallies.cancel.accepted, 1);
@@ -137,21 +137,17 @@ async function heldByRelays(): Promise<Record<string, number>> {
 }
 
 test('the counters of idle relays balance: no input of any kind is left [S2-32]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   await run('go');
   await run('fail');
   await run('slow', id => rpc(cluster.url, { method: 'tasks/cancel', params: { id } }));
   let held: Record<string, number> = {};
-  for (let tries = 0; tries < 200; tries += 1) {
+  const isIdle = async () => {
     held = await heldByRelays();
-    if (Object.values(held).every(count => count === 0)) break;
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
+    return Object.values(held).every(count => count === 0);
+  };
+  await until(isIdle, () => `the relays hold nothing, not ${JSON.stringify(held)}`);
   t.diagnostic(`held by the relays: ${JSON.stringify(held)}`);
   assert.ok(Object.keys(held).length >= 8);
-  assert.deepEqual(
-    Object.values(held).filter(count => count !== 0),
-    [],
-  );
 });

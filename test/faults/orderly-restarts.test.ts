@@ -27,6 +27,8 @@ const CALLERS = 2;
 let remote: RemoteAgent;
 let quick: RemoteAgent;
 let mayEnd = Promise.withResolvers<void>();
+/** Holds the answers of `quick` until both of its replicas have been stopped. */
+const mayAnswer = Promise.withResolvers<void>();
 let cluster: Cluster;
 let nc: NatsConnection;
 let jsm: JetStreamManager;
@@ -43,7 +45,13 @@ before(async () => {
       yield { complete: true };
     },
   });
-  quick = await startRemoteAgent({ dialect: '0.3', script: answer(['quick']) });
+  quick = await startRemoteAgent({
+    dialect: '0.3',
+    script: async function* () {
+      await mayAnswer.promise;
+      yield* answer(['quick']);
+    },
+  });
   const replica = { name: 'quick', adapter: 'a2a', url: quick.url };
   cluster = await Cluster.start({
     agents: [
@@ -175,12 +183,15 @@ test('tasks complete while the replicas of their agent restart one after the oth
       ends.push(`${fold.task?.status.state} ${fold.task?.metadata?.reason ?? ''}`);
     }
   });
+  await until(() => quick.requests.length > 0, 'a turn is in progress');
   for (const replica of replicas) {
     await replica.kill('SIGTERM');
     await replica.start();
   }
+  mayAnswer.resolve();
   restarting = false;
   await Promise.all(callers);
+  assert.ok((await deliveriesOf('agent.quick')) > ends.length, 'a turn was in progress at a restart');
   t.diagnostic(`${ends.length} tasks`);
   assert.deepEqual([...new Set(ends)], ['TASK_STATE_COMPLETED ']);
 });

@@ -196,7 +196,9 @@ test('an acknowledged task survives a kill of each service right after the respo
 test('a stream contains only stored events: at its first frame the task is in the log [S3-9]', {
   timeout: 120_000,
 }, async () => {
+  let count = 0;
   for await (const frame of frames(cluster.url, { text: 'shop' })) {
+    count += 1;
     assert.equal(shapeOf(frame), 'task');
     const { id } = frame.result as { id: string };
     await cluster.relays[0]!.kill();
@@ -205,6 +207,7 @@ test('a stream contains only stored events: at its first frame the task is in th
     assert.equal((await reached(id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
     break;
   }
+  assert.equal(count, 1);
 });
 
 test('task states only move forward [S2-16]', { timeout: 120_000 }, async () => {

@@ -64,8 +64,11 @@ function objects(document: OpenApiDocument, { properties = {}, required = [], on
   const shared = Object.entries(members).filter(([name]) => !exclusive.has(name));
   return fc.oneof(
     ...alternatives.map(names => {
-      const own = names.map(name => [name, members[name]!] as const);
-      return fc.record(Object.fromEntries([...shared, ...own]), { requiredKeys: [...names, ...required], noNullPrototype: true });
+      const named = names.map(name => [name, members[name]!] as const);
+      return fc.record(Object.fromEntries([...shared, ...named]), {
+        requiredKeys: [...names, ...required],
+        noNullPrototype: true,
+      });
     }),
   );
 }

@@ -141,16 +141,16 @@ for (const shards of [4, SHARDS_DEFAULT])
 
     /** The requests of one list by a process that has read nothing before. */
     async function counted(params: object, caller = OWNER) {
-      const own = await openJetStreamLog({ servers: nats.url, name: 'list', shards });
+      const log = await openJetStreamLog({ servers: nats.url, name: 'list', shards });
       await observer.flush();
       requests.length = 0;
       try {
-        const page = await list(own, params, caller);
+        const page = await list(log, params, caller);
         // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
         await observer.flush();
         return { page, seen: [...requests] };
       } finally {
-        await own.close();
+        await log.close();
       }
     }
 
@@ -170,10 +170,10 @@ for (const shards of [4, SHARDS_DEFAULT])
           [...BESIDES].sort(),
           'once in seconds, not for each page',
         );
-        const own = seen.filter(call => !BESIDES.includes(call));
-        assert.ok(own.length <= REQUESTS_MAX, own.join());
+        const ofList = seen.filter(call => !BESIDES.includes(call));
+        assert.ok(ofList.length <= REQUESTS_MAX, ofList.join());
         assert.deepEqual(
-          own.filter(call => !call.startsWith('DIRECT.GET.')),
+          ofList.filter(call => !call.startsWith('DIRECT.GET.')),
           [],
           'no consumer and no other call',
         );
@@ -208,12 +208,12 @@ for (const shards of [4, SHARDS_DEFAULT])
       const { page, seen } = await counted({}, SECOND_OWNER);
       assert.equal(page.tasks.length, 50);
       assert.ok(page.tasks.every(({ history }) => history?.length === 1));
-      const own = seen.filter(call => !BESIDES.includes(call));
+      const ofList = seen.filter(call => !BESIDES.includes(call));
       assert.deepEqual(
-        own.filter(call => !call.startsWith('DIRECT.GET.')),
+        ofList.filter(call => !call.startsWith('DIRECT.GET.')),
         [],
       );
-      assert.ok(own.length <= REQUESTS_MAX + page.tasks.length, `${own.length}`);
+      assert.ok(ofList.length <= REQUESTS_MAX + page.tasks.length, `${ofList.length}`);
     });
 
     test('all pages together have every task once, newest first, and each page has the right total', async () => {

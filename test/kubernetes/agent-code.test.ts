@@ -120,8 +120,8 @@ async function restarts(container: 'code' | 'sub-agent'): Promise<Record<string,
 test('code finds no login of NATS in its container, and NATS refuses it', options, async () => {
   const loot = JSON.parse(/\{.*\}/.exec(await ask('loot'))![0]);
   assert.equal(loot.key, 'its own');
-  const own = loot.variables.filter((name: string) => !/^KUBERNETES_/.test(name));
-  assert.deepEqual(own, ['HOME', 'HOPLINE_HOST', 'HOSTILE_KEY', 'HOSTNAME', 'NODE_ENV', 'NODE_OPTIONS', 'PATH']);
+  const ofImage = loot.variables.filter((name: string) => !/^KUBERNETES_/.test(name));
+  assert.deepEqual(ofImage, ['HOME', 'HOPLINE_HOST', 'HOSTILE_KEY', 'HOSTNAME', 'NODE_ENV', 'NODE_OPTIONS', 'PATH']);
   assert.ok(
     loot.programs.every((program: string) => /\bcode\b|host/.test(program)),
     loot.programs.join('\n'),

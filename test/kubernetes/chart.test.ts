@@ -256,9 +256,9 @@ test('an enabled console runs over ingress, without access to NATS', { skip }, (
   const values = ['console.enabled=true', ...keys, 'settings.HOPLINE_ALLOWED_HOSTS=c.example.com'];
   for (const more of [[], EXTERNAL]) {
     const manifests = render([...values, ...more]);
-    const own = named(manifests);
-    assert.deepEqual(own.map(({ kind }) => kind).sort(), ['Deployment', 'NetworkPolicy', 'Service']);
-    const { containers, volumes = [] } = own.find(({ kind }) => kind === 'Deployment')!.spec.template!.spec;
+    const agent = named(manifests);
+    assert.deepEqual(agent.map(({ kind }) => kind).sort(), ['Deployment', 'NetworkPolicy', 'Service']);
+    const { containers, volumes = [] } = agent.find(({ kind }) => kind === 'Deployment')!.spec.template!.spec;
     const { args, env = [] } = containers[0]!;
     const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     assert.deepEqual(args, ['console']);
@@ -495,9 +495,9 @@ test('one service may have another image, or another version of the common image
 
 test('if a variable is set twice, the value of the service wins, and `env` replaces a setting', { skip }, () => {
   const values = ['env[0].name=A', 'env[0].value=all', 'env[1].name=B', 'env[1].value=all', 'settings.C=all'];
-  const own = ['relay.env[0].name=B', 'relay.env[0].value=own', 'relay.env[1].name=C', 'relay.env[1].value=own'];
+  const listed = ['relay.env[0].name=B', 'relay.env[0].value=own', 'relay.env[1].name=C', 'relay.env[1].value=own'];
   const options = 'settings.NODE_OPTIONS=--use-openssl-ca';
-  const env = podSpecs(render([...values, ...own, options]))
+  const env = podSpecs(render([...values, ...listed, options]))
     .flatMap(({ containers }) => containers)
     .find(({ args }) => args?.[0] === 'relay')!.env!;
   const of = (name: string) => env.filter(variable => variable.name === name).map(({ value }) => value);
@@ -648,9 +648,9 @@ test('only ingress and notifier get the key of secrets, from the chart or from a
   const key = (render([]).find(({ metadata }) => metadata.name === 'hopline-secrets') as unknown as { data: { key: string } })
     .data.key;
   assert.equal(Buffer.from(Buffer.from(key, 'base64').toString(), 'base64').length, 32);
-  const own = ['secretsKey.existingSecret=mine'];
-  assert.deepEqual(holders(own).sort(), ['hopline-ingress: mine/key', 'hopline-notifier: mine/key']);
-  assert.ok(!render(own).some(({ metadata }) => metadata.name === 'hopline-secrets'));
+  const existing = ['secretsKey.existingSecret=mine'];
+  assert.deepEqual(holders(existing).sort(), ['hopline-ingress: mine/key', 'hopline-notifier: mine/key']);
+  assert.ok(!render(existing).some(({ metadata }) => metadata.name === 'hopline-secrets'));
 });
 
 test('the service for clients has the fixed name and port', { skip }, () => {
@@ -803,7 +803,7 @@ test('a role, an agent, NATS and the backup lay their own `pods` over those of a
     'pods.serviceAccount.create=true',
     'pods.spec.runtimeClassName=gvisor',
   ];
-  const own = Object.values(owners).flatMap(path => [
+  const annotated = Object.values(owners).flatMap(path => [
     `${path}.pods.nodeSelector.pool=own`,
     `${path}.pods.tolerations[0].key=own`,
     `${path}.pods.annotations.own=yes`,
@@ -815,7 +815,7 @@ test('a role, an agent, NATS and the backup lay their own `pods` over those of a
     `${path}.pods.containerSecurityContext.runAsUser=6`,
     `${path}.pods.spec.runtimeClassName=kata`,
   ]);
-  const manifests = render([...all, ...own]);
+  const manifests = render([...all, ...annotated]);
   const accounts = manifests.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata);
   assert.deepEqual(
     Object.fromEntries(accounts.map(({ name, annotations }) => [name, annotations])),
@@ -910,8 +910,8 @@ test('the cluster autoscaler may remove a node although its pods have scratch fo
     const folders = pod.volumes!.filter(volume => 'emptyDir' in volume).map(volume => volume.name);
     assert.deepEqual(metadata.annotations![name]!.split(','), folders);
   }
-  const own = podTemplates(render([`pods.annotations.${name.replaceAll('.', '\\.')}=mine`]));
-  assert.ok(own.every(({ metadata }) => metadata.annotations![name] === 'mine'));
+  const replaced = podTemplates(render([`pods.annotations.${name.replaceAll('.', '\\.')}=mine`]));
+  assert.ok(replaced.every(({ metadata }) => metadata.annotations![name] === 'mine'));
 });
 
 test('files of values add, change and remove single agents, and a list of agents is accepted', { skip }, t => {
@@ -1156,10 +1156,10 @@ test('a chart without authentication is refused, as are authentication values th
   assert.match(rejection('auth.jwksUrl=https://a/'), /set issuer, audience/);
   assert.match(rejection(...ISSUER, 'auth.jwksUrl=https://a/', 'auth.jwksSecret=b'), /choose one/);
   assert.match(rejection('ingress.settings.HOPLINE_AUTH_ISSUER=x'), /set auth\.issuer instead/);
-  const own = (setting: string) => rejection(...AGENT, `agents[0].${setting}`);
-  assert.match(own('settings.HOPLINE_HOST=0.0.0.0'), /settings\.HOPLINE_HOST \(agent-guide\): set expose instead/);
-  assert.match(own('settings.HOPLINE_PUBLIC_URL=https://a/'), /nothing reaches the agent there: set expose, too/);
-  assert.match(own('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
+  const rejected = (setting: string) => rejection(...AGENT, `agents[0].${setting}`);
+  assert.match(rejected('settings.HOPLINE_HOST=0.0.0.0'), /settings\.HOPLINE_HOST \(agent-guide\): set expose instead/);
+  assert.match(rejected('settings.HOPLINE_PUBLIC_URL=https://a/'), /nothing reaches the agent there: set expose, too/);
+  assert.match(rejected('tlsSecret=tls'), /tlsSecret \(agent-guide\): nothing reaches the agent/);
 });
 
 test('an agent has two pods and a budget by default, and supervisors wait for an agent that is rescheduled', {

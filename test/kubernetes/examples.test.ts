@@ -28,9 +28,9 @@ test('with Istio the proxy of ingress reaches istiod before ingress starts', { s
 test('a PriorityClass that an example names is in the release', { skip }, () => {
   for (const name of readdirSync(FOLDER)) {
     const manifests = manifestsOf(renderExample(name));
-    const own = manifests.filter(({ kind }) => kind === 'PriorityClass').map(({ metadata }) => metadata.name);
+    const classes = manifests.filter(({ kind }) => kind === 'PriorityClass').map(({ metadata }) => metadata.name);
     const named = podSpecs(manifests).flatMap(spec => (spec as { priorityClassName?: string }).priorityClassName ?? []);
-    assert.deepEqual([...new Set(named)], own, name);
+    assert.deepEqual([...new Set(named)], classes, name);
   }
 });
 

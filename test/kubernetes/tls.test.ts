@@ -181,7 +181,7 @@ function dial(name: string, tls: string): Promise<string> {
   return release.runScript(name, script);
 }
 
-test('a question is answered over TLS, asked at ingress and through the console', options, async () => {
+test('a question asked at ingress, and one asked through the console, are answered over TLS', options, async () => {
   assert.match(await release.helm('test', 'hopline', '--timeout', '180s'), /Phase:\s+Succeeded/);
   const script = `fetch('http://hopline-console:8090/api/tasks?pageSize=5', { headers: { 'a2a-version': '1.0' } })
     .then(async answer => console.log(answer.status, (await answer.text()).includes('TASK_STATE_COMPLETED')))`;
@@ -191,7 +191,7 @@ test('a question is answered over TLS, asked at ingress and through the console'
 test('NATS refuses a plain connection, one without a certificate, and one of another authority', options, async () => {
   const pem = JSON.stringify(authority.cert);
   const stranger = createAuthority('Stranger').issue('services');
-  const own = authority.issue('services');
+  const pair = authority.issue('services');
   const withPair = ({ cert, key }: { cert: string; key: string }) => JSON.stringify({ ca: authority.cert, cert, key });
   const plain = await dial('plain', 'undefined');
   assert.match(plain, /^closed$/m);
@@ -199,7 +199,7 @@ test('NATS refuses a plain connection, one without a certificate, and one of ano
   assert.match(await dial('without', `{ ca: ${pem} }`), /ERR_SSL|ECONNRESET/);
   assert.match(await dial('stranger', withPair(stranger)), /ERR_SSL|ECONNRESET/);
   // The certificate does not replace the password.
-  assert.match(await dial('own', withPair(own)), /^-ERR 'Authorization Violation'/m);
+  assert.match(await dial('own', withPair(pair)), /^-ERR 'Authorization Violation'/m);
 });
 
 test('ingress refuses plain HTTP, and a client that does not trust its authority refuses ingress', options, async () => {

@@ -2,7 +2,10 @@
 export type Clock = {
   /** Epoch milliseconds. */
   nowMs(): number;
-  /** Calls back after `delayMs`; 0: after the current callback, in the order of the calls. Returns a function that cancels it. */
+  /**
+   * Calls `callback` after `delayMs`, and returns a function that cancels it. With 0 it runs after the current callback; several run in the order of
+   * their calls.
+   */
   after(delayMs: number, callback: () => void): () => void;
 };
 
@@ -34,7 +37,7 @@ export class Alarm {
     this.#onDue = onDue;
   }
 
-  /** Replaces the deadline; POSITIVE_INFINITY: none. */
+  /** Replaces the deadline. POSITIVE_INFINITY removes it. */
   set(dueAtMs: number): void {
     if (dueAtMs === this.#dueAtMs) return;
     this.#cancel?.();

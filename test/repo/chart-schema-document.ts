@@ -103,11 +103,11 @@ function memberOf(schema: Schema, path: string): Schema {
 
 /** Names that begin with HOPLINE_ are settings. Others are for Node, OpenTelemetry, proxies and agents. */
 function settingsSchema(names: readonly string[]): Schema {
-  const own = names.filter(name => name.startsWith(PREFIX)).sort();
+  const definitions = names.filter(name => name.startsWith(PREFIX)).sort();
   return {
     additionalProperties: false,
     patternProperties: { [WITHOUT_PREFIX]: { type: ['string', 'number', 'boolean'] } },
-    properties: Object.fromEntries(own.map(name => [name, { $ref: `#/$defs/${name}` }])),
+    properties: Object.fromEntries(definitions.map(name => [name, { $ref: `#/$defs/${name}` }])),
   };
 }
 

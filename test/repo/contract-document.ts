@@ -13,8 +13,8 @@ tests; a test fails if the file is out of date, if a row has no test, or if a ti
 export function contractDocument(): string {
   const proven = proofs();
   const documents = Object.entries(DOCUMENTS).map(([id, { title, origin }]) => {
-    const own = Object.entries(rows).filter(([row]) => row.startsWith(`${id}-`));
-    const entries = own.map(([row, { requirement, deviation }]) => entry(row, requirement, deviation, proven.get(row)));
+    const rowsOfId = Object.entries(rows).filter(([row]) => row.startsWith(`${id}-`));
+    const entries = rowsOfId.map(([row, { requirement, deviation }]) => entry(row, requirement, deviation, proven.get(row)));
     return `## ${id}: ${title}\n\nOrigin: ${origin}.\n\n${entries.join('')}`;
   });
   const decided = Object.entries(decisions).map(([id, { conflict, decision, rows: related }]) => {

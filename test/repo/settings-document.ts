@@ -68,7 +68,9 @@ export function settingsDocument(): string {
   }
   const ordered = [...sections].filter(([, settings]) => Object.keys(settings).length > 0);
   const shared = ordered.filter(([heading]) => !(heading in SERVICES));
-  const own = ordered.filter(([heading]) => heading in SERVICES);
-  const parts = [...shared, ...own].map(([heading, settings]) => `## ${heading}\n\n${defineConfig(settings).table().trim()}\n`);
+  const ofServices = ordered.filter(([heading]) => heading in SERVICES);
+  const parts = [...shared, ...ofServices].map(
+    ([heading, settings]) => `## ${heading}\n\n${defineConfig(settings).table().trim()}\n`,
+  );
   return [INTRO, ...parts].join('\n');
 }

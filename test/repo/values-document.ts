@@ -102,8 +102,11 @@ function rowsOf(path: string, given: Schema, value: unknown, definition: (refere
   // settings.md lists the members of `settings`, agents.schema.json those of an entry, and the members of `pods` of a role are those of `pods`.
   const isListedElsewhere = /(^|\.)(settings|entry)$|\.pods$/.test(path);
   const members = isListedElsewhere ? undefined : (schema.properties ?? schema.items?.properties);
-  if (members === undefined) {
-    return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning: cell(schema.description ?? '') }];
+  // Kubernetes describes the members of its own types.
+  const isOfKubernetes = Object.values(members ?? {}).every(({ $ref, description }) => ($ref ?? description) === undefined);
+  if (members === undefined || isOfKubernetes) {
+    const meaning = cell(given.description ?? schema.description ?? '');
+    return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning }];
   }
   const isList = schema.items !== undefined;
   return Object.entries(members).flatMap(([name, member]) => {

@@ -143,9 +143,9 @@ test('code of an agent gets the variables that its entry names, and no others of
 });
 
 test('it inherits no descriptor: its standard streams and its channel are pipes of its own', () => {
-  const own = loot.descriptors.filter(one => /^[0-3] /.test(one));
-  assert.equal(own.length, 4);
-  for (const one of own) assert.match(one, /^0 \/dev\/null$|^[1-3] (socket|pipe):/);
+  const standard = loot.descriptors.filter(one => /^[0-3] /.test(one));
+  assert.equal(standard.length, 4);
+  for (const one of standard) assert.match(one, /^0 \/dev\/null$|^[1-3] (socket|pipe):/);
   for (const one of loot.descriptors)
     assert.match(one, /\/dev\/null|socket:|pipe:|anon_inode:|refused|\/proc\/\d+\/fd|\.mjs$/, one);
 });

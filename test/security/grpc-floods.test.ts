@@ -127,8 +127,8 @@ test('CVE-2024-28182 CONTINUATION frames up to the limit of a header block pass,
 test('header fields up to the limit pass, one more resets the stream', async t => {
   const rig = await openRig(t);
   const raw = new RawConnection(t, rig.port);
-  const own = Object.keys(callFields('GetTask')).length;
-  const fields = (count: number) => Object.fromEntries(times(count - own, n => [`x-${n}`, 'y']));
+  const ofClient = Object.keys(callFields('GetTask')).length;
+  const fields = (count: number) => Object.fromEntries(times(count - ofClient, n => [`x-${n}`, 'y']));
   const bytes = getTaskBytes('x');
   raw.send(head(1, END_HEADERS, fields(HEADER_FIELDS_MAX)), data(1, bytes, END_STREAM));
   raw.send(head(3, END_HEADERS, fields(HEADER_FIELDS_MAX + 1)));

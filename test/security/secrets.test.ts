@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../kit/until.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -130,8 +130,7 @@ test('credentials never appear in log lines, subjects, records, work items, keys
   const token = await issuer.token({ sub: 'ann', tenant: 'acme' });
   const [, claims = '', signature = ''] = token.split('.');
   assert.deepEqual(await plant(token), [...Array(8).fill(200), 401, 401, 401]);
-  const until = performance.now() + 20_000;
-  while (new Set(receiver.spans.map(span => span.service)).size < 4 && performance.now() < until) await sleep(50);
+  await until(() => new Set(receiver.spans.map(span => span.service)).size >= 4, 'the spans of four services');
   await nats.flush();
 
   const printed = cluster.services.map(service => service.output);

@@ -15,7 +15,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const own = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const forged = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const jwkOf = (key: KeyObject, kid: string, alg: string) => ({ ...key.export({ format: 'jwk' }), kid, alg, use: 'sig' });
 const RSA_JWK = jwkOf(rsa.publicKey, 'rsa', 'RS256');
 const KEY_SET = JSON.stringify({ keys: [RSA_JWK, jwkOf(ec.publicKey, 'ec', 'ES256')] });
@@ -43,7 +43,7 @@ function token(payload: unknown = claims(), head: Json = {}, signer: Signer = rs
 
 const [HEAD = '', BODY = '', SIGNATURE = ''] = token().split('.');
 const RSA_PEM = rsa.publicKey.export({ format: 'pem', type: 'spki' });
-const ownJwk = jwkOf(own.publicKey, 'rsa', 'RS256');
+const ownJwk = jwkOf(forged.publicKey, 'rsa', 'RS256');
 const zeros = () => Buffer.alloc(64);
 
 const FORGED: Record<string, string> = {
@@ -60,15 +60,15 @@ const FORGED: Record<string, string> = {
   'HS512 with the public key in PEM': token(claims(), { alg: 'HS512' }, hmac(RSA_PEM, 'sha512')),
   'RS384, which is not configured': token(claims(), { alg: 'RS384' }, rs256(rsa.privateKey, 'sha384')),
   'PS256, which is not configured': token(claims(), { alg: 'PS256' }),
-  'a key of its own under the id of the issuer': token(claims(), {}, rs256(own.privateKey)),
-  'a key of its own in jwk': token(claims(), { jwk: ownJwk }, rs256(own.privateKey)),
-  'a key of its own in jwk without kid': token(claims(), { kid: undefined, jwk: ownJwk }, rs256(own.privateKey)),
-  'a key of its own by jku': token(claims(), { jku: 'http://127.0.0.1:1/jwks.json' }, rs256(own.privateKey)),
-  'a key of its own by x5u': token(claims(), { x5u: 'http://127.0.0.1:1/cert.pem' }, rs256(own.privateKey)),
+  'a key of its own under the id of the issuer': token(claims(), {}, rs256(forged.privateKey)),
+  'a key of its own in jwk': token(claims(), { jwk: ownJwk }, rs256(forged.privateKey)),
+  'a key of its own in jwk without kid': token(claims(), { kid: undefined, jwk: ownJwk }, rs256(forged.privateKey)),
+  'a key of its own by jku': token(claims(), { jku: 'http://127.0.0.1:1/jwks.json' }, rs256(forged.privateKey)),
+  'a key of its own by x5u': token(claims(), { x5u: 'http://127.0.0.1:1/cert.pem' }, rs256(forged.privateKey)),
   'a key of its own in x5c': token(
     claims(),
-    { x5c: [own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64')] },
-    rs256(own.privateKey),
+    { x5c: [forged.publicKey.export({ format: 'der', type: 'spki' }).toString('base64')] },
+    rs256(forged.privateKey),
   ),
   'kid of the other key': token(claims(), { kid: 'ec' }),
   'ES256 with the RSA key': token(claims(), { alg: 'ES256', kid: 'ec' }),

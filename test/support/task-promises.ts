@@ -277,9 +277,9 @@ function verifyTexts(
   for (const [call, agent] of agentOf) {
     const text = texts.get(call) ?? '';
     const turn = Number(call.split('-')[1]);
-    const own = runs.filter(run => run.agent === agent && run.messageId === `${plan.name}-m${turn}`);
+    const ofCall = runs.filter(run => run.agent === agent && run.messageId === `${plan.name}-m${turn}`);
     const fits = (run: AgentRun) => (completed.has(call) ? text === run.fullText : run.tokens.join('').startsWith(text));
-    if ((text !== '' || completed.has(call)) && !own.some(fits))
+    if ((text !== '' || completed.has(call)) && !ofCall.some(fits))
       report(
         completed.has(call) ? 'the text of a call is that of one run, whole' : 'the text of a call is the beginning of one run',
         `${plan.name} ${call} of ${agent} (task ${aggregate.state}): ${JSON.stringify(text)}`,

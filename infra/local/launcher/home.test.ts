@@ -84,7 +84,9 @@ test('the lock of an ended process is taken over, even if its id is reused or th
   ];
   for (const text of [...stale.map(holder => JSON.stringify(holder)), '', '{"pid":']) {
     writeFileSync(lockFile, text);
-    lockHome(lockFile, 'http://127.0.0.1:8000/')();
+    const unlock = lockHome(lockFile, 'http://127.0.0.1:8000/');
+    assert.equal(JSON.parse(readFileSync(lockFile, 'utf8')).url, 'http://127.0.0.1:8000/', text);
+    unlock();
   }
 });
 

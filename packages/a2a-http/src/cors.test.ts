@@ -196,9 +196,9 @@ test('a preflight of another origin, and other OPTIONS, get the same response as
 test('`*` lets every page read, the same for all of them, and never with cookies', async t => {
   const rig = await openFor(t, '*', { authenticate });
   for (const origin of [undefined, PAGE, 'null', 'file://']) {
-    const own = origin === undefined ? {} : { origin };
+    const originHeader = origin === undefined ? {} : { origin };
     for (const [status, request] of REQUESTS) {
-      const answer = await exchange(rig, { ...request, headers: { ...request.headers, ...own } });
+      const answer = await exchange(rig, { ...request, headers: { ...request.headers, ...originHeader } });
       assert.equal(answer.status, status);
       assert.equal(answer.headers['access-control-allow-origin'], '*');
       assert.equal(answer.headers['access-control-allow-credentials'], undefined);

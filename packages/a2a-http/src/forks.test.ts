@@ -18,8 +18,11 @@ async function openAnswering(t: TestContext): Promise<Rig> {
 type Sent = { fork?: unknown; more?: Partial<Message>; metadata?: Metadata; headers?: Record<string, string> };
 
 async function send(rig: Rig, text: string, { fork, more, metadata, headers = ANNA }: Sent = {}) {
-  const own = { ...metadata, ...(fork !== undefined && { 'hopline.fork': fork }) };
-  const params = { ...sendParams(userMessage(text, more)), ...(Object.keys(own).length > 0 && { metadata: own }) };
+  const forkMetadata = { ...metadata, ...(fork !== undefined && { 'hopline.fork': fork }) };
+  const params = {
+    ...sendParams(userMessage(text, more)),
+    ...(Object.keys(forkMetadata).length > 0 && { metadata: forkMetadata }),
+  };
   const { result, error } = await call(rig, 'send', params, { headers });
   return { task: result?.task as Task, error };
 }

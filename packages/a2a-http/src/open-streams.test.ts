@@ -60,6 +60,7 @@ test('connections up to the limit are accepted, one more is dropped without affe
     new Promise((resolve, reject) => {
       get(`${rig.url}/.well-known/agent.json`, resolve).on('error', reject);
     }),
+    { code: 'ECONNRESET' },
   );
   await rig.relay.end(taskId);
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
@@ -79,7 +80,7 @@ test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]
   const waiting = post(rig, 'send', sendParams(userMessage('x')), { signal: leaving.signal });
   await until(() => rig.open() > 0);
   leaving.abort();
-  await assert.rejects(waiting);
+  await assert.rejects(waiting, { name: 'AbortError' });
   await call(rig, 'subscribe', { id: 'unknown' });
   await call(rig, 'subscribe', { id: taskId }, { query: '?cursor=9.9' });
   await call(rig, 'send', sendParams(userMessage('x', { taskId: 'unknown' })));

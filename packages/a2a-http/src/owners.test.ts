@@ -47,9 +47,9 @@ test('the task of another caller or tenant is not found: get, cancel, subscribe,
       assert.deepEqual([listed.body.tasks, listed.body.totalSize], [[], 0]);
     }
   }
-  const own = await rest(rig, 'GET /tasks', { headers: ANNA });
+  const ofAnna = await rest(rig, 'GET /tasks', { headers: ANNA });
   assert.deepEqual(
-    own.body.tasks.map((task: Task) => task.id),
+    ofAnna.body.tasks.map((task: Task) => task.id),
     [id],
   );
   assert.equal(taskOf({ result: { task: (await call(rig, 'get', { id }, { headers: ANNA })).result } }).id, id);
@@ -132,8 +132,8 @@ test('a task id that another caller uses gets the same answer as an unused one [
     for (const form of [LEGACY, {}])
       assert.equal((await call(rig, 'get', { id: ofAnna }, { ...form, headers })).error?.code, NOT_FOUND);
   }
-  const own = await call(rig, 'get', { id: 'used' }, { ...LEGACY, headers: ANNA });
-  assert.equal(own.result.history.length, 1, 'the first caller sees no message of the others');
+  const first = await call(rig, 'get', { id: 'used' }, { ...LEGACY, headers: ANNA });
+  assert.equal(first.result.history.length, 1, 'the first caller sees no message of the others');
 });
 
 test('other versions list and read a task under its id in the log, which the April 2025 form also accepts', async t => {

@@ -118,8 +118,8 @@ test('HTTP+JSON creates, gets, lists in pages and deletes, without secrets', asy
 
 test('an unknown task, or one of another caller, is not found by any operation [S4-34]', async t => {
   const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
-  const own = await call(rig, 'createPush', setParams('1.0', id, { id: 'c' }), ANNA);
-  assert.equal(own.result.id, 'c');
+  const created = await call(rig, 'createPush', setParams('1.0', id, { id: 'c' }), ANNA);
+  assert.equal(created.result.id, 'c');
   const cases: [Method, (dialect: DialectName, taskId: string) => JsonObject][] = [
     ['createPush', setParams],
     ['getPush', (dialect, taskId) => namedParams(dialect, taskId, 'c')],

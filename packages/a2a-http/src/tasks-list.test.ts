@@ -366,7 +366,7 @@ test('an unreadable index is UNAVAILABLE until it can be read', async t => {
   }
 });
 
-test('a list by text finds questions and answers, in upper and lower case, of the caller only', async t => {
+test('a list by text ignores case, and finds questions and answers of its caller only', async t => {
   const rig = await openRig(t);
   const ids: string[] = [];
   for (const question of ['Where is the STATION?', 'a joke', 'the next station']) {

@@ -42,11 +42,16 @@ export function openServer(t: TestContext, options: Partial<A2AServerOptions> = 
 function serverOn(log: MemoryLog, relay: TinyRelay, options: Partial<A2AServerOptions>): TestServer {
   const lines: Line[] = [];
   const totals: Record<string, number> = {};
-  const own = { role: 'supervisor', profile: 'caipe', logger: recordingLogger(lines), metrics: countingMetrics(totals) } as const;
+  const defaults = {
+    role: 'supervisor',
+    profile: 'caipe',
+    logger: recordingLogger(lines),
+    metrics: countingMetrics(totals),
+  } as const;
   return {
     log,
     relay,
-    server: createA2AServer({ log, ...own, ...options }),
+    server: createA2AServer({ log, ...defaults, ...options }),
     lines,
     totals,
     open: () => totals.openStreams ?? 0,

@@ -45,8 +45,8 @@ const ended = (n: number, at = n): EndedTask => [`t${n}`, `c${n % 3}`, STATES[n 
 async function store(log: MemoryLog, shards: number, tasks: readonly EndedTask[]): Promise<void> {
   for (let shard = 0; shard < shards; shard += 1) {
     const prefix = listPrefixOf('x', entry(), Layouts.one(1)).replace(/00$/, `0${shard}`);
-    const own = tasks.filter((_, n) => n % shards === shard);
-    for (let at = 0; at < own.length; at += 100) await addEnded(log.taskLists, prefix, own.slice(at, at + 100));
+    const listed = tasks.filter((_, n) => n % shards === shard);
+    for (let at = 0; at < listed.length; at += 100) await addEnded(log.taskLists, prefix, listed.slice(at, at + 100));
   }
 }
 

@@ -37,7 +37,7 @@ const PAGES_AT_ONCE_MAX = 512;
 type TaskListsOptions = {
   log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'leases' | 'layouts'>;
   role: Role;
-  /** How long a list waits for the index by task id, where it is needed. */
+  /** How long a list that needs the index by task id waits until it has loaded. */
   readyMsMax: number;
   onLost(error: unknown): void;
 };

@@ -137,9 +137,9 @@ function isRefusal(reason: RegExp) {
 
 /** Params of a create with one member of the configuration replaced. */
 function createWith(dialect: DialectName, member: JsonObject): JsonObject {
-  const own = { url: 'http://h/', ...member };
-  if (dialect === '1.0') return { taskId: 't', ...own };
-  return { [dialect === '0.3' ? 'taskId' : 'id']: 't', pushNotificationConfig: own };
+  const config = { url: 'http://h/', ...member };
+  if (dialect === '1.0') return { taskId: 't', ...config };
+  return { [dialect === '0.3' ? 'taskId' : 'id']: 't', pushNotificationConfig: config };
 }
 
 for (const name of DIALECT_NAMES) {

@@ -5,7 +5,7 @@ import { CANCEL_MS_MAX } from '@hopline/agent';
  * named it: closing a connection cancels no task, and tasks/cancel needs the id.
  */
 export class BeginningRun implements Disposable {
-  /** Aborts with the turn once the agent has named its task, or has not named it within `msMax` after the turn was stopped. */
+  /** Aborts when the turn is stopped, but only after the agent has named its task, or `msMax` later if it does not. */
   readonly signal: AbortSignal;
   readonly #request = new AbortController();
   readonly #turn: AbortSignal;

@@ -43,7 +43,7 @@ test('a user that the setting names is taken, whatever it can read', () => {
 });
 
 test('code gets the variables of every program and those that its entry names', () => {
-  const own = {
+  const variables = {
     PATH: '/bin',
     HOME: '/root',
     LC_ALL: 'C',
@@ -56,13 +56,13 @@ test('code gets the variables of every program and those that its entry names', 
     HTTPS_PROXY: 'http://user:secret@proxy',
     WEATHER_KEY: 'named',
   };
-  assert.deepEqual(codeEnvironment(own, ['WEATHER_KEY', 'MISSING'], undefined), {
+  assert.deepEqual(codeEnvironment(variables, ['WEATHER_KEY', 'MISSING'], undefined), {
     PATH: '/bin',
     HOME: '/root',
     LC_ALL: 'C',
     NODE_ENV: 'production',
     WEATHER_KEY: 'named',
   });
-  const { HOME } = codeEnvironment(own, [], { uid: 1, gid: 1 });
+  const { HOME } = codeEnvironment(variables, [], { uid: 1, gid: 1 });
   assert.notEqual(HOME, '/root');
 });

@@ -1,9 +1,11 @@
 import type { AgentEvent } from './agent.ts';
 import { AgentMisuse } from './misuse.ts';
 import type { TurnRequest } from './this-turn.ts';
+import { type UnstartedCall, unstartedCalls } from './unstarted-calls.ts';
 
 /**
- * What `tool`, `step` and `model` return: a generator for `yield*`, whose events are those of the turn. Nothing runs before `yield*`.
+ * What `tool`, `step` and `model` return: a generator for `yield*`, whose events are those of the turn. Nothing runs before `yield*`,
+ * and a turn that completes without it fails.
  * @public
  */
 export type Delegated<T> = AsyncGenerator<AgentEvent | TurnRequest, T, unknown> & {
@@ -11,9 +13,16 @@ export type Delegated<T> = AsyncGenerator<AgentEvent | TurnRequest, T, unknown> 
   readonly then: (write: never) => never;
 };
 
-/** `call`: as the author writes it, e.g. `step(…)`. */
-export function delegated<T>(call: string, events: AsyncGenerator<AgentEvent | TurnRequest, T, unknown>): Delegated<T> {
+/** The result of a call. Until `yield*` starts it, the turn that made the call counts it as unstarted. */
+export function delegated<T>(call: UnstartedCall, events: AsyncGenerator<AgentEvent | TurnRequest, T, unknown>): Delegated<T> {
+  const unstarted = unstartedCalls.getStore();
+  unstarted?.set(events, call);
+  const start = () => {
+    unstarted?.delete(events);
+    return events;
+  };
   const then = (_resolve: unknown, reject: (error: unknown) => void) =>
-    reject(new AgentMisuse(`write yield* before ${call}, not await, and not yield or return without *: it has not run`));
+    reject(new AgentMisuse(`write yield* before ${call.kind}(…), not await, and not yield or return without *: it has not run`));
+  Object.defineProperty(events, Symbol.asyncIterator, { value: start });
   return Object.defineProperty(events, 'then', { value: then }) as Delegated<T>;
 }

@@ -1,5 +1,5 @@
 import { cutIndex } from '@hopline/a2a';
-import type { ChatMessage, ChatModel, ChatRequest, ChatTool, Step, ToolCall } from '@hopline/chat-model';
+import type { ChatMessage, ChatModel, ChatTool, ModelRequest, Step, ToolCall } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { addTokens, type TokenUsage } from '@hopline/events';
 import type { AgentEvent, TurnSteps } from './agent.ts';
@@ -20,7 +20,7 @@ export type ModelLoopOptions = {
   model: ChatModel;
   messages: readonly ChatMessage[];
   tools: ModelTools;
-  request: Pick<ChatRequest, 'signal' | 'trace' | 'onEnded'>;
+  request: Pick<ModelRequest, 'signal' | 'trace' | 'onEnded'>;
   stepsMax?: number | undefined;
   /** Emits the reasoning as an artifact. Default false. */
   reasoning?: boolean | undefined;

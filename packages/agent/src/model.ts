@@ -86,7 +86,7 @@ const MODELS = new WeakMap<Turn, TurnModels>();
  * @public
  */
 export function model(options: ModelOptions): Delegated<ModelAnswer> {
-  return delegated('model(…)', callModel(options));
+  return delegated({ kind: 'model' }, callModel(options));
 }
 
 async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | TurnRequest, ModelAnswer, unknown> {

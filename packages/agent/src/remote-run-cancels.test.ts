@@ -64,6 +64,6 @@ test('a closed adapter does not repeat requests', async () => {
   const { request, requests } = server(9);
   const canceled = cancels.cancel('run', request);
   cancels.close();
-  await assert.rejects(canceled);
+  await assert.rejects(canceled, UNREACHABLE);
   assert.ok(requests.length <= 1);
 });

@@ -230,10 +230,10 @@ test('a message that is the whole answer becomes the supervisor’s answer, and 
     parts,
   );
   assert.deepEqual([caipe.ended()?.message, caipe.ended()?.direct], [undefined, undefined]);
-  const own = await TaskLog.create('transparent');
-  await run(own, scripted([direct]));
-  assert.equal((await own.fold()).artifacts.size, 0);
-  assert.deepEqual([own.ended()?.message?.parts, own.ended()?.direct], [parts, true]);
+  const transparent = await TaskLog.create('transparent');
+  await run(transparent, scripted([direct]));
+  assert.equal((await transparent.fold()).artifacts.size, 0);
+  assert.deepEqual([transparent.ended()?.message?.parts, transparent.ended()?.direct], [parts, true]);
   const root = await TaskLog.create('direct');
   await run(root, scripted([direct]));
   const end = (await root.inputs()).at(-1);
@@ -278,14 +278,14 @@ test('a task that is forwarded to one agent is working when the agent reports it
     return (await task.inputs()).map(input => (input.kind === 'status' ? input.state : input.kind));
   };
   const text: AgentEvent = { type: 'text', text: 'a' };
-  const own = ['TASK_STATE_WORKING', 'open', 'text', 'close', 'ended'];
-  assert.deepEqual(await inputsOf('transparent', [{ type: 'working' }, text, done]), own);
-  assert.deepEqual(await inputsOf('transparent', [text, done]), own);
+  const whole = ['TASK_STATE_WORKING', 'open', 'text', 'close', 'ended'];
+  assert.deepEqual(await inputsOf('transparent', [{ type: 'working' }, text, done]), whole);
+  assert.deepEqual(await inputsOf('transparent', [text, done]), whole);
   const line: AgentEvent = { type: 'progress', message: { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'looking' }] } };
   assert.deepEqual(await inputsOf('transparent', [line, done]), ['TASK_STATE_WORKING', 'ended']);
   assert.deepEqual(await inputsOf('transparent', [done]), ['ended']);
   assert.deepEqual(await inputsOf('transparent', [done], false), ['TASK_STATE_WORKING', 'ended']);
-  assert.deepEqual(await inputsOf('caipe', [{ type: 'working' }, text, done]), own.slice(1));
+  assert.deepEqual(await inputsOf('caipe', [{ type: 'working' }, text, done]), whole.slice(1));
 });
 
 for (const mode of ['transparent', 'direct'] as const) {

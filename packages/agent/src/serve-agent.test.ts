@@ -165,8 +165,8 @@ test('the time of a turn is counted for its tenant, and its lines name the tenan
     await telemetry.metricsText(),
   )!;
   assert.ok(Number(seconds) > 0);
-  const own = lines.filter(({ msg }) => msg === 'turn taken' || msg === 'turn ended');
-  assert.deepEqual([own.length > 0, own.every(({ tenant }) => tenant === 'acme')], [true, true]);
+  const ofTurn = lines.filter(({ msg }) => msg === 'turn taken' || msg === 'turn ended');
+  assert.deepEqual([ofTurn.length > 0, ofTurn.every(({ tenant }) => tenant === 'acme')], [true, true]);
 });
 
 test('a stop gives the running turn time to end, then requeues it', async t => {

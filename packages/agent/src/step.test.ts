@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { type Job, Requeued } from '@hopline/log';
 import { STEP_NAME_UNITS_MAX, STEP_OUTCOME_BYTES_MAX } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { type AgentTurn, type DefinedAgent, defineAgent } from './define-agent.ts';
-import { failed } from './event-constructors.ts';
+import { done, failed, needsInput } from './event-constructors.ts';
 import { AGENT_STEPS_BYTES_MAX, AGENT_STEPS_MAX } from './limits.ts';
+import { model } from './model.ts';
 import { runTurn } from './run-turn.ts';
 import { step } from './step.ts';
 import { CALL, quiet, run, TaskLog } from './task-log.test-kit.ts';
@@ -260,15 +262,58 @@ test('a step outside of the run of defineAgent states where it works', async () 
   await assert.rejects(steps.next(undefined), /work only in the run of defineAgent/);
 });
 
+test('a step, tool or model without yield* fails the turn at its end, by its name', async () => {
+  const reasonOf = async (script: Script) => (await playTurn(agentOf(script), 'x')).end.reason;
+  const afterAwait = await reasonOf(async function* () {
+    yield 'a';
+    await setImmediate();
+    yield* step('reserve', () => 1);
+    step('charge', () => 2);
+    yield 'b';
+  });
+  assert.equal(afterAwait, 'step charge has not run: write yield* before step(…)');
+  const ended = await reasonOf(async function* () {
+    tool('weather', {}, () => 1);
+    yield done();
+  });
+  assert.equal(ended, 'tool weather has not run: write yield* before tool(…)');
+  const asked = await reasonOf(async function* () {
+    model({ model: 'm', apiKey: 'k' });
+    yield needsInput('Who?');
+  });
+  assert.equal(asked, 'model has not run: write yield* before model(…)');
+  const failure = await reasonOf(async function* () {
+    step('charge', () => 1);
+    yield failed('declined');
+  });
+  assert.equal(failure, 'declined', 'the failure of the agent is the reason');
+});
+
+test('a step that is started later has run, and a turn does not answer for a step of another one', async () => {
+  const first = agentOf(async function* (turn) {
+    const later = step('later', () => 1);
+    if (turn.text === 'bare') step('bare', () => 2);
+    yield 'a';
+    await setImmediate();
+    yield* later;
+  });
+  const turns = await Promise.all(['whole', 'bare', 'whole'].map(text => playTurn(first, text)));
+  const failure = 'step bare has not run: write yield* before step(…)';
+  assert.deepEqual(
+    turns.map(({ end }) => end.reason),
+    [undefined, failure, undefined],
+  );
+});
+
 test('the type of a result is that of its JSON', async () => {
   const agent = agentOf(async function* () {
     const made = yield* step('a', () => ({ at: new Date(0), rows: [1] }));
     const at: string = made.at;
     // @ts-expect-error A string has no such function.
-    assert.throws(() => made.at.getTime());
+    assert.throws(() => made.at.getTime(), TypeError);
     const stored = yield* tool('b', {}, () => new Date(0), { stored: true });
-    const own = yield* tool('c', {}, () => new Date(0));
-    yield `${at} ${stored.slice(0, 4)} ${own.getTime()} ${made.rows[0]}`;
+    const unstored = yield* tool('c', {}, () => new Date(0));
+    yield `${at} ${stored.slice(0, 4)} ${unstored.getTime()} ${made.rows[0]}`;
   });
   const { text, end } = await playTurn(agent, 'x');
   assert.deepEqual([text, end.state], ['1970-01-01T00:00:00.000Z 1970 0 1', 'TASK_STATE_COMPLETED']);

@@ -35,7 +35,7 @@ export function step<T>(
   run: (context: StepContext) => T | Promise<T>,
   options: RetryOptions = {},
 ): Delegated<AsJson<T>> {
-  return delegated('step(…)', runStep(name, run, options)) as Delegated<AsJson<T>>;
+  return delegated({ kind: 'step', name }, runStep(name, run, options)) as Delegated<AsJson<T>>;
 }
 
 async function* runStep<T>(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isVisible } from '@hopline/events';
+import { Requeued } from '@hopline/log';
 import { project } from '@hopline/task';
 import { supervisor } from '@hopline/task/test-kit';
 import type { AgentEvent } from './agent.ts';
@@ -163,7 +164,7 @@ test('a second attempt replaces every text of the first, even texts that it does
   const stop = new AbortController();
   const first = runTurn({ log: task.log, agent: dead, name: 'argocd', logger: quiet, signal: stop.signal }, task.job());
   setTimeout(() => stop.abort(), 50);
-  await assert.rejects(first);
+  await assert.rejects(first, Requeued);
   await task.fold();
   const again = scripted([text('c', 'new'), { type: 'done' }]);
   await runTurn(

@@ -58,7 +58,7 @@ export function tool<T>(
   run: (context: ToolContext) => T | Promise<T>,
   options: ToolOptions = {},
 ): Delegated<T> {
-  return delegated('tool(…)', runTool(name, args, run, options));
+  return delegated({ kind: 'tool', name }, runTool(name, args, run, options));
 }
 
 async function* runTool<T>(

@@ -19,11 +19,11 @@ import {
   answerIdOf,
   CHAT_TASKS_MAX,
   ChatMessageError,
-  chatRequestOf,
   type ShownTurn,
   turnToResume,
   UI_STREAM_HEADER,
   UI_STREAM_VERSION,
+  uiChatRequestOf,
 } from '@hopline/ui-message-stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { chunkFrames } from './chunk-frames.ts';
@@ -63,7 +63,7 @@ async function sendMessage(request: FrontRequest): Promise<undefined> {
   const body = jsonOf(request.http.body);
   if (!isObject(body)) throw new A2AError('INVALID_PARAMS', { detail: 'the body must be a JSON object' });
   const { id: chatId, messages, trigger, messageId: editedId } = body;
-  const { contextId, messageId, parts, taskId } = chatRequestOf({ chatId, messages, trigger, messageId: editedId }, randomUUID);
+  const { contextId, messageId, parts, taskId } = uiChatRequestOf({ chatId, messages, trigger, messageId: editedId }, randomUUID);
   const agent = agentOf(request.http, body.agent);
   const params = dialect.encodeSend({
     message: { messageId, role: 'ROLE_USER', parts, contextId, ...(taskId !== undefined && { taskId }) },

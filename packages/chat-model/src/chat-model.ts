@@ -3,7 +3,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { Deadlines, HEADER_VALUE, type MissedDeadline, unsendableHeader } from '@hopline/outbound-http';
 import { Arrivals } from './arrivals.ts';
-import type { ChatModel, ChatRequest, Step, StepEvent } from './chat.ts';
+import type { ChatModel, ModelRequest, Step, StepEvent } from './chat.ts';
 import { ABANDONED, ChatTelemetry } from './chat-telemetry.ts';
 import {
   type ChatModelOptions,
@@ -53,7 +53,7 @@ class OpenAICompatibleModel implements ChatModel {
     this.#model = provider.chatModel(model);
   }
 
-  async *step(request: ChatRequest): AsyncGenerator<readonly StepEvent[], Step> {
+  async *step(request: ModelRequest): AsyncGenerator<readonly StepEvent[], Step> {
     for (let tries = 1; ; tries += 1) {
       const progress: Progress = { hasEvents: false };
       try {
@@ -71,7 +71,7 @@ class OpenAICompatibleModel implements ChatModel {
 
   /** Sends one request. */
   async *#try(
-    { messages, tools, unitsMax, trace, signal, onEnded }: ChatRequest,
+    { messages, tools, unitsMax, trace, signal, onEnded }: ModelRequest,
     progress: Progress,
   ): AsyncGenerator<readonly StepEvent[], Step> {
     const telemetry = new ChatTelemetry({ model: this.#name, baseUrl: this.#baseUrl, price: this.#price, trace, onEnded });

@@ -12,7 +12,7 @@ export type ChatMessage =
 /** `parameters`: JSON Schema of the arguments, an object. Name: 1 to 64 of `A-Za-z0-9_-`. */
 export type ChatTool = { name: string; description: string; parameters: Record<string, unknown> };
 
-export type ChatRequest = {
+export type ModelRequest = {
   messages: readonly ChatMessage[];
   tools: readonly ChatTool[];
   /** Limit for the length of the step in UTF-16 units. Default: MODEL_STEP_UNITS_MAX. */
@@ -39,5 +39,5 @@ export interface ChatModel {
    * retried within `ModelLimits`.
    * Throws ModelError, or the reason of `signal` when it aborts.
    */
-  step(request: ChatRequest): AsyncGenerator<readonly StepEvent[], Step>;
+  step(request: ModelRequest): AsyncGenerator<readonly StepEvent[], Step>;
 }

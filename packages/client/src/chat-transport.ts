@@ -2,11 +2,11 @@ import { A2AError } from '@hopline/a2a/client';
 import {
   answerIdOf,
   CHAT_TASKS_MAX,
-  chatRequestOf,
   type ShownTurn,
   TurnEncoder,
   turnToResume,
   type UiChunk,
+  uiChatRequestOf,
 } from '@hopline/ui-message-stream';
 import { randomId } from './outgoing.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
@@ -58,7 +58,7 @@ export class HoplineChatTransport {
   /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
   async sendMessages(options: SendOptions): Promise<ReadableStream<UiChunk>> {
     const { abortSignal, body } = options;
-    const { contextId, messageId, parts, taskId } = chatRequestOf(options, randomId);
+    const { contextId, messageId, parts, taskId } = uiChatRequestOf(options, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
     const close = new AbortController();
     const items = this.#client.stream(

@@ -145,13 +145,13 @@ export function followTask(
   return {
     subscribe(run) {
       // A function of its own, because a component may subscribe the same one twice.
-      const own = (next: TaskStoreValue) => run(next);
-      runs.add(own);
+      const listener = (next: TaskStoreValue) => run(next);
+      runs.add(listener);
       leavePage ??= onReturn(returned);
       open();
       run(value);
       return () => {
-        runs.delete(own);
+        runs.delete(listener);
         // React's strict mode subscribes again in the same turn of the event loop.
         setTimeout(close);
       };

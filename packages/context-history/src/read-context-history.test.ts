@@ -103,20 +103,20 @@ test('a task that retention removed, wholly or in part, is skipped', async () =>
 
 test('artifacts of an agent are parts of its answer, and a final message that repeats them is left out', async () => {
   const log = createMemoryLog();
-  const own = { role: 'agent.echo', profile: 'transparent' } as const;
-  const plain = await LoggedTask.begin(log, 't1', { text: 'a', ...own });
+  const ofEcho = { role: 'agent.echo', profile: 'transparent' } as const;
+  const plain = await LoggedTask.begin(log, 't1', { text: 'a', ...ofEcho });
   await plain.artifact('response', 'text');
   await plain.artifact('progress', '50 %');
   await plain.artifact('table', 'a,b');
   await plain.end('COMPLETED', 'a,b');
-  const message = await LoggedTask.begin(log, 't2', { text: 'b', ...own });
+  const message = await LoggedTask.begin(log, 't2', { text: 'b', ...ofEcho });
   await message.end('COMPLETED', '42');
-  const failed = await LoggedTask.begin(log, 't3', { text: 'c', ...own });
+  const failed = await LoggedTask.begin(log, 't3', { text: 'c', ...ofEcho });
   await failed.artifact('response', 'so f');
   await failed.end('FAILED', 'it broke');
-  const running = await LoggedTask.begin(log, 't4', { text: 'd', ...own });
+  const running = await LoggedTask.begin(log, 't4', { text: 'd', ...ofEcho });
   await running.artifact('response', 'not yet');
-  const { newest } = await LoggedTask.begin(log, 't5', { text: 'x', ...own, earlierTasks: ['t1', 't2', 't3', 't4'] });
+  const { newest } = await LoggedTask.begin(log, 't5', { text: 'x', ...ofEcho, earlierTasks: ['t1', 't2', 't3', 't4'] });
   assert.deepEqual(brief(await readContextHistory(log, newest, 1)), [
     'user: a',
     'agent: text | a,b',
@@ -130,10 +130,10 @@ test('artifacts of an agent are parts of its answer, and a final message that re
 
 test('resume state returns to the answering turn after a request for input, and to every later turn after completion', async () => {
   const log = createMemoryLog();
-  const own = { role: 'agent.echo', profile: 'transparent' } as const;
-  const first = await LoggedTask.begin(log, 't1', { text: 'a', ...own });
+  const ofEcho = { role: 'agent.echo', profile: 'transparent' } as const;
+  const first = await LoggedTask.begin(log, 't1', { text: 'a', ...ofEcho });
   await first.end('COMPLETED', 'ok', { contextId: 'theirs' });
-  const task = await LoggedTask.begin(log, 't2', { text: 'b', ...own, earlierTasks: ['t1'] });
+  const task = await LoggedTask.begin(log, 't2', { text: 'b', ...ofEcho, earlierTasks: ['t1'] });
   const resume = async (turn: number) => (await readContextHistory(log, task.newest, turn)).resumes.get('echo');
   assert.deepEqual(await resume(1), { contextId: 'theirs' });
   await task.end('INPUT_REQUIRED', 'which?', { taskId: 'asks' });
@@ -272,8 +272,8 @@ test('a fork uses neither a task of another owner or role, nor state that an ada
   const ann = { tenant: 't', subject: 'ann' };
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });
   await answered(log, 'other-role', 'another role', 'yes', { owner: ann, role: 'agent.echo' });
-  const own = await LoggedTask.begin(log, 'own', { text: 'mine', owner: ann });
-  await own.end('INPUT_REQUIRED', 'which?', { taskId: 'theirs' });
+  const mine = await LoggedTask.begin(log, 'own', { text: 'mine', owner: ann });
+  await mine.end('INPUT_REQUIRED', 'which?', { taskId: 'theirs' });
   let forks = 0;
   const historyOf = async (taskId: string) => {
     forks += 1;
@@ -283,6 +283,6 @@ test('a fork uses neither a task of another owner or role, nor state that an ada
   for (const taskId of ['bobs', 'other-role', 'gone']) assert.deepEqual(brief(await historyOf(taskId)), []);
   const forked = await historyOf('own');
   assert.deepEqual([brief(forked), [...forked.resumes]], [['user: mine', 'agent: which?'], []]);
-  log.expire('facts', 'own', own.newest.seq);
+  log.expire('facts', 'own', mine.newest.seq);
   assert.deepEqual(brief(await historyOf('own')), [], 'retention has removed its beginning');
 });

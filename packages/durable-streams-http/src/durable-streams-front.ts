@@ -142,7 +142,7 @@ async function readTail(request: StreamRequest): Promise<TailReader> {
 /** Resolves with false if the server began to shut down first. */
 async function readAfter(request: StreamRequest, after: Cursor, reader: StreamReader, waitMs?: number): Promise<boolean> {
   const { server, caller, http } = request;
-  // Streams are paced; a part is sent at once.
+  // A stream is slowed down to the budget of its caller. This answer is sent at once, so it needs room before it begins.
   server.quotas.requireSentRoom(caller);
   const cursor = after === START ? BEGINNING : cursorOf(after);
   return readStream(request, { operation: 'subscribe', params: { id: taskIdOf(http) }, cursor }, reader, waitMs);

@@ -18,21 +18,19 @@ type BatchOptions = {
   wallNow: () => number;
   /** Called for each command with the reason of its rejection, if there is one. */
   onDecided: (command: Command, rejected: RejectionReason | undefined) => void;
-  /** The rules; only a test passes others. */
-  rules?: typeof decide;
 };
 
 /** Decides the commands of one append in order, each on the aggregate that results from the previous one. */
 export function decideBatch(
   before: TaskAggregate | undefined,
   batch: readonly QueuedCommand[],
-  { now, wallNow, onDecided, rules = decide }: BatchOptions,
+  { now, wallNow, onDecided }: BatchOptions,
 ): BatchDecision {
   let aggregate = before;
   const facts: Fact[] = [];
   for (const queued of batch) {
     const command = withWait(queued, now());
-    const decision = rules(aggregate, command, wallNow());
+    const decision = decide(aggregate, command, wallNow());
     onDecided(command, decision.rejected);
     for (const fact of decision.facts) {
       facts.push(fact);

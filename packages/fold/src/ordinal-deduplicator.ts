@@ -99,7 +99,7 @@ export class OrdinalDeduplicator {
     return this.#oldestUnstoredSeq;
   }
 
-  /** Call it when an aggregate of `withLastOrdinals` was stored. */
+  /** Must be called after an aggregate that `withLastOrdinals` returned has been stored. */
   stored(foldedSeq: number): void {
     const isMerged = [...this.#covered.values()].some(({ seq }) => seq > foldedSeq);
     this.#oldestUnstoredSeq = isMerged ? foldedSeq + 1 : this.#accepted.find(({ seq }) => seq > foldedSeq)?.seq;

@@ -57,7 +57,8 @@ export async function startProbeServer(
 type Context = { probes: Probes; options: ProbeOptions };
 
 async function respond(request: IncomingMessage, response: ServerResponse, context: Context): Promise<void> {
-  // The whole request comes first: bytes of a malformed body must not be answered as another request. A request that is cut off gets no answer.
+  // Reads the whole request before it answers, so that bytes of a malformed body are not taken for another request. A request that is cut off gets
+  // no answer.
   const hasEnded = await once(request.resume(), 'end').then(
     () => true,
     () => false,

@@ -9,7 +9,7 @@ export type LauncherHello = { token: string };
 /** Kills a process of the cluster with SIGKILL. The launcher restarts it, as after any death. */
 export type KillRequest = { id: number; token: string; kill: string };
 
-/** `fault`: why nothing was killed, for people. Absent: the process has ended. */
+/** `fault`: a sentence for people that explains why nothing was killed. Absent when the process has ended. */
 export type KillAnswer = { id: number; fault?: string };
 
 export function isLauncherHello(message: unknown): message is LauncherHello {

@@ -10,8 +10,11 @@ test('without a prefix the names are those of the protocol; with one every name 
   assert.equal(plain.subject('a2a.raw.00.t'), 'a2a.raw.00.t');
   const { inputsStreams, factsStreams, workStream, layouts: _, ...names } = new LogNames('team-1');
   assert.deepEqual([...inputsStreams, ...factsStreams, workStream], ['team-1_A2A_RAW', 'team-1_A2A_LOG', 'team-1_A2A_WORK']);
-  const own = new LogNames('team-1');
-  assert.deepEqual([own.bucket('hopline_tasks'), own.subject('a2a.wake.x')], ['team-1_hopline_tasks', 'team-1.a2a.wake.x']);
+  const prefixed = new LogNames('team-1');
+  assert.deepEqual(
+    [prefixed.bucket('hopline_tasks'), prefixed.subject('a2a.wake.x')],
+    ['team-1_hopline_tasks', 'team-1.a2a.wake.x'],
+  );
   assert.deepEqual(names, {});
 });
 

@@ -22,11 +22,11 @@ test('readers of Hopline stay, however many there are', () => {
 });
 
 test('consumers of the queues of a role stay, with or without workers', () => {
-  const own = (['supervisor', 'agent.a-1_x', 'agent.guide'] as const).flatMap(role =>
+  const known = (['supervisor', 'agent.a-1_x', 'agent.guide'] as const).flatMap(role =>
     [undefined, 0, 7].map(queue => durable(consumerName(role, queue), names.subject(workFilter(role, queue)))),
   );
   // An agent's name has no underscore, so the second consumer belongs to no role.
-  assert.deepEqual(unknown(own), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
+  assert.deepEqual(unknown(known), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
 });
 
 test('a durable consumer that does not belong to Hopline is removed, whatever its name', () => {

@@ -2,6 +2,7 @@ import { RAW_PREFIX, rawShardFilter, shardToken } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable, type Unread } from '@hopline/log';
 import { hasFilterLists } from './capabilities.ts';
 import type { Connection } from './connection.ts';
+import { DecayingMax } from './decaying-max.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
@@ -19,7 +20,7 @@ const LOSS_MS_MAX = 2_000;
  * and skip them.
  */
 const DISTANCE_MAX = 4_096;
-/** The same in bytes, if the records have the size of the largest of the recent ones. */
+/** The same distance in bytes, if each record is as large as the largest recent one. */
 const DISTANCE_BYTES_MAX = 8 * MIB;
 /** The expected size of a record shrinks by this factor with each smaller one. */
 const DECAY = 0.999;
@@ -47,7 +48,8 @@ export class ShardReaders {
   /** Shards whose messages a reader waits for. */
   readonly #open = new Set<OpenShard>();
   readonly #readings = new Set<SharedReading>();
-  readonly #sizes = new RecordSizes();
+  /** Size of the next record, as large as the largest of the recent ones. */
+  readonly #expectedBytes = new DecayingMax(1, DECAY);
   /** Consumers that were lost one after the other, without a delivery in between. */
   #losses = 0;
   #gathering: NodeJS.Timeout | undefined;
@@ -111,7 +113,7 @@ export class ShardReaders {
     let group: OpenShard[] = [];
     const groups: OpenShard[][] = [];
     for (const open of shards.toSorted((a, b) => a.next - b.next)) {
-      const isFar = group.length === 0 || open.next - group[0]!.next > this.#sizes.distanceMax;
+      const isFar = group.length === 0 || open.next - group[0]!.next > this.#distanceMax;
       if (isFar || group.length >= maxSize || group.some(({ shard }) => shard === open.shard)) {
         group = [];
         groups.push(group);
@@ -126,7 +128,7 @@ export class ShardReaders {
     const reading = new SharedReading(this.#connection, this.#options, {
       members,
       filters: this.#filtersOf(members),
-      sizes: this.#sizes,
+      expectedBytes: this.#expectedBytes,
     });
     this.#readings.add(reading);
     const over = () => {
@@ -167,27 +169,18 @@ export class ShardReaders {
     }, JOIN_MS);
   }
 
+  get #distanceMax(): number {
+    return Math.min(DISTANCE_MAX, Math.floor(DISTANCE_BYTES_MAX / this.#expectedBytes.value));
+  }
+
   /** Joins the consumers that have reached the end of the stream, and replaces those that still receive messages of shards that have left. */
   #join(): void {
     const newest = Math.max(...[...this.#readings].map(({ position }) => position));
-    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#sizes.distanceMax);
+    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#distanceMax);
     const isDue = near.some(({ receivesInVain }) => receivesInVain) || (near.length > 1 && !this.#isDenied);
     if (isDue) this.#begin(near.flatMap(reading => reading.leave()));
     else if ([...this.#readings].some(({ receivesInVain }) => receivesInVain) || (this.#readings.size > 1 && !this.#isDenied))
       this.#joinSoon();
-  }
-}
-
-/** The sizes of the records of a stream. */
-class RecordSizes {
-  #expectedBytes = 1;
-
-  get distanceMax(): number {
-    return Math.min(DISTANCE_MAX, Math.floor(DISTANCE_BYTES_MAX / this.#expectedBytes));
-  }
-
-  received(bytes: number): void {
-    this.#expectedBytes = Math.max(1, bytes, this.#expectedBytes * DECAY);
   }
 }
 
@@ -283,7 +276,7 @@ class SharedReading {
   readonly #connection: Connection;
   readonly #options: ShardReadersOptions;
   readonly #filters: string[];
-  readonly #sizes: RecordSizes;
+  readonly #expectedBytes: DecayingMax;
   readonly #shards = new Map<string, OpenShard>();
   readonly #tokenAt: number;
   readonly #stop = new AbortController();
@@ -303,12 +296,12 @@ class SharedReading {
   constructor(
     connection: Connection,
     options: ShardReadersOptions,
-    { members, filters, sizes }: { members: readonly OpenShard[]; filters: string[]; sizes: RecordSizes },
+    { members, filters, expectedBytes }: { members: readonly OpenShard[]; filters: string[]; expectedBytes: DecayingMax },
   ) {
     this.#connection = connection;
     this.#options = options;
     this.#filters = filters;
-    this.#sizes = sizes;
+    this.#expectedBytes = expectedBytes;
     this.#tokenAt = connection.names.subject(RAW_PREFIX).length + 1;
     this.#position = Math.min(...members.map(({ next }) => next));
     for (const open of members) {
@@ -420,7 +413,7 @@ class SharedReading {
     this.isAtEnd = pending === 0;
     this.#pending = pending;
     this.#storedAt = storedAt;
-    this.#sizes.received(msg.data.length);
+    this.#expectedBytes.add(msg.data.length);
     const open = this.#shards.get(msg.subject.slice(this.#tokenAt, msg.subject.indexOf('.', this.#tokenAt)));
     if (open === undefined || seq < open.next) return;
     open.push(delivery);

@@ -215,7 +215,7 @@ function newestLayouts({ names, layouts }: Connection, existing: ReadonlyMap<str
 /** Resolves when these streams answer and have a leader. Rejects at once, and names them, if some do not exist. */
 export async function checkStreams(connection: Connection, names: readonly string[], timeoutMs: number): Promise<void> {
   const check = async (name: string) => {
-    const info = await findStream(connection, name, timeoutMs);
+    const info = await findOnce(connection, name);
     if (info?.cluster && !info.cluster.leader) throw Object.assign(new Error(`${name} has no leader`), { name: 'TimeoutError' });
     return info !== undefined;
   };
@@ -319,20 +319,22 @@ const MISSING = { name: 'TimeoutError' };
 const STREAM_NAME_IN_USE = 10058;
 
 function findStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo | undefined> {
-  const find = async () => {
-    try {
-      return await connection.jsm.streams.info(name);
-    } catch (error) {
-      if (isStreamNotFound(error)) return undefined;
-      throw error;
-    }
-  };
-  return retry(connection, name, find, { timeoutMs });
+  return retry(connection, name, () => findOnce(connection, name), { timeoutMs });
+}
+
+/** For a caller that repeats the request itself. */
+async function findOnce(connection: Connection, name: string): Promise<StreamInfo | undefined> {
+  try {
+    return await connection.jsm.streams.info(name);
+  } catch (error) {
+    if (isStreamNotFound(error)) return undefined;
+    throw error;
+  }
 }
 
 function awaitStream(connection: Connection, name: string, timeoutMs: number): Promise<StreamInfo> {
   const find = async () => {
-    const found = await findStream(connection, name, timeoutMs);
+    const found = await findOnce(connection, name);
     if (found === undefined)
       throw Object.assign(new Error(`${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`), MISSING);
     return found;

@@ -48,8 +48,8 @@ test('facts have one writer, and every input subject at most one', () => {
 test('every subject of a cluster with a prefix has the prefix, which separates clusters in one account', () => {
   const blue = new LogNames('blue');
   for (const user of USERS) {
-    const own = [permissionsOf(user, blue).publish, permissionsOf(user, blue).subscribe].flat();
-    for (const subject of own) assert.ok(subject === '$JS.API.INFO' || /(?:^|[._])blue[._]/.test(subject), subject);
+    const subjects = [permissionsOf(user, blue).publish, permissionsOf(user, blue).subscribe].flat();
+    for (const subject of subjects) assert.ok(subject === '$JS.API.INFO' || /(?:^|[._])blue[._]/.test(subject), subject);
   }
   assert.equal(inboxOf('agent.guide', blue), '_INBOX.blue_hopline.agent.guide');
   assert.equal(userName('agent.guide', 'blue'), 'blue.agent.guide');

@@ -173,26 +173,26 @@ test('a malformed entry, or one with the name of another agent, is not listed', 
   const stop = new AbortController();
   t.after(() => stop.abort());
   const directory = new LiveAgents(() => 0);
-  const own = agent('argocd', 'sync');
-  await log.agents.put('argocd.1', own);
+  const registration = agent('argocd', 'sync');
+  await log.agents.put('argocd.1', registration);
   const { tags: _tags, ...untagged } = skill('sync');
   const malformed: unknown[] = [
     null,
     'argocd',
-    { ...own, skills: undefined },
-    { ...own, skills: [null] },
-    { ...own, skills: [untagged] },
-    { ...own, skills: [{ ...skill('sync'), tags: [1] }] },
-    { ...own, skills: [{ ...skill('sync'), examples: 'sync' }] },
-    { ...own, description: undefined },
-    { ...own, url: undefined },
-    { ...own, heartbeat: '1' },
-    { ...own, description: 'No calendar has its time.', heartbeat: 8.64e15 + 1 },
-    { ...own, description: 'Without a time.', heartbeat: 1e20 },
+    { ...registration, skills: undefined },
+    { ...registration, skills: [null] },
+    { ...registration, skills: [untagged] },
+    { ...registration, skills: [{ ...skill('sync'), tags: [1] }] },
+    { ...registration, skills: [{ ...skill('sync'), examples: 'sync' }] },
+    { ...registration, description: undefined },
+    { ...registration, url: undefined },
+    { ...registration, heartbeat: '1' },
+    { ...registration, description: 'No calendar has its time.', heartbeat: 8.64e15 + 1 },
+    { ...registration, description: 'Without a time.', heartbeat: 1e20 },
   ];
   for (const [index, entry] of malformed.entries()) await log.agents.put(`argocd.m${index}`, entry as AgentRegistration);
   // NATS lets each agent write only keys with its own name.
-  await log.agents.put('other.1', { ...own, description: 'Not of argocd.', heartbeat: 2 });
+  await log.agents.put('other.1', { ...registration, description: 'Not of argocd.', heartbeat: 2 });
   await directory.follow(log.agents, stop.signal, error => assert.fail(String(error)));
   assert.deepEqual(
     directory.list().map(({ name, description, skills }) => [name, description, skills.map(({ id }) => id)]),

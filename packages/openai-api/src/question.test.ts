@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OpenAIError } from './openai-error.ts';
 import { questionOf } from './question.ts';
-import { chatRequestOf, responseRequestOf } from './requests.ts';
+import { completionRequestOf, responseRequestOf } from './requests.ts';
 import { createdAtOf, responseIdOf, responseRefOf } from './response-id.ts';
 
 const history = [
@@ -52,7 +52,7 @@ function paramOf(read: () => unknown): string | null {
 
 test('members that would change the answer are refused by name, and null or default values are not', () => {
   const messages = [{ role: 'user', content: 'x' }];
-  const chat = (more: object) => chatRequestOf({ model: 'm', messages, ...more });
+  const chat = (more: object) => completionRequestOf({ model: 'm', messages, ...more });
   assert.deepEqual(
     [{ n: 2 }, { tools: [{}] }, { logprobs: true }, { response_format: { type: 'json_object' } }, { audio: {} }].map(more =>
       paramOf(() => chat(more)),
@@ -86,7 +86,7 @@ test('members that would change the answer are refused by name, and null or defa
     'input[0]',
   );
   assert.equal(response({ conversation: { id: 'c' } }).contextId, 'c');
-  assert.equal(chatRequestOf({ model: 'm', messages, metadata: { context_id: 'a' } }, { contextId: 'b' }).contextId, 'a');
+  assert.equal(completionRequestOf({ model: 'm', messages, metadata: { context_id: 'a' } }, { contextId: 'b' }).contextId, 'a');
 });
 
 test('ids of responses name task and turn, and their times are those of the task ids', () => {

@@ -11,7 +11,7 @@ type CommonRequest = {
   contextId: string | undefined;
 };
 
-export type ChatRequest = CommonRequest & { includeUsage: boolean };
+export type CompletionRequest = CommonRequest & { includeUsage: boolean };
 
 export type ResponseRequest = CommonRequest & {
   background: boolean;
@@ -20,7 +20,7 @@ export type ResponseRequest = CommonRequest & {
 };
 
 /** `contextId`: from the headers of a request; `metadata.context_id` comes first. */
-export function chatRequestOf(body: unknown, headers: { contextId?: string | undefined } = {}): ChatRequest {
+export function completionRequestOf(body: unknown, headers: { contextId?: string | undefined } = {}): CompletionRequest {
   const request = requestOf(body);
   refuse(request, ['tools', 'functions'], value => !isEmptyList(value), 'agents run their own tools');
   refuse(request, ['n'], value => value !== 1, 'a task has one answer');

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { A2AError } from '@hopline/a2a';
 import { answerOf, type FrameEncoder, jsonOf, readStream, sendParams, streamOf } from '@hopline/a2a-http/front';
-import { bodyOfError, ChatEncoder, type ChatRequest, chatRequestOf, sideAnswerOf, sideCompletion } from '@hopline/openai-api';
+import {
+  bodyOfError,
+  ChatEncoder,
+  type CompletionRequest,
+  completionRequestOf,
+  sideAnswerOf,
+  sideCompletion,
+} from '@hopline/openai-api';
 import type { FastifyReply } from 'fastify';
 import {
   contextOfHeaders,
@@ -18,7 +25,7 @@ const DONE = 'data: [DONE]\n\n';
 /** POST `/v1/chat/completions`: sends the question, and answers with its turn, as one object or as chunks. */
 export async function createChatCompletion(request: OpenAIRequest): Promise<FastifyReply | undefined> {
   const body = jsonOf(request.http.body);
-  const chat = chatRequestOf(body, { contextId: contextOfHeaders(request.http) });
+  const chat = completionRequestOf(body, { contextId: contextOfHeaders(request.http) });
   const { model, parts, contextId, stream, includeUsage } = chat;
   requireModel(request, model);
   const content = sideAnswerOf(body);
@@ -46,7 +53,7 @@ export async function createChatCompletion(request: OpenAIRequest): Promise<Fast
 }
 
 /** The newest task of the conversation that waits for the user: the message answers its question. */
-async function askingTask(request: OpenAIRequest, { contextId }: ChatRequest): Promise<string | undefined> {
+async function askingTask(request: OpenAIRequest, { contextId }: CompletionRequest): Promise<string | undefined> {
   if (contextId === undefined) return undefined;
   const params = { contextId, status: 'TASK_STATE_INPUT_REQUIRED', pageSize: 1 };
   const { tasks } = await answerOf(request, { operation: 'list', params });

@@ -61,8 +61,12 @@ test('an artifact of a custom profile records its kind, one of a built-in profil
   assert.deepEqual(answer.metadata, { artifactKind: 'answer', sourceAgent: 'argocd', toolCallId: 'c1' });
   assert.equal(laneArtifact(CAIPE, CAIPE.plan.complete, 'x').metadata, undefined);
   const text = { as: 'own', artifact: { name: 'acme_text' } } as const;
-  const own = agentPresentation({ ...TRANSPARENT, kinds: { acme_text: 'answer' }, agent: { ...TRANSPARENT.agent, text } });
-  assert.equal(kindOfArtifact(own.text.artifact), 'answer');
+  const presentation = agentPresentation({
+    ...TRANSPARENT,
+    kinds: { acme_text: 'answer' },
+    agent: { ...TRANSPARENT.agent, text },
+  });
+  assert.equal(kindOfArtifact(presentation.text.artifact), 'answer');
   assert.deepEqual(agentPresentation(TRANSPARENT).text.artifact, { name: 'response' });
 });
 

@@ -20,7 +20,7 @@ export type ReplayServerOptions = {
   /** Version of Hopline, on the card. */
   version: string;
   logger: Logger;
-  /** Host names of the server, because every browser on its network can reach it. */
+  /** Host names that requests may use. Without this check a page in any browser of the network could call the server by DNS rebinding. */
   hosts: NonNullable<Parameters<typeof openHttp>[1]['hosts']> & NonNullable<Parameters<typeof openGrpc>[1]['hosts']>;
 };
 

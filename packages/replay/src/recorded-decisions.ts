@@ -59,7 +59,6 @@ export class RecordedDecisions implements CommandQueue {
   /** Undefined, because commands do not wait here. */
   readonly oldestSeq = undefined;
   readonly #task: StoredTask;
-  readonly #rules: typeof decide;
   readonly #stored: StoredFact[];
   /** Index of the next stored fact. */
   #next = 0;
@@ -68,9 +67,8 @@ export class RecordedDecisions implements CommandQueue {
   #closedByRun: string | undefined;
   #isOver = false;
 
-  constructor(task: StoredTask, rules: typeof decide = decide) {
+  constructor(task: StoredTask) {
     this.#task = task;
-    this.#rules = rules;
     this.#stored = task.facts.flatMap(({ seq, record }) =>
       record.facts.filter(isKnownFact).map(fact => ({ fact, seq, at: fact.at })),
     );
@@ -112,13 +110,13 @@ export class RecordedDecisions implements CommandQueue {
 
   /** The facts that a command would make now. */
   decide(command: Command): readonly Fact[] {
-    return this.#rules(this.#aggregate, command, this.at).facts;
+    return decide(this.#aggregate, command, this.at).facts;
   }
 
   push(command: Command, seq: number, mark?: QueuedCommand['mark']): void {
     this.#closedByRun = undefined;
     if (this.#isOver || this.isUndecided(seq)) return;
-    const { facts, rejected } = this.#rules(this.#aggregate, command, this.at);
+    const { facts, rejected } = decide(this.#aggregate, command, this.at);
     this.#compare(facts);
     this.#aggregate = withMark(this.#aggregate, mark, rejected);
   }

@@ -1,5 +1,4 @@
 import { InputLedger, TaskInputs } from '@hopline/fold';
-import type { decide } from '@hopline/task';
 import { Diverged, type Divergence, RecordedDecisions } from './recorded-decisions.ts';
 import { RecordedText } from './recorded-text.ts';
 import type { StoredTask } from './stored-task.ts';
@@ -20,9 +19,9 @@ export class ReplayFailed extends Error {
  * of each decision and the boundaries of chunks are taken from the stored facts, because only the relay's clock determined them. Everything
  * else must follow from the inputs. ADR 56 lists what that proves. Returns the first difference; throws ReplayFailed.
  */
-export function recordedReplay(task: StoredTask, rules?: typeof decide): Divergence | undefined {
+export function recordedReplay(task: StoredTask): Divergence | undefined {
   const { taskId } = task;
-  const facts = new RecordedDecisions(task, rules);
+  const facts = new RecordedDecisions(task);
   const text = new RecordedText(facts, task.aggregate.foldedSeq);
   const ledger = new InputLedger({ onOutcome: () => {}, onRejected: () => {} });
   const clocks = { now: () => 0, wallNow: () => facts.at };

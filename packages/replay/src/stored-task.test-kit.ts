@@ -82,8 +82,8 @@ export class TaskBuilder {
   #store(record: InputRecord): this {
     const seq = this.inputs.length + 1;
     // Converted to JSON and back, as the log does.
-    const own = JSON.parse(JSON.stringify(record)) as InputRecord;
-    this.inputs.push({ seq, taskId: this.taskId, record: own, writer: writerOf(own), bytes: 1, storedAt: this.#atMs });
+    const copy = JSON.parse(JSON.stringify(record)) as InputRecord;
+    this.inputs.push({ seq, taskId: this.taskId, record: copy, writer: writerOf(copy), bytes: 1, storedAt: this.#atMs });
     return this;
   }
 }
@@ -159,8 +159,8 @@ export async function taskFileOf({ taskId, aggregate, facts, inputs }: StoredTas
     ...inputs.map(({ taskId: _taskId, bytes: _bytes, ...input }) => ({ kind: 'input' as const, ...input })),
     ...facts.map(({ seq, record }) => {
       generation = record.facts.findLast(isVisible)?.generation ?? generation;
-      const own = { ...record, aggregate: { ...record.aggregate, generation } };
-      return { kind: 'facts' as const, seq, storedAt: record.facts.at(-1)!.at, generation, record: own };
+      const renumbered = { ...record, aggregate: { ...record.aggregate, generation } };
+      return { kind: 'facts' as const, seq, storedAt: record.facts.at(-1)!.at, generation, record: renumbered };
     }),
   ];
   let file = '';

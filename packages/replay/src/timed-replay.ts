@@ -3,12 +3,6 @@ import type { CoalesceSettings } from '@hopline/coalesce';
 import type { Fact, TaskAggregate } from '@hopline/events';
 import { AppendQueue, CoalescedText, decideBatch, InputLedger, TaskInputs } from '@hopline/fold';
 import type { StoredInput } from '@hopline/log';
-import type { decide } from '@hopline/task';
-
-type TimedReplayOptions = {
-  coalesce: CoalesceSettings;
-  rules?: typeof decide;
-};
 
 /** A fact of a timed replay. */
 export type TimedFact = { fact: Fact; atMs: number };
@@ -20,7 +14,7 @@ export type TimedFact = { fact: Fact; atMs: number };
  */
 export function timedReplay(
   { taskId, inputs }: { taskId: string; inputs: readonly StoredInput[] },
-  { coalesce, rules }: TimedReplayOptions,
+  { coalesce }: { coalesce: CoalesceSettings },
 ): TimedFact[] {
   let nowMs = inputs[0]?.storedAt ?? 0;
   const now = () => nowMs;
@@ -33,7 +27,7 @@ export function timedReplay(
   const append = () => {
     while (queue.length > 0) {
       const batch = queue.take();
-      const decided = decideBatch(aggregate, batch, { now, wallNow: now, onDecided: () => {}, ...(rules && { rules }) });
+      const decided = decideBatch(aggregate, batch, { now, wallNow: now, onDecided: () => {} });
       ({ aggregate } = decided);
       for (const fact of decided.facts) made.push({ fact, atMs: nowMs });
     }

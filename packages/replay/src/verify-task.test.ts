@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import type { AgentInput, ArtifactUpdated, CallStarted, Fact } from '@hopline/events';
-import { decide } from '@hopline/task';
 import fc from 'fast-check';
 import {
   agent,
@@ -214,25 +213,24 @@ test('a different end of the task is a difference in the outcome', () => {
   assert.deepEqual([end.level, end.inputSeq], ['outcome', task.inputs.at(-1)?.seq]);
 });
 
-test('a changed decider is caught, with the first fact that it decides differently', () => {
+test('a fact that the rules decide differently is found, with its input', () => {
+  const differs = verdictOfChanged(plainAnswer().stored(), facts => {
+    for (const fact of facts) if (fact.kind === 'call.ended') fact.reason = 'changed';
+    return undefined;
+  });
+  assert.deepEqual([differs.level, differs.got?.kind, differs.inputSeq], ['byte', 'call.ended', 12]);
+});
+
+function broken(): never {
+  throw new TypeError('broken rule');
+}
+
+test('an error on an input is a failure that names the input', () => {
   const task = plainAnswer().stored();
-  const renamed: typeof decide = (...args) => {
-    const decision = decide(...args);
-    for (const fact of decision.facts) if (fact.kind === 'call.ended') fact.reason = 'changed';
-    return decision;
-  };
-  const differs = verifyTask(task, { rules: renamed }) as Differs;
-  assert.deepEqual([differs.verdict, differs.level, differs.got?.kind, differs.inputSeq], ['differs', 'byte', 'call.ended', 12]);
-  const withoutEnd: typeof decide = (aggregate, command, at) =>
-    command.kind === 'agent' && command.input.kind === 'status' && command.input.state === 'TASK_STATE_COMPLETED'
-      ? { facts: [], rejected: 'illegal transition' }
-      : decide(aggregate, command, at);
-  assert.equal((verifyTask(task, { rules: withoutEnd }) as Differs).level, 'outcome');
-  const throwing: typeof decide = (aggregate, command, at) => {
-    if (command.kind === 'run' && command.chunk.n > 4) throw new TypeError('broken rule');
-    return decide(aggregate, command, at);
-  };
-  assert.deepEqual(verifyTask(task, { rules: throwing }), {
+  const inputs = task.inputs.map((input, index) =>
+    index === 5 ? { ...input, record: new Proxy(input.record, { get: broken }) } : input,
+  );
+  assert.deepEqual(verifyTask({ ...task, inputs }), {
     taskId: task.taskId,
     verdict: 'failed',
     inputSeq: 6,

@@ -2,7 +2,7 @@ import { type Artifact, isTerminal, type Message, type TaskState } from '@hoplin
 import { DEFAULT_SETTINGS } from '@hopline/coalesce';
 import type { Fact } from '@hopline/events';
 import { NOT_ENCODABLE, TASK_TOO_LARGE, TOO_LARGE } from '@hopline/fold';
-import { type decide, INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE, withDecidedConditions } from '@hopline/task';
+import { INPUT_UNREADABLE, TaskViewBuilder, WORKER_GONE, withDecidedConditions } from '@hopline/task';
 import type { Divergence } from './recorded-decisions.ts';
 import { ReplayFailed, recordedReplay } from './recorded-replay.ts';
 import { isSameFact } from './same-fact.ts';
@@ -25,13 +25,8 @@ export type TaskVerdict =
   | { taskId: string; verdict: 'failed'; inputSeq?: number; reason: string }
   | { taskId: string; verdict: 'unreadable' | 'expired'; reason: string };
 
-export type VerifyOptions = {
-  /** Other rules, for tests. */
-  rules?: typeof decide;
-};
-
 /** Replays a task with the current rules, relay fold and coalescer, and compares the result with the stored task. */
-export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyOptions = {}): TaskVerdict {
+export function verifyTask(task: StoredTask | UnreadableTask): TaskVerdict {
   const { taskId } = task;
   if ('unreadable' in task) return { taskId, verdict: 'unreadable', reason: task.unreadable };
   if (task.lacks === 'inputs' || task.lacks === 'redacted content')
@@ -43,8 +38,8 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
   const expired = whyExpired(task);
   if (expired !== undefined) return { taskId, verdict: 'expired', reason: expired };
   try {
-    const divergence = recordedReplay(task, rules);
-    const timed = hasFreeOutcome(task) ? undefined : outcomeOf(timedFacts(task, rules));
+    const divergence = recordedReplay(task);
+    const timed = hasFreeOutcome(task) ? undefined : outcomeOf(timedFacts(task));
     const difference = timed && differenceOf(outcomeOf(factsOf(task)), timed);
     if (divergence !== undefined) return { taskId, verdict: 'differs', level: difference?.level ?? 'byte', ...divergence };
     if (difference !== undefined) return { taskId, verdict: 'differs', ...difference };
@@ -56,10 +51,10 @@ export function verifyTask(task: StoredTask | UnreadableTask, { rules }: VerifyO
 }
 
 /** The facts by today's default settings, which cut other chunks and so give other generations than those that answers name. */
-function timedFacts(task: StoredTask, rules: VerifyOptions['rules']): Fact[] {
+function timedFacts(task: StoredTask): Fact[] {
   const { taskId } = task;
   const inputs = withDecidedConditions(task.inputs, factsOf(task));
-  return timedReplay({ taskId, inputs }, { coalesce: DEFAULT_SETTINGS, ...(rules && { rules }) }).map(({ fact }) => fact);
+  return timedReplay({ taskId, inputs }, { coalesce: DEFAULT_SETTINGS }).map(({ fact }) => fact);
 }
 
 function factsOf({ facts }: StoredTask): Fact[] {

@@ -85,10 +85,10 @@ class FoldedTask {
     this.#now = at + 2;
     const before = this.#scenario.facts.length;
     decide();
-    const own = this.#scenario.facts.slice(before);
+    const added = this.#scenario.facts.slice(before);
     this.#records.aggregate = { ...this.#scenario.aggregate!, foldedSeq: seq };
-    if (own.length > 0) {
-      const stored = { v: 1 as const, facts: own, aggregate: this.#records.aggregate, startSeq: 1, startStoredAt: 0 };
+    if (added.length > 0) {
+      const stored = { v: 1 as const, facts: added, aggregate: this.#records.aggregate, startSeq: 1, startStoredAt: 0 };
       facts.push({ seq, record: stored, storedAt: at + 3 });
     }
     return this;

@@ -76,7 +76,7 @@ export type TracedGap = {
 /** Shorter times without events do not count as gaps. */
 const GAP_MS_MIN = 1_000;
 
-/** A hop of every chunk. Chunks overlap each other and the agent that talks, so their sum is not a delay. */
+/** A hop of every chunk. Chunks overlap each other and the work of the agent, so their sum is not a delay. */
 export type ChunkHop = Percentiles & { hop: 'publish' | 'hold' | 'wait_for_append' | 'append' };
 
 export type TaskTrace = {

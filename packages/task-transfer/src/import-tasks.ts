@@ -151,7 +151,7 @@ class EarlierRecords {
     this.#records = records[Symbol.asyncIterator]();
   }
 
-  /** The next one, undefined after the last. Throws ImportRefused if it is not `record`. */
+  /** The next stored record; undefined after the last. Throws ImportRefused if its content differs from `record`. */
   async next(record: FactRecord): Promise<StoredFacts | undefined> {
     const next = await this.#records.next();
     if (next.done === true) return undefined;

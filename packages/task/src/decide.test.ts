@@ -102,9 +102,9 @@ test('the server of an agent continues and cancels only tasks of that agent', ()
   for (const input of [again, { kind: 'cancel' } as const])
     story.when({ kind: 'client', taskId: story.taskId, input, server: 'agent.files' });
   assert.deepEqual(story.rejected, ['other agent', 'other agent']);
-  const own = new Scenario().message('hello', 'm1', 'agent.files', 'transparent');
-  own.when({ kind: 'client', taskId: own.taskId, input: { kind: 'cancel' }, server: 'agent.files' });
-  assert.equal(own.view?.task.status.state, 'TASK_STATE_CANCELED');
+  const ofAgent = new Scenario().message('hello', 'm1', 'agent.files', 'transparent');
+  ofAgent.when({ kind: 'client', taskId: ofAgent.taskId, input: { kind: 'cancel' }, server: 'agent.files' });
+  assert.equal(ofAgent.view?.task.status.state, 'TASK_STATE_CANCELED');
 });
 
 test('a repeated message id makes no fact [S1-9]', () => {
@@ -530,8 +530,8 @@ test('a lane that its attempt opens again is replaced by the next chunk, and clo
 test('a status of a called agent passes only where its call was recorded with statusPasses', () => {
   const message: Message = { messageId: 'p', role: 'ROLE_AGENT', parts: [{ text: 'half of it' }] };
   const progress = { kind: 'status', state: 'TASK_STATE_WORKING', message } as const;
-  const own = started().input(agent(), progress);
-  assert.deepEqual([own.events(), own.rejected], [['task'], ['not root']]);
+  const reported = started().input(agent(), progress);
+  assert.deepEqual([reported.events(), reported.rejected], [['task'], ['not root']]);
   const passing = new Scenario()
     .message('hello')
     .input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd', statusPasses: true })

@@ -64,7 +64,7 @@ export interface Histogram {
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  /** One for each set of labels that was recorded. */
+  /** The counted values, by set of labels. */
   readonly series: Iterable<Buckets>;
 }
 

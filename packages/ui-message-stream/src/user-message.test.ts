@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ChatMessageError, chatRequestOf } from './user-message.ts';
+import { ChatMessageError, uiChatRequestOf } from './user-message.ts';
 
 const user = (...parts: object[]) => ({ id: 'm1', role: 'user', parts });
 const request = (messages: unknown, trigger: unknown = 'submit-message', chatId: unknown = 'chat-1') =>
-  chatRequestOf({ chatId, messages, trigger }, () => 'new-id');
+  uiChatRequestOf({ chatId, messages, trigger }, () => 'new-id');
 
 test('the last message of the user is sent with its text, files and data', () => {
   const message = user(
@@ -42,7 +42,7 @@ test('an edited message, which keeps its id in the page, begins another task, al
   const asking = { id: 'a', role: 'assistant', parts: [], metadata: { hopline: { taskId: 't1', state: 'input-required' } } };
   const messages = [asking, user({ type: 'text', text: 'another' })];
   const edited = (messageId?: string) =>
-    chatRequestOf({ chatId: 'chat-1', messages, trigger: 'submit-message', messageId }, () => 'new-id');
+    uiChatRequestOf({ chatId: 'chat-1', messages, trigger: 'submit-message', messageId }, () => 'new-id');
   assert.deepEqual([edited('m1').messageId, edited('m1').taskId], ['new-id', undefined]);
   assert.deepEqual([edited().messageId, edited('a').messageId], ['m1', 'm1']);
 });

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type Part } from '@hopline/a2a';
 
 /** A request of the AI SDK for an answer, in terms of A2A. */
-export type ChatRequest = {
+export type UiChatRequest = {
   contextId: string;
   /** Message id of the user's message in A2A. */
   messageId: string;
@@ -20,10 +20,10 @@ export class ChatMessageError extends Error {
  * for the question that the message answers. `messageId`: of a message that the user has edited. `newId`: for such a message, which keeps its id in the
  * page, and for one that is sent again to regenerate its answer.
  */
-export function chatRequestOf(
+export function uiChatRequestOf(
   { chatId, messages, trigger, messageId }: { chatId: unknown; messages: unknown; trigger: unknown; messageId?: unknown },
   newId: () => string,
-): ChatRequest {
+): UiChatRequest {
   if (typeof chatId !== 'string' || chatId === '') throw new ChatMessageError('id must be the id of the chat, a string');
   if (!Array.isArray(messages)) throw new ChatMessageError('messages must be an array');
   if (trigger !== undefined && trigger !== 'submit-message' && trigger !== 'regenerate-message')

@@ -22,7 +22,7 @@ function agentsOf(listed: readonly Listed[], { skills: described = [] }: Card): 
   }));
 }
 
-/** Empty until they are known. A page works without them: skills then decide. */
+/** The agents of the cluster; empty until they have loaded. A page can send a message before that: the supervisor then chooses by skills. */
 export function useAgents(connection: Connection): Agent[] {
   const [agents, setAgents] = useState<Agent[]>([]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-import { render } from 'preact';
+import { type RefObject, render } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
@@ -41,19 +41,7 @@ function App() {
       if (!(error instanceof UnreachableError)) setFault(String(error.message ?? error));
     });
   }, [outage, isFile]);
-  const main = useRef<HTMLElement>(null);
-  const shown = useRef(routeAddress().pathname);
-  useEffect(() => {
-    const { pathname } = routeAddress();
-    if (shown.current === pathname) return;
-    shown.current = pathname;
-    // The clicked link may be gone, so the focus moves to the new page for keys and screen readers.
-    main.current?.focus({ preventScroll: true });
-  });
-  // A task replaces its title by its question.
-  useLayoutEffect(() => {
-    document.title = titleOf(route);
-  }, [routeAddress().pathname]);
+  const main = usePageChange(route);
   const signOut = () => {
     connection.signIn(undefined);
     setAsks(true);
@@ -62,52 +50,10 @@ function App() {
     setAsks(false);
     setSession(session + 1);
   };
-  const current = (page: string) => (route.page === page ? ({ 'aria-current': 'page' } as const) : {});
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: links keep their own behaviour.
     <div class={`shell shell-${route.page}`} onClick={onLinkClick}>
-      <header class="bar">
-        <a class="brand" href={linkTo('/')}>
-          <img src={ICON} alt="" width="22" height="22" />
-          <span class="brand-name">Hopline</span>
-        </a>
-        <nav aria-label="Pages">
-          <a href={linkTo('/')} {...current('tasks')}>
-            Tasks
-          </a>
-          <a href={linkTo('/compare')} {...current('compare')}>
-            Compare
-          </a>
-          {!isFile && (
-            <a href={linkTo('/cluster')} {...current('cluster')}>
-              Cluster
-            </a>
-          )}
-        </nav>
-        <span class="bar-end">
-          {isFile && file.opened !== undefined && (
-            <span class="file-name small" title="This file is shown. It stays in this browser.">
-              <bdi>{visibleText(file.opened.name)}</bdi>
-            </span>
-          )}
-          <FileButton file={file} label={isFile ? 'Another file' : 'Open a file'} />
-          {isFile && !IS_STATIC && (
-            <button type="button" class="button button-quiet" onClick={() => leaveFragment('/')}>
-              Close
-            </button>
-          )}
-          {!isFile && info !== undefined && (
-            <span class="muted small only-wide">
-              {info.writes ? '' : 'read-only · '}v{info.version}
-            </span>
-          )}
-          {!isFile && connection.isSignedIn && (
-            <button type="button" class="button button-quiet" onClick={signOut}>
-              Sign out
-            </button>
-          )}
-        </span>
-      </header>
+      <Header route={route} file={file} isFile={isFile} info={info} onSignOut={signOut} />
       <FileNotices file={file} />
       {outage !== '' && !isFile && (
         <p class="notice notice-error outage" role="alert">
@@ -138,6 +84,81 @@ function App() {
         </main>
       )}
     </div>
+  );
+}
+
+/** The main element: after a change of the page it gets the focus, and the document its title. */
+function usePageChange(route: Route): RefObject<HTMLElement> {
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef(routeAddress().pathname);
+  useEffect(() => {
+    const { pathname } = routeAddress();
+    if (shown.current === pathname) return;
+    shown.current = pathname;
+    // The clicked link may be gone, so the focus moves to the new page for keys and screen readers.
+    main.current?.focus({ preventScroll: true });
+  });
+  // A task replaces its title by its question.
+  useLayoutEffect(() => {
+    document.title = titleOf(route);
+  }, [routeAddress().pathname]);
+  return main;
+}
+
+type HeaderProps = {
+  route: Route;
+  file: ReturnType<typeof useFile>;
+  /** The page shows a file instead of a server. */
+  isFile: boolean;
+  info: ConsoleInfo | undefined;
+  onSignOut: () => void;
+};
+
+function Header({ route, file, isFile, info, onSignOut }: HeaderProps) {
+  const current = (page: string) => (route.page === page ? ({ 'aria-current': 'page' } as const) : {});
+  return (
+    <header class="bar">
+      <a class="brand" href={linkTo('/')}>
+        <img src={ICON} alt="" width="22" height="22" />
+        <span class="brand-name">Hopline</span>
+      </a>
+      <nav aria-label="Pages">
+        <a href={linkTo('/')} {...current('tasks')}>
+          Tasks
+        </a>
+        <a href={linkTo('/compare')} {...current('compare')}>
+          Compare
+        </a>
+        {!isFile && (
+          <a href={linkTo('/cluster')} {...current('cluster')}>
+            Cluster
+          </a>
+        )}
+      </nav>
+      <span class="bar-end">
+        {isFile && file.opened !== undefined && (
+          <span class="file-name small" title="This file is shown. It stays in this browser.">
+            <bdi>{visibleText(file.opened.name)}</bdi>
+          </span>
+        )}
+        <FileButton file={file} label={isFile ? 'Another file' : 'Open a file'} />
+        {isFile && !IS_STATIC && (
+          <button type="button" class="button button-quiet" onClick={() => leaveFragment('/')}>
+            Close
+          </button>
+        )}
+        {!isFile && info !== undefined && (
+          <span class="muted small only-wide">
+            {info.writes ? '' : 'read-only · '}v{info.version}
+          </span>
+        )}
+        {!isFile && connection.isSignedIn && (
+          <button type="button" class="button button-quiet" onClick={onSignOut}>
+            Sign out
+          </button>
+        )}
+      </span>
+    </header>
   );
 }
 

@@ -215,33 +215,23 @@ function viewOf(text: string): View {
   return VIEWS.find(one => one === text) ?? 'timeline';
 }
 
-function TaskHead({
-  id,
-  session,
-  connection,
-  info,
-  state,
-  stateAtPlayhead,
-  agents: known,
-  processes,
-}: {
+type TaskActionsProps = {
   id: string;
   session: TaskSession;
   connection: Connection;
   info: ConsoleInfo;
   /** The newest state, which determines the possible actions wherever the playhead is. */
   state: string;
-  stateAtPlayhead: string;
   agents: readonly Agent[];
   processes: Processes | undefined;
-}) {
+};
+
+function TaskHead({ stateAtPlayhead, ...props }: TaskActionsProps & { stateAtPlayhead: string }) {
+  const { id, session, state } = props;
   const { report, task } = session;
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
   const endMs = report?.events.at(-1)?.atMs;
-  const { jaeger } = info.links;
   const question = excerpt(textOfParts(firstMessage(task)?.parts ?? []), TITLE_CHARS_MAX);
-  const nowMs = () => Math.max(0, Date.now() - (session.recording.startedAtMs ?? Date.now()));
-  const isOpen = state !== '' && !/^(completed|failed|canceled|rejected)$/.test(state);
   useEffect(() => {
     // Tabs and entries of the history are told apart by what was asked.
     if (question !== '') document.title = `${question} · Hopline`;
@@ -285,32 +275,42 @@ function TaskHead({
             </dd>
           </div>
         </dl>
-        <span class="facts-end">
-          {jaeger !== undefined &&
-            report?.traces.slice(0, 1).map(trace => (
-              <a
-                key={trace}
-                class="button"
-                href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
-                target="_blank"
-                rel="noreferrer noopener"
-              >
-                Trace
-              </a>
-            ))}
-          <a class="button" href={linkTo(comparePath(id, ''))} title="This task beside another one">
-            Compare
-          </a>
-          {info.fileName === undefined && <ExportButton path={`${session.path}/export`} id={id} connection={connection} />}
-          {info.fileName === undefined && <ShareMenu id={id} path={session.path} isSignedIn={connection.isSignedIn} />}
-          {info.writes && task !== undefined && firstMessage(task) !== undefined && (
-            <RerunMenu connection={connection} id={id} message={firstMessage(task)!} agents={known} />
-          )}
-          {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
-          {processes !== undefined && <KillMenu processes={processes} relay={report?.relays.at(-1)?.relay} nowMs={nowMs} />}
-        </span>
+        <TaskActions {...props} />
       </div>
     </header>
+  );
+}
+
+/** The links and buttons of a task. */
+function TaskActions({ id, session, connection, info, state, agents, processes }: TaskActionsProps) {
+  const { report, task } = session;
+  const { jaeger } = info.links;
+  const message = firstMessage(task);
+  const nowMs = () => Math.max(0, Date.now() - (session.recording.startedAtMs ?? Date.now()));
+  const isOpen = state !== '' && !/^(completed|failed|canceled|rejected)$/.test(state);
+  return (
+    <span class="facts-end">
+      {jaeger !== undefined &&
+        report?.traces.slice(0, 1).map(trace => (
+          <a
+            key={trace}
+            class="button"
+            href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
+            target="_blank"
+            rel="noreferrer noopener"
+          >
+            Trace
+          </a>
+        ))}
+      <a class="button" href={linkTo(comparePath(id, ''))} title="This task beside another one">
+        Compare
+      </a>
+      {info.fileName === undefined && <ExportButton path={`${session.path}/export`} id={id} connection={connection} />}
+      {info.fileName === undefined && <ShareMenu id={id} path={session.path} isSignedIn={connection.isSignedIn} />}
+      {info.writes && message !== undefined && <RerunMenu connection={connection} id={id} message={message} agents={agents} />}
+      {info.writes && isOpen && <CancelButton session={session} connection={connection} />}
+      {processes !== undefined && <KillMenu processes={processes} relay={report?.relays.at(-1)?.relay} nowMs={nowMs} />}
+    </span>
   );
 }
 

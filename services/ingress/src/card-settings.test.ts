@@ -80,8 +80,8 @@ test('signatures have a jku only when it is certain: a public address at the roo
     ['', undefined],
   ];
   for (const [publicUrl, jku] of cases) assert.equal(await jkuOf({ HOPLINE_PUBLIC_URL: publicUrl }), jku, publicUrl);
-  const own = { HOPLINE_PUBLIC_URL: 'https://agents.example/', HOPLINE_CARD_JKU: 'https://keys.example/set' };
-  assert.equal(await jkuOf(own), 'https://keys.example/set');
+  const settings = { HOPLINE_PUBLIC_URL: 'https://agents.example/', HOPLINE_CARD_JKU: 'https://keys.example/set' };
+  assert.equal(await jkuOf(settings), 'https://keys.example/set');
 });
 
 test('the key file creates the signer; an unusable one is reported without its content [S4-5]', async t => {

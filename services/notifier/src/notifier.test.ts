@@ -448,10 +448,10 @@ test('a notification is on record before it is sent, so that a notifier that has
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
-  const own = log.another();
-  const create = own.pushProgress.create.bind(own.pushProgress);
+  const processLog = log.another();
+  const create = processLog.pushProgress.create.bind(processLog.pushProgress);
   // A notifier that did not wait for the record would have sent by then.
-  own.pushProgress.create = async (...args) => {
+  processLog.pushProgress.create = async (...args) => {
     await new Promise(resolve => setTimeout(resolve, 100));
     return create(...args);
   };
@@ -462,7 +462,7 @@ test('a notification is on record before it is sent, so that a notifier that has
   });
   await finished(log);
   await log.pushConfigs.put(KEY, config(hook.url));
-  const notifier = await notifierOn(own);
+  const notifier = await notifierOn(processLog);
   await overOf(log);
   assert.ok(recorded.length > 0);
   assert.deepEqual(

@@ -153,6 +153,10 @@ test('a call to an agent with an invalid name fails only its task', async t => {
   out.add({ ...CONTENT, kind: 'call', call: 'call-1-1', agent: 'No Name' });
   await out.flush();
   await task.reached(({ state }) => state === 'TASK_STATE_FAILED');
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hello' }] };
+  const input = { kind: 'message', message, contextId: 'c', role: 'supervisor', profile: 'caipe' } as const;
+  await task.log.inputs.append('other', { v: 1, at: Date.now(), from: 'client', input }, { id: 'other:msg' });
+  await until(async () => (await task.log.facts.last('other')) !== undefined, 'the other task of the shard is created');
   await relay.stop();
 });
 

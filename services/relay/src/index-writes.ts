@@ -72,7 +72,7 @@ export class IndexWrites {
     if (atMs >= this.#wakeAtMs) return;
     clearTimeout(this.#timer);
     this.#wakeAtMs = atMs;
-    this.#timer = setTimeout(() => this.#writeDue(), Math.ceil(atMs - performance.now()));
+    this.#timer = setTimeout(() => this.#writeDue(), Math.max(0, Math.ceil(atMs - performance.now())));
   }
 
   /** Tasks that have ended are written together, even if their delay is not over. */

@@ -119,23 +119,23 @@ test('promise 5: shards that cannot append stop reading at a bound for all of th
   };
   const [free, ...held] = tasks;
   for (const taskId of held) for (let n = 1; n <= perShard; n += 1) await append(taskId, n);
-  const own = log.another();
+  const processLog = log.another();
   const loaded = Promise.withResolvers<void>();
-  const last = own.facts.last.bind(own.facts);
-  own.facts.last = async taskId => {
+  const last = processLog.facts.last.bind(processLog.facts);
+  processLog.facts.last = async taskId => {
     if (taskId !== free) await loaded.promise;
     return last(taskId);
   };
   let read = 0;
-  const readShard = own.inputs.readShard.bind(own.inputs);
-  own.inputs.readShard = async function* (...reading) {
+  const readShard = processLog.inputs.readShard.bind(processLog.inputs);
+  processLog.inputs.readShard = async function* (...reading) {
     for await (const input of readShard(...reading)) {
       read += 1;
       yield input;
     }
   };
   const { metrics, received } = counting();
-  const relay = await createRelay({ log: own, instance: 'relay', coalesce, metrics, logger });
+  const relay = await createRelay({ log: processLog, instance: 'relay', coalesce, metrics, logger });
   await until(() => read >= RELAY_WAITING_UNITS_MAX / units);
   for (let n = 1; n <= perShard; n += 1) await append(free!, n);
   await until(() => received() === perShard, 'all inputs of the shard that is not held');

@@ -337,23 +337,26 @@ test('a relay that takes shards checks the stored records of at most eight of th
   for (const task of tasks) await sendMessage(log, task);
   await Promise.all(tasks.map(task => storedWhen(log, () => true, task)));
   await first.stop();
-  const own = log.another();
-  const [isLost, readShard] = [own.facts.isLost.bind(own.facts), own.inputs.readShard.bind(own.inputs)];
+  const processLog = log.another();
+  const [isLost, readShard] = [
+    processLog.facts.isLost.bind(processLog.facts),
+    processLog.inputs.readShard.bind(processLog.inputs),
+  ];
   const [checking, reading] = [new Set<number>(), new Set<number>()];
   let most = 0;
-  own.facts.isLost = async mark => {
+  processLog.facts.isLost = async mark => {
     const shard = log.layouts.shardOf(taskOfFactsId(mark.id));
     if (!reading.has(shard)) checking.add(shard);
     most = Math.max(most, checking.size);
     for (let turn = 0; turn < 10; turn += 1) await new Promise(resolve => setImmediate(resolve));
     return isLost(mark);
   };
-  own.inputs.readShard = (shard, ...options) => {
+  processLog.inputs.readShard = (shard, ...options) => {
     checking.delete(shard);
     reading.add(shard);
     return readShard(shard, ...options);
   };
-  const second = await relayOn(own);
+  const second = await relayOn(processLog);
   t.after(() => second.stop());
   await until(() => reading.size === 32, 'all shards are read');
   assert.ok(most > 1 && most <= 8, `${most} shards at a time`);

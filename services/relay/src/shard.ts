@@ -17,8 +17,8 @@ import { TaskPipeline } from './task-pipeline.ts';
 import type { WaitingInputs } from './waiting-inputs.ts';
 
 /**
- * Inputs of all shards of a relay that wait for an append (UTF-16 units) or for their task to be read (bytes). Above the limit each shard that has more
- * than its part pauses reading until the log catches up. A shard whose log does not answer therefore never stops the others.
+ * Limit of the inputs that wait in a relay: those that wait for an append, in UTF-16 units, and those that wait for their task to be read, in bytes. Above
+ * it, shards that hold more than an equal part pause reading until the log catches up, so a shard whose log does not answer never stops the others.
  */
 export const RELAY_WAITING_UNITS_MAX = 16 * 1024 * 1024;
 /** A task without input for this long is evicted from memory; its next input loads it from the log. */

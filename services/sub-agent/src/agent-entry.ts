@@ -37,7 +37,7 @@ function entry<const A extends string, P extends TProperties>(adapter: A, proper
     retries: Type.Optional(Type.Integer({ minimum: 0, maximum: RETRIES_MAX })),
     /** Whether it takes messages that fit no skill of any agent. */
     default: Type.Optional(Type.Boolean()),
-    /** False: only the supervisor reads the agent's text; its client does not see it (C-5). */
+    /** If false, only the supervisor reads the agent's text, and clients do not see it (C-5). */
     forwardText: Type.Optional(Type.Boolean()),
   };
   return Type.Object({ ...common, ...properties }, { additionalProperties: false });

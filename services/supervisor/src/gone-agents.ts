@@ -1,5 +1,6 @@
 import { type Log, sleepUnlessAborted } from '@hopline/log';
 import { LINE, type Logger } from '@hopline/telemetry';
+import { NO_CHANGE } from './lost-inputs.ts';
 import type { TurnContext } from './turn-runner.ts';
 
 /** Interval at which the agents of open calls are checked. */
@@ -13,9 +14,6 @@ type GoneAgentsOptions = Pick<TurnContext, 'view' | 'writer' | 'isLive' | 'signa
   /** A call is abandoned when its agent has been out of the registry for this long, while the log stored what was written. */
   agentGoneMs: number;
 };
-
-/** Changes nothing, because no lane has its name. That the log stores it shows that agents can store their heartbeats. */
-const WRITE_CHECK = { kind: 'close', lane: 'write check' } as const;
 
 /**
  * Ends the calls of agents that have left the registry, under every planner and profile. Otherwise their tasks would stay open for as
@@ -42,10 +40,10 @@ export async function abandonGoneAgents({
     const missing = new Set(open.filter(call => !isLive(view.agentOf(call))));
     // While the log is unavailable, an agent cannot show that it is alive.
     const isAway = missing.size > 0 && (await isUnavailable(log));
-    // A server with a full disk answers, but stores nothing. The wait for this write then counts as a suspension.
+    // A server with a full disk answers, but stores nothing: neither the heartbeats of agents nor this input. The wait for it then counts as a suspension.
     const hasNews = [...missing].some(call => lastLiveAt.get(call) === checkedAt || isDue(call));
     if (!isAway && hasNews && !signal.aborted) {
-      writer.add(WRITE_CHECK);
+      writer.add(NO_CHANGE);
       await writer.flush();
     }
     if (signal.aborted) return;

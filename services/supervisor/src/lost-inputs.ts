@@ -4,6 +4,8 @@ import type { TurnView } from './turn-view.ts';
 
 /** Time between two checks of a turn. */
 export const LOST_INPUTS_CHECK_MS = 60_000;
+/** An input that takes an ordinal and changes nothing, because no lane has its name. */
+export const NO_CHANGE = { kind: 'close', lane: 'no change' } as const;
 
 type LostInputsContext = {
   log: Pick<Log, 'inputs'>;
@@ -19,8 +21,7 @@ type LostInputsContext = {
 
 /**
  * A supervisor waits for the facts of its inputs. If its last input was removed before a relay read it, no fact follows, and no
- * record shows the gap. So the supervisor writes one more input, which changes nothing (no lane has its name) but takes an ordinal. If there is
- * no gap, the input is rejected and harmless.
+ * record shows the gap. So the supervisor writes one more input, NO_CHANGE. If there is no gap, the input is rejected and harmless.
  *
  * No fact follows either if relays reject the inputs in favor of a newer attempt, which may be dead by now. This function then rejects with
  * Superseded, so that the item can continue. Resolves when `signal` aborts.
@@ -36,7 +37,7 @@ export async function showLostInputs(context: LostInputsContext): Promise<void> 
     // If the log is unavailable, the next check tries again.
     if (await isTakenOver().catch(() => false)) throw new Superseded();
     const extent = await log.inputs.extent().catch(() => undefined);
-    if (extent !== undefined && extent.of(taskId).firstSeq > lastSeq) writer.add({ kind: 'close', lane: 'lost inputs' });
+    if (extent !== undefined && extent.of(taskId).firstSeq > lastSeq) writer.add(NO_CHANGE);
   }
 }
 

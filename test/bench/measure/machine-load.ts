@@ -15,9 +15,9 @@ export function readLoad(): Snapshot | undefined {
     const busy = times.slice(0, STEAL + 1).reduce((sum, time, field) => (IDLE.includes(field) ? sum : sum + Number(time)), 0);
     const stat = readFileSync('/proc/self/stat', 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const own = fields.slice(11, 15).reduce((sum, time) => sum + Number(time), 0);
+    const ownTicks = fields.slice(11, 15).reduce((sum, time) => sum + Number(time), 0);
     const ticks = ticksPerSecond();
-    return { atS: performance.now() / 1000, busyS: busy / ticks, ownS: own / ticks };
+    return { atS: performance.now() / 1000, busyS: busy / ticks, ownS: ownTicks / ticks };
   } catch {
     return undefined;
   }

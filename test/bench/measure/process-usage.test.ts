@@ -14,15 +14,15 @@ test("a process's CPU time equals its own measurement", { skip }, async () => {
   };
   const { cpu } = await withCpu({ self: process.pid }, busy);
   const { user, system } = process.cpuUsage(before);
-  const own = (user + system) / 1e6;
-  assert.ok(cpu && Math.abs(cpu.self! - own) < 0.1, `${cpu?.self} s, ${own} s`);
+  const cpuS = (user + system) / 1e6;
+  assert.ok(cpu && Math.abs(cpu.self! - cpuS) < 0.1, `${cpu?.self} s, ${cpuS} s`);
   assert.equal(totalOf({ a: 1, b: 2 }), 3);
 });
 
 test("a process's resident memory equals its own measurement", { skip }, () => {
-  const own = process.memoryUsage.rss() / 1024;
+  const rssKib = process.memoryUsage.rss() / 1024;
   const read = residentKibOf(process.pid)!;
-  assert.ok(Math.abs(read - own) < 0.2 * own, `${read} KiB, ${own} KiB`);
+  assert.ok(Math.abs(read - rssKib) < 0.2 * rssKib, `${read} KiB, ${rssKib} KiB`);
 });
 
 test('an ended process has no figures', () => {

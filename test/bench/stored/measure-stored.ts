@@ -31,9 +31,9 @@ export async function measureLists(
     { length: count / CONTEXT_TASKS },
     (_, n) => callerTask(n * CONTEXT_TASKS, total, untilMs).contextId,
   );
-  const own = (n: number) => callerTask(n % count, total, untilMs);
+  const taskOf = (n: number) => callerTask(n % count, total, untilMs);
   const before = (n: number) => {
-    const { endedAt, taskId } = own(n);
+    const { endedAt, taskId } = taskOf(n);
     return Buffer.from(`${endedAt}.${taskId}`).toString('base64url');
   };
   const failed = { status: 'TASK_STATE_FAILED' };
@@ -145,9 +145,9 @@ export async function resumes(
   const ms: number[] = [];
   const count = callerTasks(total);
   for (let n = 0; n < times; n += 1) {
-    const own = (n * 61 + 7) % count;
-    const { taskId } = callerTask(own, total, untilMs);
-    const resumed = await caller.resume(url, taskId, `1.${firstSeq + (own * total * records) / count}`);
+    const taskN = (n * 61 + 7) % count;
+    const { taskId } = callerTask(taskN, total, untilMs);
+    const resumed = await caller.resume(url, taskId, `1.${firstSeq + (taskN * total * records) / count}`);
     if (resumed.events === 0) throw new Error('a resumed task has no events');
     ms.push(resumed.ms);
   }

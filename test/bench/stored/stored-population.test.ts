@@ -20,13 +20,13 @@ for (const total of [1_000, 5_000, 20_000])
     const all = Array.from({ length: total }, (_, k) => populationTask(k, total, UNTIL_MS));
     assert.equal(new Set(all.map(({ taskId }) => taskId)).size, total);
     for (const { taskId } of all) assert.ok(isTaskId(taskId) && contextIdOf(taskId) !== undefined, taskId);
-    const own = all.filter(({ subject }) => subject === CALLER);
-    assert.equal(own.length, CALLER_TASKS);
+    const ofCaller = all.filter(({ subject }) => subject === CALLER);
+    assert.equal(ofCaller.length, CALLER_TASKS);
     assert.equal(callerTasks(total), CALLER_TASKS);
-    for (const [n, task] of own.entries()) assert.deepEqual(task, callerTask(n, total, UNTIL_MS));
-    const contexts = Map.groupBy(own, ({ contextId }) => contextId);
+    for (const [n, task] of ofCaller.entries()) assert.deepEqual(task, callerTask(n, total, UNTIL_MS));
+    const contexts = Map.groupBy(ofCaller, ({ contextId }) => contextId);
     assert.ok([...contexts.values()].every(tasks => tasks.length === CONTEXT_TASKS));
-    assert.equal(own.filter(({ state }) => state === 'TASK_STATE_FAILED').length, CALLER_TASKS / 10);
+    assert.equal(ofCaller.filter(({ state }) => state === 'TASK_STATE_FAILED').length, CALLER_TASKS / 10);
     if (total > CALLER_TASKS)
       assert.ok(all.filter(({ subject }) => subject === LARGE_CALLER).length >= (total - CALLER_TASKS) / 4);
   });

@@ -139,8 +139,8 @@ export class CampaignCluster implements AsyncDisposable {
       const layout = { HOPLINE_REPLICAS: String(replicas), HOPLINE_STREAM_GROUPS: String(size.groups) };
       const settings = { ...ENV, ...layout, [RUNS_FOLDER]: runsFolder, ...env };
       for (const service of SERVICES) {
-        const own = service === 'ingress' ? { ...settings, HOPLINE_AUTH_API_KEYS_FILE: keysFile } : settings;
-        await cluster.#add(service, own, { proxied, clocks, count: countOf(service, size) });
+        const serviceSettings = service === 'ingress' ? { ...settings, HOPLINE_AUTH_API_KEYS_FILE: keysFile } : settings;
+        await cluster.#add(service, serviceSettings, { proxied, clocks, count: countOf(service, size) });
       }
       await Promise.all(cluster.replicas.map(({ process }) => process.start()));
       return cluster;

@@ -300,9 +300,9 @@ class ClassRun {
       const history = taskId === undefined ? undefined : await historyOf(log.facts, taskId).catch(String);
       const inputs: unknown[] = [];
       if (taskId !== undefined) for await (const input of log.inputs.read(taskId)) inputs.push(input);
-      const own = runs.filter(({ messageId }) => messageId.startsWith(`${plan.name}-m`));
+      const ofClient = runs.filter(({ messageId }) => messageId.startsWith(`${plan.name}-m`));
       const operations = this.#history.filter(operation => operation.client === plan.name);
-      const known = { plan, taskId, activity, acknowledged, runs: own, viewers, operations, history, inputs };
+      const known = { plan, taskId, activity, acknowledged, runs: ofClient, viewers, operations, history, inputs };
       writeFileSync(join(folder, `${plan.name}.json`), JSON.stringify(known, undefined, 2));
     }
     return folder;

@@ -91,12 +91,12 @@ export async function verifyClass(evidence: ClassEvidence): Promise<Verdict> {
 
 /** Judges what the clients saw. Their lists also show tasks of earlier classes if callers are used again, which are left out. */
 function verifyOperations({ history }: ClassEvidence, logged: ReadonlyMap<string, TaskHistory>, { violations }: Verdict): void {
-  const own = history.map(operation =>
+  const renamed = history.map(operation =>
     operation.kind === 'list' ? { ...operation, tasks: operation.tasks.filter(({ task }) => logged.has(task.id)) } : operation,
   );
   const finalStates = new Map([...logged].map(([taskId, { aggregate }]) => [taskId, aggregate.state]));
   const report: HistoryReport = (rule, detail, task) => violations.push({ rule, detail, task });
-  const placed = placeHistory(own, taskId => logged.get(taskId)?.facts, false, report);
+  const placed = placeHistory(renamed, taskId => logged.get(taskId)?.facts, false, report);
   verifyHistory(placed, { finalStates }, report);
 }
 

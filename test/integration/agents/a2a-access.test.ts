@@ -33,9 +33,9 @@ test('an agent behind TLS is trusted with the configured CA, and receives the cl
   const remote = await remoteAgent(t, { card: false });
   const server = { ...authority.issue('agent'), ca: authority.cert, requestCert: true, rejectUnauthorized: true };
   const url = await startTlsProxy(t, remote.url, server);
-  const own = authority.issue('hopline');
-  const trusting = createA2AAgent({ url, tls: { ca: authority.cert, ...own } });
-  const stranger = createA2AAgent({ url, tls: { ...own } });
+  const pair = authority.issue('hopline');
+  const trusting = createA2AAgent({ url, tls: { ca: authority.cert, ...pair } });
+  const stranger = createA2AAgent({ url, tls: { ...pair } });
   const nameless = createA2AAgent({ url, tls: { ca: authority.cert } });
   t.after(() => Promise.all([trusting, stranger, nameless].map(agent => agent.close())));
   assert.equal(textOf(await eventsOf(trusting, 'go')), 'hi');

@@ -76,11 +76,11 @@ test('TLS files are relative to the agents file, and are read at start', async t
   const authority = createAuthority('Agents');
   const folder = await mkdtemp(join(tmpdir(), 'a2a-policy-'));
   t.after(() => rm(folder, { recursive: true }));
-  const own = authority.issue('hopline');
+  const pair = authority.issue('hopline');
   const files = {
     'ca.pem': authority.cert,
-    'own.pem': own.cert,
-    'own.key': own.key,
+    'own.pem': pair.cert,
+    'own.key': pair.key,
     'other.key': authority.issue('x').key,
     junk: 'x',
   };

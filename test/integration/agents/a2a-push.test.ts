@@ -150,14 +150,14 @@ test('an answer to a question is not mistaken for the question', async t => {
 });
 
 test('an agent on another machine gets a webhook only with a public address', () => {
-  const own = new TurnWebhooks(undefined);
+  const unlistening = new TurnWebhooks(undefined);
   const open = (webhooks: TurnWebhooks, url: string) => webhooks.forAgent(url).open(() => {})?.url;
-  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'the server is not listening yet');
-  own.listening('http://127.0.0.1:8001/');
-  assert.match(open(own, 'http://localhost:1/') ?? '', /^http:\/\/127\.0\.0\.1:8001\/webhooks\/[\w-]{43}$/);
-  assert.equal(open(own, 'http://agent.test/'), undefined);
-  own.listening('https://127.0.0.1:8001/');
-  assert.equal(open(own, 'http://127.0.0.1:1/'), undefined, 'the certificate is for another name');
+  assert.equal(open(unlistening, 'http://127.0.0.1:1/'), undefined, 'the server is not listening yet');
+  unlistening.listening('http://127.0.0.1:8001/');
+  assert.match(open(unlistening, 'http://localhost:1/') ?? '', /^http:\/\/127\.0\.0\.1:8001\/webhooks\/[\w-]{43}$/);
+  assert.equal(open(unlistening, 'http://agent.test/'), undefined);
+  unlistening.listening('https://127.0.0.1:8001/');
+  assert.equal(open(unlistening, 'http://127.0.0.1:1/'), undefined, 'the certificate is for another name');
   const known = new TurnWebhooks('https://hop.test/agents/argo');
   assert.match(open(known, 'http://agent.test/') ?? '', /^https:\/\/hop\.test\/agents\/argo\/webhooks\/[\w-]{43}$/);
 });

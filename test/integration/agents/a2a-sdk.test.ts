@@ -77,8 +77,8 @@ async function sdkAgent(t: TestContext, version: '1.0' | '0.3', script: Script):
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const own = [{ url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' }];
-  const supportedInterfaces = version === '1.0' ? own : duplicateInterfacesForLegacy(own, ['JSONRPC']);
+  const interfaces = [{ url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' }];
+  const supportedInterfaces = version === '1.0' ? interfaces : duplicateInterfacesForLegacy(interfaces, ['JSONRPC']);
   const card = AgentCard.fromJSON({
     name: 'SDK',
     description: 'Made with the SDK',

@@ -56,7 +56,7 @@ test('a message that a server has ingested is not sent to the graph again [S1-9]
   assert.equal(runsOf(server).length, 1);
 });
 
-test('a Python graph with two parallel models, a custom artifact and an outbox [S1-25 S1-12 S1-29]', async t => {
+test('a Python graph streams two parallel models, a custom artifact and an outbox [S1-25 S1-12 S1-29]', async t => {
   const { agent } = await serve(t, 'parallel');
   const events = await eventsOf(agent, '', turn('parallel', 'm-1', 'hi'));
   const texts = new Map<string, string>();

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
 import { freePort } from '@hopline/local-cluster';
+import { until } from '../../kit/until.ts';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
 /** The reference servers cannot be imported; they run as commands. */
@@ -241,17 +242,13 @@ test('a server that closes a kept connection while it is used again receives eac
 });
 
 async function answering(port: number): Promise<void> {
-  const until = performance.now() + 15_000;
-  while (performance.now() < until) {
-    const there = await fetch(`http://127.0.0.1:${port}/mcp`).then(
+  const answers = () =>
+    fetch(`http://127.0.0.1:${port}/mcp`).then(
       async response => {
         await response.body?.cancel();
         return true;
       },
       () => false,
     );
-    if (there) return;
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
-  throw new Error('the MCP server did not start in time');
+  await until(answers, 'the MCP server answers');
 }

@@ -60,8 +60,8 @@ test('each delta is one event, sent at once; reasoning is off by default', async
 });
 
 test('a request contains system prompt, history of the context, key, headers and trace context', async t => {
-  const own = { system: 'be brief', apiKey: 'key-1', headers: { 'x-team': 'blue' }, temperature: 0 };
-  const { agent, server } = await standIn(t, [[{ text: 'ok' }]], own);
+  const options = { system: 'be brief', apiKey: 'key-1', headers: { 'x-team': 'blue' }, temperature: 0 };
+  const { agent, server } = await standIn(t, [[{ text: 'ok' }]], options);
   const history = [
     { messageId: '1', role: 'ROLE_USER' as const, parts: [{ text: 'before' }] },
     { messageId: '2', role: 'ROLE_AGENT' as const, parts: [{ text: 'answered' }] },

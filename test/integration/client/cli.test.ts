@@ -28,7 +28,7 @@ const WORDS = [
 const TOKENS = Array.from({ length: 8 }, () => WORDS).flat();
 const ANSWER = TOKENS.join('');
 
-/** Lets the agent continue whose task waits for the test. */
+/** Releases the agent, which waits for the test in the middle of its task. */
 const isReleased = Promise.withResolvers<void>();
 let remote: RemoteAgent;
 let cluster: Cluster;

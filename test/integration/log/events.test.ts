@@ -187,8 +187,8 @@ describe('events of the log', () => {
   });
 
   test('an item whose requeues cannot be counted is still settled', { timeout: 240_000 }, async t => {
-    const own = await open({ attemptsMax: 1, requeuesMax: 1 });
-    t.after(() => own.close());
+    const strict = await open({ attemptsMax: 1, requeuesMax: 1 });
+    t.after(() => strict.close());
     const work: Work = {
       v: 1,
       taskId: 'uncounted',
@@ -197,11 +197,11 @@ describe('events of the log', () => {
       profile: 'caipe',
       message: { messageId: 'm', role: 'ROLE_USER', parts: [] },
     };
-    await own.work.request('agent.uncounted', work, { id: 'uncounted' });
+    await strict.work.request('agent.uncounted', work, { id: 'uncounted' });
     await jsm.streams.delete(`KV_${BUCKETS.requeues}`);
     const abort = new AbortController();
     const jobs: [number, boolean][] = [];
-    const taking = own.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
+    const taking = strict.work.take('agent.uncounted', { slots: 1, signal: abort.signal }, async ({ attempt, exhausted }) => {
       jobs.push([attempt, exhausted]);
       if (!exhausted) throw new Requeued('stopping');
     });

@@ -241,11 +241,11 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     })();
 
     const malformed = ['x y: 1\r\n', 'x\ty: 1\r\n', 'x: 1\n2\r\n', 'x: 1\r2\r\n', ': 1\r\n', 'ü: 1\r\n', 'x'];
-    const own = permissionsOf(AGENT, names).publish.filter(subject => !subject.startsWith('$JS.'));
+    const permitted = permissionsOf(AGENT, names).publish.filter(subject => !subject.startsWith('$JS.'));
     const payloads = ['', '{}', JSON.stringify(entry('fair'))];
     for (const [n, lines] of malformed.entries())
       for (const payload of payloads)
-        for (const subject of own) {
+        for (const subject of permitted) {
           const of = subject.replace(/^a2a\.raw\..*/, rawSubject(taskId, names.layouts, AGENT));
           const to = of.replaceAll(/[*>]/g, `k${n}`);
           attacker.publish(to, payload, { headers: headersOfText(`NATS/1.0\r\n${lines}\r\n`) });

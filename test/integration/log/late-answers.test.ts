@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inputRecord } from '@hopline/log/test-kit';
 import { INPUTS_STREAM } from '@hopline/log-jetstream';
+import { connect } from '@nats-io/transport-node';
 import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startedLog } from './started-log.ts';
@@ -56,4 +57,20 @@ test('a consumer whose creation is answered after its reader has ended is remove
   stop.abort();
   await reading;
   await until(async () => (await consumers()) === 0, 'the consumer is removed');
+});
+
+test('a check whose requests get no answer sends each request once per try', { timeout: 120_000 }, async t => {
+  const { server, open } = await startedLog(t);
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const log = await open({ servers: proxy.url });
+  const nc = await connect({ servers: server.url });
+  t.after(() => nc.close());
+  let requests = 0;
+  nc.subscribe(`$JS.API.STREAM.INFO.${INPUTS_STREAM}`, { callback: () => (requests += 1) });
+  await nc.flush();
+  proxy.lose = ({ payload }) => payload.includes('stream_info_response');
+  await assert.rejects(log.check(), { name: 'LogUnavailable' });
+  // A check takes 3 s, and a try is repeated after 2 s.
+  assert.equal(requests, 2);
 });

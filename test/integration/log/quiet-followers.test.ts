@@ -113,7 +113,9 @@ test('followers of quiet tasks send NATS no requests, but still find a lost last
   await settled(async () => (await jsm.streams.info(FACTS_STREAM)).state.consumer_count === 0, 'no consumer is left behind');
 });
 
-test('a watch that was lost with live messages is replaced, and every follower is checked', { timeout: 300_000 }, async t => {
+test('when the watch and live messages are lost together, the watch is replaced and every follower is checked', {
+  timeout: 300_000,
+}, async t => {
   const { log, writer, requests, jsm, state } = await open(t);
   const stop = new AbortController();
   const { tasks, got, seqs, ended } = await followAll(log, writer, 5, stop.signal);

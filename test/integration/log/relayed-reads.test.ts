@@ -246,11 +246,11 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.deepEqual(await guide.inputs.recordAt(taskId, seq), record);
     assert.equal(await files.inputs.recordAt(taskId, seq), undefined);
     const supervisor = await open('supervisor');
-    const own = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } } as const;
+    const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } } as const;
     const ingress = await open('ingress');
-    const other = await ingress.inputs.append(taskId, own, { id: `${taskId}:2` });
+    const other = await ingress.inputs.append(taskId, cancel, { id: `${taskId}:2` });
     assert.equal(await guide.inputs.recordAt(taskId, other.seq), undefined);
-    assert.deepEqual(await supervisor.inputs.recordAt(taskId, other.seq), own);
+    assert.deepEqual(await supervisor.inputs.recordAt(taskId, other.seq), cancel);
   });
 
   test('lists, counts and index entries are those of the agent', async () => {

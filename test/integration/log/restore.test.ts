@@ -33,7 +33,7 @@ test('a failed restore removes what it has restored, and no stream that another 
   const onStream = () => {
     created ??= jsm.streams.add({ name, subjects: [`$KV.${BUCKETS.leases}.>`] });
   };
-  await assert.rejects(restoreFromSettings(settingsOf(target.url), { folder, onStream }));
+  await assert.rejects(restoreFromSettings(settingsOf(target.url), { folder, onStream }), /stream name already in use/);
   await created;
   const left: string[] = [];
   for await (const one of jsm.streams.names()) left.push(one);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { until } from '../../kit/until.ts';
 import { ModelServer } from '../../support/agents/model-server.ts';
 import { collect, shapeOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
@@ -40,15 +41,14 @@ after(async () => {
   await receiver.stop();
 });
 
-test('a model request is one span with its token counts, below the hop that sent it', { timeout: 60_000 }, async () => {
+test('a model request is one span with its token counts, below the hop that sent it', { timeout: 120_000 }, async () => {
   const headers = { traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01` };
   const list = await collect(cluster.url, { text: `ask ${SECRET}`, headers });
   assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-  const until = performance.now() + SPANS_MS_MAX;
   const ofTask = () => receiver.spans.filter(({ traceId }) => traceId === TRACE_ID);
   const chats = () => ofTask().filter(({ name }) => name.startsWith('chat '));
   const isThere = () => chats().length >= 3 && new Set(ofTask().map(({ service }) => service)).size >= 4;
-  while (!isThere() && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 50));
+  await until(isThere, 'the spans of the model requests', SPANS_MS_MAX);
   assert.deepEqual(
     chats()
       .map(({ service, name }) => `${service}: ${name}`)

@@ -24,20 +24,20 @@ export type Authority = {
 };
 
 export function createAuthority(name: string): Authority {
-  const own = keyPair();
+  const pair = keyPair();
   const usage = [
     extension(BASIC_CONSTRAINTS, sequence(boolean(true)), true),
     extension(KEY_USAGE, bits(Buffer.of(0b0000_0110), 1), true),
   ];
   return {
-    cert: certificate({ issuer: name, subject: name, publicKey: own.publicKey, signer: own.privateKey, extensions: usage }),
+    cert: certificate({ issuer: name, subject: name, publicKey: pair.publicKey, signer: pair.privateKey, extensions: usage }),
     issue: (subject, hosts = ['localhost', '127.0.0.1'], shiftMs = 0) => {
       const { publicKey, privateKey } = keyPair();
       const extensions = [
         extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
         extension(ALT_NAME, sequence(...hosts.map(altName))),
       ];
-      const cert = certificate({ issuer: name, subject, publicKey, signer: own.privateKey, extensions, shiftMs });
+      const cert = certificate({ issuer: name, subject, publicKey, signer: pair.privateKey, extensions, shiftMs });
       return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
     },
   };

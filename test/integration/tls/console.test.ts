@@ -6,18 +6,18 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { consoleConfig } from '../../../services/console/src/config.ts';
 import { IngressConnection } from '../../../services/console/src/ingress-connection.ts';
 import { createAuthority, DAY_MS } from './certificates.ts';
 
-test('the console trusts only the authorities of its file, reads them again, and never falls back to plain text', async t => {
+/** An ingress with HTTPS, whose certificate can be replaced, and a console that trusts the authorities in the file `ca`. */
+async function consoleOf(t: TestContext) {
   const authority = createAuthority('Authority');
-  const other = createAuthority('Another authority');
   const folder = await mkdtemp(join(tmpdir(), 'hopline-console-'));
   t.after(() => rm(folder, { recursive: true }));
   const ca = join(folder, 'ca.crt');
-  await writeFile(ca, other.cert);
+  await writeFile(ca, authority.cert);
   const server = createServer(authority.issue('ingress'), (request, response) => {
     request.resume();
     response.writeHead(200, { connection: 'close' }).end('{}');
@@ -25,23 +25,37 @@ test('the console trusts only the authorities of its file, reads them again, and
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  const ingress = new IngressConnection(`https://127.0.0.1:${port}/`, ca);
+  const ingress = new IngressConnection(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`, ca);
   t.after(() => ingress.close());
-  const check = () => ingress.check(AbortSignal.timeout(10_000));
+  return { authority, ca, server, check: () => ingress.check(AbortSignal.timeout(10_000)) };
+}
 
+test('the console trusts only the authorities of its file, and reads it again', async t => {
+  const { authority, ca, check } = await consoleOf(t);
+  await writeFile(ca, createAuthority('Another authority').cert);
   await assert.rejects(check(), /the certificate of ingress is not trusted \([A-Z_]+\)/);
   await writeFile(ca, authority.cert);
   await check();
+  await rm(ca);
+  await assert.rejects(check(), /HOPLINE_CONSOLE_INGRESS_CA_FILE cannot be read/);
+});
+
+test('the console refuses a certificate for another name', async t => {
+  const { authority, server, check } = await consoleOf(t);
   server.setSecureContext(authority.issue('ingress', ['ingress.example.com']));
   await assert.rejects(check(), /the certificate of ingress is for another name/);
+});
+
+test('the console refuses an expired certificate, and accepts a renewed one', async t => {
+  const { authority, server, check } = await consoleOf(t);
   server.setSecureContext(authority.issue('ingress', undefined, -2 * DAY_MS));
   await assert.rejects(check(), /the certificate of ingress has expired/);
   server.setSecureContext(authority.issue('ingress'));
   await check();
-  await rm(ca);
-  await assert.rejects(check(), /HOPLINE_CONSOLE_INGRESS_CA_FILE cannot be read/);
+});
 
+test('the console never falls back to plain text', async t => {
+  const { ca } = await consoleOf(t);
   const requests: string[] = [];
   const plain = createPlainServer((request, response) => {
     requests.push(request.url!);
@@ -50,7 +64,6 @@ test('the console trusts only the authorities of its file, reads them again, and
   plain.listen(0, '127.0.0.1');
   await once(plain, 'listening');
   t.after(() => plain.close());
-  await writeFile(ca, authority.cert);
   const toPlain = new IngressConnection(`https://127.0.0.1:${(plain.address() as AddressInfo).port}/`, ca);
   t.after(() => toPlain.close());
   await assert.rejects(toPlain.check(AbortSignal.timeout(10_000)), /ingress does not answer/);

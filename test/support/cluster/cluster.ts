@@ -102,13 +102,13 @@ export class Cluster implements AsyncDisposable {
       if (names.has(name)) throw new Error(`another file has an agent named ${name}: choose a name of its own`);
       names.add(name);
     }
-    const own = await Cluster.start({ nats, relays: 0, supervisors: 0, ingresses: 0, agents, agentsFolder, env });
+    const agentsCluster = await Cluster.start({ nats, relays: 0, supervisors: 0, ingresses: 0, agents, agentsFolder, env });
     const cluster = new Cluster(nats, false);
-    cluster.#own = own;
+    cluster.#own = agentsCluster;
     cluster.relays.push(...base.relays);
     cluster.supervisors.push(...base.supervisors);
     cluster.ingresses.push(...ingresses.ingresses);
-    cluster.agents.push(...own.agents);
+    cluster.agents.push(...agentsCluster.agents);
     if (balanced) cluster.balancer = ingresses.balancer;
     return cluster;
   }

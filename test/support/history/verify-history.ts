@@ -166,11 +166,13 @@ function verifyLooks(taskId: string, task: OfTask, isLost: IsLost, report: Histo
   for (const { shown, client, begunAt, endedAt, source } of task.looks) {
     const before = task.witnesses.filter(({ at }) => at < begunAt && !isLost(at, endedAt));
     const newer = before.filter(({ generation }) => generation > shown.generation.to);
-    const own = newer.find(witness => witness.client === client);
-    const witness = own ?? newer[0];
+    const ofClient = newer.find(witness => witness.client === client);
+    const witness = ofClient ?? newer[0];
     if (witness !== undefined)
       report(
-        own !== undefined ? 'a generation never steps back for one client' : 'a response shows all that an earlier one has shown',
+        ofClient !== undefined
+          ? 'a generation never steps back for one client'
+          : 'a response shows all that an earlier one has shown',
         `${source} shows generation ${shown.generation.to}, after the ${witness.source} had shown ${witness.generation}`,
         taskId,
       );

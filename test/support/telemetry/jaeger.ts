@@ -182,8 +182,8 @@ type TracesJson = { result: { resourceSpans?: ResourceJson[] } };
 
 function spansOf({ result: { resourceSpans = [] } }: TracesJson): ExportedSpan[] {
   return resourceSpans.flatMap(({ resource, scopeSpans = [] }) => {
-    const own = attributesOf(resource?.attributes);
-    return scopeSpans.flatMap(({ spans = [] }) => spans.map(span => spanOf(span, own)));
+    const resourceAttributes = attributesOf(resource?.attributes);
+    return scopeSpans.flatMap(({ spans = [] }) => spans.map(span => spanOf(span, resourceAttributes)));
   });
 }
 

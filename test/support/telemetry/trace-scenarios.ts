@@ -255,9 +255,9 @@ const cutAndResumed: Scenario = async world => {
     assert.ok(links.some(link => link.traceId === gone.traceId));
     assert.ok(attributes['gen_ai.conversation.id']);
     await traceOf(world, taskId, span => span.traceId === traceId && isViewerEnd(span));
-    const own = joinSegments(traces.ofTrace(traceId));
-    assert.equal(drawTree(own), 'subscribe_to_task [server]\n  deliver_events [internal]');
-    assert.equal(only(own, 'deliver_events').attributes['a2a.task.state'], 'completed');
+    const joined = joinSegments(traces.ofTrace(traceId));
+    assert.equal(drawTree(joined), 'subscribe_to_task [server]\n  deliver_events [internal]');
+    assert.equal(only(joined, 'deliver_events').attributes['a2a.task.state'], 'completed');
   }
 };
 
@@ -522,11 +522,11 @@ const killedNotifier: Scenario = async world => {
   // Each notification names its run, so the receiver knows of both, but the backend only of the one that ended.
   const runs = webhook.notifications.map(({ headers }) => String(headers.traceparent).split('-').slice(1, 3).join(' '));
   const ofEnded = push.segmentIds.map(id => `${push.traceId} ${id}`);
-  const own = runs.filter(run => ofEnded.includes(run));
-  assert.ok(runs.some(run => !own.includes(run)));
+  const delivered = runs.filter(run => ofEnded.includes(run));
+  assert.ok(runs.some(run => !delivered.includes(run)));
   assert.ok(runs.every(run => run.startsWith(push.traceId)));
-  assert.equal(runs.at(-1), own.at(-1));
-  assert.equal(push.attributes['hopline.delivered'], own.length);
+  assert.equal(runs.at(-1), delivered.at(-1));
+  assert.equal(push.attributes['hopline.delivered'], delivered.length);
 };
 
 const killedIngress: Scenario = async world => {

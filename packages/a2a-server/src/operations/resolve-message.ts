@@ -17,16 +17,16 @@ export type ResolvedMessage = {
   contextId: string;
   message: Message;
   metadata: Metadata | undefined;
-  /** The message is accepted only while the task is at this generation. Only of a continuation. */
+  /** The message is accepted only while the task is at this generation. Set only for a continuation. */
   ifGeneration?: number;
 } & (
   | /** It starts a task that cannot exist yet. */ { kind: 'first' }
-  | /** Another request with its id has started the task, or was about to. */ { kind: 'retry' }
+  | /** An earlier request with the same message id has started the task, or was about to. */ { kind: 'retry' }
   | /** A further message of a task that has not ended. */ { kind: 'continuation'; lease: FeedLease; answers?: OpenQuestion }
   | /** The task has it already: nothing is appended. */ { kind: 'duplicate'; lease: FeedLease }
 );
 
-/** The question of a task that a message answers. `turn`: that which its answer begins. */
+/** The question of a task that a message answers. `turn`: the turn that the answer begins. */
 type OpenQuestion = { turn: number };
 
 /**

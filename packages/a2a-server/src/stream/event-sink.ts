@@ -19,7 +19,7 @@ export interface EventSink {
   readonly written: number;
   /** Starts the response at once, before any event exists (S0-2). */
   open(): void;
-  /** The stream begins while the task ends there. Events up to it are not new. */
+  /** Called before the first event, with the newest event of the task at that moment. Events up to it were stored before the stream began. */
   follows?(tail: NewestEvent): void;
   addEvent(entry: VisibleEntry, artifactIndex: ArtifactIndex): void;
   /** Adds the task as it is. `cursor`: the position after it. `generation`: the generation of its newest event. */

@@ -9,7 +9,7 @@ export const get = command({
   name: 'get',
   subject: TASK,
   summary: 'prints the current answer of a task',
-  details: '--json prints the whole task. Use follow for a task of more than 16 MiB',
+  details: '--json prints the whole task. Use follow for a task of more than 64 MiB of JSON',
   options: { out: OUT, answer: ANSWER },
   async run({ subject: taskId, options }, { client, output, json, signal }) {
     const folder = outFolder(options.out);

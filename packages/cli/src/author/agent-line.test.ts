@@ -25,8 +25,8 @@ test('lines of the process log are summarized', () => {
 });
 
 test('any other line is printed unchanged and never ends the command', () => {
-  const own = ['hello', '{"rows":3}', '{"state":{"a":1}}', '[1]', 'null', '{"level":30,"msg":"mine"}', '{"msg":{}}'];
-  for (const line of own) assert.deepEqual(printed(line), [`err:${line}\n`], line);
+  const lines = ['hello', '{"rows":3}', '{"state":{"a":1}}', '[1]', 'null', '{"level":30,"msg":"mine"}', '{"msg":{}}'];
+  for (const line of lines) assert.deepEqual(printed(line), [`err:${line}\n`], line);
   const odd = JSON.stringify({
     level: 'error',
     msg: 'x',

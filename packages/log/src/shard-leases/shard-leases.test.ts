@@ -498,9 +498,17 @@ for (const lost of ['answer', 'write'] as const) {
  * A process on the log that sees changes of the leases only while `isCut` is false. When `isLost` is set, its watch breaks, and the next
  * watch sees no changes either.
  */
+/** Heartbeats of 20 ms in three leases of 400 ms. */
+const HEARTBEATS_OF_THREE_LEASES = 60;
+
 function withHeldWatch(log: MemoryLog) {
   const processLog = log.another();
-  const held = { isCut: false, isLost: false, watches: 0 };
+  const held = { isCut: false, isLost: false, watches: 0, heartbeats: 0 };
+  const put = processLog.leases.put.bind(processLog.leases);
+  processLog.leases.put = (...entry) => {
+    held.heartbeats += 1;
+    return put(...entry);
+  };
   const watch = processLog.leases.watch.bind(processLog.leases);
   processLog.leases.watch = async function* (signal) {
     held.watches += 1;
@@ -523,7 +531,8 @@ test('a process that sees no heartbeats, not even its own, does not take shards 
   const b = await member(processLog, 'b');
   await until(() => a.running.size === 4 && b.running.size === 4);
   held.isCut = true;
-  await new Promise(resolve => setTimeout(resolve, 1_200));
+  const stored = held.heartbeats;
+  await until(() => held.heartbeats > stored + HEARTBEATS_OF_THREE_LEASES);
   assert.deepEqual([a.running.size, b.running.size], [4, 4], 'the silence of the others means nothing');
   assert.ok(!b.events.includes('-0') && b.events.length === 4, `${b.events}`);
   held.isCut = false;
