@@ -103,7 +103,9 @@ function rowsOf(path: string, given: Schema, value: unknown, definition: (refere
   const isListedElsewhere = /(^|\.)(settings|entry)$|\.pods$/.test(path);
   const members = isListedElsewhere ? undefined : (schema.properties ?? schema.items?.properties);
   // Kubernetes describes the members of its own types.
-  const isOfKubernetes = Object.values(members ?? {}).every(({ $ref, description }) => ($ref ?? description) === undefined);
+  const isOfKubernetes =
+    (schema.required ?? schema.items?.required) === undefined &&
+    Object.values(members ?? {}).every(({ $ref, description }) => ($ref ?? description) === undefined);
   if (members === undefined || isOfKubernetes) {
     const meaning = cell(given.description ?? schema.description ?? '');
     return [{ value: code(path), default: shown(value), allowed: allowedOf(schema), meaning }];
