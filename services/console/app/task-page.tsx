@@ -261,8 +261,8 @@ function TaskHead({
         </h1>
         <StatePill state={state === '' ? 'loading' : state} />
         {reason !== '' && (
-          <span class="bad small task-reason" title={visibleText(reason)}>
-            <bdi>{excerpt(reason, TITLE_CHARS_MAX)}</bdi>
+          <span class="bad small task-reason" title={visibleText(reason + hintFor(reason, info))}>
+            <bdi>{excerpt(reason + hintFor(reason, info), TITLE_CHARS_MAX)}</bdi>
           </span>
         )}
         {stateAtPlayhead !== state && (
@@ -312,6 +312,11 @@ function TaskHead({
       </div>
     </header>
   );
+}
+
+/** The error of an agent that threw may have content, so only the terminal of its author shows it. A console of `npm start` has a `killToken`. */
+function hintFor(reason: string, { killToken }: ConsoleInfo): string {
+  return killToken !== undefined && /\bthe agent failed$/.test(reason) ? ' (its error is on the terminal of npm start)' : '';
 }
 
 function firstMessage(task: Task | undefined): Message | undefined {
