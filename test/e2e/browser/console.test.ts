@@ -402,6 +402,11 @@ test('two tasks are shown side by side, and their differences are marked, as tex
   assert.match(await page.evaluate(`document.querySelector('.compare-verdict').textContent`), /^1 part differs/);
   const marks = await page.evaluate(`[...document.querySelectorAll('.compare-part mark')].map(e => e.textContent)`);
   assert.deepEqual(marks, ['', ', but otherwise']);
+  // Both tasks are on one axis of time.
+  await page.until(
+    `document.querySelectorAll('.times .times-a').length > 3 && document.querySelector('.times .times-b')`,
+    SHOWN_MS_MAX,
+  );
   await save(page, 'compare');
   const rows = await page.evaluate<string[][]>(
     `[...document.querySelectorAll('.compare table tbody tr')].map(e => [...e.children].map(cell => cell.textContent))`,
