@@ -180,6 +180,8 @@ test('a person asks in the page, presses "Kill the relay", and reads that nothin
 const PICTURES = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
 
 async function takePictures(shown: Page, name: string): Promise<void> {
+  // A picture has no scroll bar.
+  await shown.evaluate(`document.documentElement.style.overflow = 'hidden'`);
   for (const scheme of ['light', 'dark'] as const) {
     await shown.setScheme(scheme);
     const file = join(PICTURES, `${name}-${scheme}.webp`);
