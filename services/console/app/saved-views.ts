@@ -1,7 +1,7 @@
 /** The filters of the list of tasks. */
-export type ListFilters = { state: string; agent: string; time: string; longer: string; text: string };
+type ListFilters = { state: string; agent: string; time: string; longer: string; text: string };
 /** Filters under a name. */
-export type View = { name: string; filters: ListFilters };
+type View = { name: string; filters: ListFilters };
 
 /** Views that this browser keeps, beside those that every page has. */
 const STORAGE_KEY = 'hopline.views';
