@@ -14,18 +14,19 @@ import { describe, npmRegistry, type Tarball } from './npm-pack.ts';
 import { packAll } from './pack.ts';
 import { writePackageSbom } from './package-sbom.ts';
 import { startRegistry } from './registry.ts';
+import { type Source, signForTrial, verifyTrial } from './trial-signatures.ts';
 
 const USAGE = `npm run dry-run -- [--output DIR] [--port N] [--images] [--no-serve]
 Makes the npm packages, the charts, the notes of a release, and the command as a single file for this platform in DIR (dist/release),
-publishes nothing, and serves the packages and charts at 127.0.0.1:N (4873) until Ctrl-C. --images also makes the image for amd64 and arm64 as OCI archives, and its bill of materials; it needs
+signs them with a key of this run, publishes nothing, and serves the packages and charts at 127.0.0.1:N (4873) until Ctrl-C. --images also makes the image for amd64 and arm64 as OCI archives, and its bill of materials; it needs
 Linux, and apt-get for the architecture that this machine has not.`;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
 const PORT_DEFAULT = 4873;
 const PLATFORMS = ['amd64', 'arm64'];
 const CHARTS = ['infra/helm/hopline', 'infra/helm/hopline-agent'];
 
-/** `binary`: path of the single-file binary, if this Node can make one. */
-type Release = { tarballs: Tarball[]; charts: Chart[]; binary: string | undefined; notes: string };
+/** `binary`: path of the single-file binary, if this Node can make one. `signed`: number of signed files. */
+type Release = { tarballs: Tarball[]; charts: Chart[]; binary: string | undefined; notes: string; signed: number };
 
 /** Makes everything of a release that this machine can make without an account, in `outFolder`, which is emptied first. */
 async function makeRelease(root: string, outFolder: string, { images = false } = {}): Promise<Release> {
@@ -34,7 +35,7 @@ async function makeRelease(root: string, outFolder: string, { images = false } =
   const hopline = await packHopline(root, outFolder);
   const tarballs = [...packAll(root, outFolder), hopline, packCreateHopline(root, outFolder)];
   const binary = binaryFault() === undefined ? await makeBinary(root, outFolder) : [];
-  const time = new Date(execFileSync('git', ['log', '-1', '--format=%cI'], { cwd: root, encoding: 'utf8' }).trim());
+  const time = new Date(git(root, 'log', '-1', '--format=%cI'));
   const charts = await Promise.all(CHARTS.map(folder => packChart(join(root, folder), join(outFolder, 'charts'), time)));
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const today = new Date().toISOString().slice(0, 10);
@@ -48,8 +49,20 @@ async function makeRelease(root: string, outFolder: string, { images = false } =
     ...charts.flatMap(({ path, ociPath }) => [path, ociPath]),
   ];
   const sums = files.map(path => `${sha256(path)}  ${relative(outFolder, path)}\n`);
-  writeFileSync(join(outFolder, 'SHA256SUMS'), sums.join(''));
-  return { tarballs, charts, binary: binary[0], notes };
+  const sumsPath = join(outFolder, 'SHA256SUMS');
+  writeFileSync(sumsPath, sums.join(''));
+  const signed = [...files, join(outFolder, 'notes.md'), sumsPath];
+  signForTrial(outFolder, signed, sourceOf(root));
+  verifyTrial(outFolder, signed);
+  return { tarballs, charts, binary: binary[0], notes, signed: signed.length };
+}
+
+function sourceOf(root: string): Source {
+  return { commit: git(root, 'rev-parse', 'HEAD'), changed: git(root, 'status', '--porcelain') !== '' };
+}
+
+function git(root: string, ...args: string[]): string {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 }
 
 function sha256(path: string): string {
@@ -89,7 +102,9 @@ async function main(): Promise<void> {
   console.log(
     `${outFolder}: tarballs with bills of materials, hopline.rb for Homebrew, charts${values.images ? ', images' : ''}, notes.md, SHA256SUMS`,
   );
-  console.log('Nothing is signed: cosign signs for the identity of the workflow, which only a run of release.yml has.');
+  console.log(
+    `${release.signed} files are signed by a key of this run, and verified: *.sigstore.json, provenance.sigstore.json, dry-run.pub. Only release.yml signs for the identity of the workflow.`,
+  );
   if (!values.serve) return;
   const { url } = await startRegistry(release, { port: Number(values.port), upstream: npmRegistry() });
   console.log(`

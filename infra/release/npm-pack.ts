@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export type Tarball = {
@@ -18,6 +18,9 @@ export type Tarball = {
 
 /** Makes the tarball of the package in `folder`. */
 export function npmPack(folder: string, outFolder: string): Tarball {
+  const manifestPath = join(folder, 'package.json');
+  const manifest = { ...JSON.parse(readFileSync(manifestPath, 'utf8')), ...repository(process.env) };
+  writeFileSync(manifestPath, `${JSON.stringify(manifest, null, 2)}\n`);
   const npm = ['pack', '--json', '--ignore-scripts', '--pack-destination', outFolder];
   const [made] = JSON.parse(execFileSync('npm', npm, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }));
   const path = join(outFolder, made.filename);
@@ -30,8 +33,13 @@ export function npmPack(folder: string, outFolder: string): Tarball {
     files: made.entryCount,
     integrity: made.integrity,
     shasum: made.shasum,
-    manifest: JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')),
+    manifest,
   };
+}
+
+/** In a workflow, the repository of a package: npm accepts a provenance only for the repository that the package names. */
+export function repository({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name }: NodeJS.ProcessEnv): object {
+  return server && name ? { repository: { type: 'git', url: `git+${server}/${name}.git` } } : {};
 }
 
 /** The address of the registry that npm uses here, with a slash at its end. */

@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { list } from 'tar';
 import { packChart } from './chart.ts';
-import type { Tarball } from './npm-pack.ts';
+import { repository, type Tarball } from './npm-pack.ts';
 import { startRegistry } from './registry.ts';
 
 const CHART = fileURLToPath(new URL('../helm/hopline', import.meta.url));
@@ -105,4 +105,10 @@ test('a chart is packed with its name as folder, and the same files give the sam
     layout.join(),
   );
   assert.ok(layout.includes(`blobs/${one.digest.replace(':', '/')}`));
+});
+
+test('a package names the repository of the workflow that publishes it, and none elsewhere', () => {
+  const workflow = { GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'o/hopline' };
+  assert.deepEqual(repository(workflow), { repository: { type: 'git', url: 'git+https://github.com/o/hopline.git' } });
+  assert.deepEqual(repository({}), {});
 });

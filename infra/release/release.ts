@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { nextChangelog } from './changelog.ts';
 
 const USAGE =
-  'npm run release -- VERSION   e.g. 0.2.0: sets the version, dates the changelog, commits, tags and prints the release notes';
+  'npm run release -- VERSION   e.g. 0.2.0: sets the version, dates the changelog, commits, tags and prints the release notes\n' +
+  'npm run release -- --dry-run  makes everything that is published, as `npm run dry-run` does';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Files that contain the version, each with the text before and after it. */

@@ -7,14 +7,22 @@ import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { ANSWER, textOfTokens } from './tokens.ts';
 
-/** `streamed`: tokens of a task that streams under its open page. `stored`: tokens of a task that is opened when it is complete. */
-type Plan = { rounds: number; streamed: number; stored: number };
+/**
+ * `streamed`: tokens of a task that streams under its open page. `stored`: tokens of a task that is opened when it is complete. `listed`: rows of the
+ * list of tasks.
+ */
+type Plan = { rounds: number; streamed: number; stored: number; listed: number };
 const PLANS: Record<Size, Plan> = {
-  full: { rounds: 5, streamed: 20_000, stored: 100_000 },
-  quick: { rounds: 3, streamed: 10_000, stored: 100_000 },
-  tiny: { rounds: 1, streamed: 1_000, stored: 2_000 },
+  full: { rounds: 5, streamed: 20_000, stored: 100_000, listed: 500 },
+  quick: { rounds: 3, streamed: 10_000, stored: 100_000, listed: 500 },
+  tiny: { rounds: 1, streamed: 1_000, stored: 2_000, listed: 120 },
 };
 const STREAMED_PER_S = 2_000;
+/** Tokens of each task of the list, and the tasks that stream at once. */
+const LISTED_TOKENS = 4;
+const LISTED_AT_ONCE = 50;
+/** Time in which the list is scrolled to its end and back. */
+const SCROLL_MS = 5_000;
 /** A faster pace, because only the number of the task's events counts later. */
 const STORED_PER_S = 5_000;
 const SHOWN_MS_MAX = 60_000;
@@ -50,7 +58,21 @@ export const consolePage: Question = {
     const taskId = await store(bench, plan);
     const openings: Opening[] = [];
     for (let round = 0; round < plan.rounds; round++) openings.push(await open(measured, taskId, plan));
-    return [framesFinding(plan, frames), openingFinding(plan, openings)];
+    await fillList(bench, plan);
+    const scrolls: Frames[] = [];
+    for (let round = 0; round < plan.rounds; round++) scrolls.push(await scroll(measured, plan));
+    const { rounds, streamed, listed } = plan;
+    return [
+      framesFinding(frames, {
+        title: `console: frames of the page of a task while ${streamed} tokens stream at ${STREAMED_PER_S}/s, ${rounds} rounds`,
+        target: `console, frames/s while ${STREAMED_PER_S} tokens/s stream`,
+      }),
+      openingFinding(plan, openings),
+      framesFinding(scrolls, {
+        title: `console: frames of the list of ${listed} tasks while it is scrolled to its end and back in ${SCROLL_MS / 1_000} s, ${rounds} rounds`,
+        target: `console, frames/s while a list of ${listed} tasks is scrolled`,
+      }),
+    ];
   },
 };
 
@@ -112,6 +134,11 @@ async function stream({ bench, web, path }: Measured, { streamed }: Plan): Promi
   const after = await page.cpuSeconds();
   await finish(bench, streamed);
   await requireText(page, streamed);
+  return framesOf(times, longestTaskMs, after.TaskDuration! - before.TaskDuration!);
+}
+
+/** `cpuS`: CPU seconds of the main thread in the meantime. */
+function framesOf(times: readonly number[], longestTaskMs: number, cpuS: number): Frames {
   const intervals = Float64Array.from(times.slice(1), (at, index) => at - times[index]!);
   const spanMs = times.at(-1)! - times[0]!;
   const dropped = intervals.reduce((sum, ms) => sum + Math.max(0, Math.round(ms / FRAME_MS) - 1), 0);
@@ -119,9 +146,52 @@ async function stream({ bench, web, path }: Measured, { streamed }: Plan): Promi
     perSecond: (1_000 * intervals.length) / spanMs,
     p99Ms: latencyOf(intervals).p99,
     droppedShare: dropped / (spanMs / FRAME_MS),
-    cpuShare: (1_000 * (after.TaskDuration! - before.TaskDuration!)) / spanMs,
+    cpuShare: (1_000 * cpuS) / spanMs,
     longestTaskMs,
   };
+}
+
+async function fillList({ client, cluster, producer }: DirectCluster, { listed }: Plan): Promise<void> {
+  for (let left = listed; left > 0; left -= LISTED_AT_ONCE) {
+    const count = Math.min(left, LISTED_AT_ONCE);
+    const taskIds = await client.call('ask', { url: cluster.url, text: 'list me', artifact: ANSWER, count });
+    await producer.call('answer', { taskIds, tokens: LISTED_TOKENS, perSecond: STORED_PER_S });
+    const reports = await client.call('answers', { tokens: LISTED_TOKENS });
+    if (reports.some(({ intact }) => !intact)) throw new Error('a text did not arrive complete');
+  }
+}
+
+/** Scrolls the list to its end and back, and resolves with the times of the frames. */
+const SCROLL = `new Promise(resolve => {
+  const rows = document.querySelector('.rows');
+  const times = [];
+  let longestTaskMs = 0;
+  new PerformanceObserver(list => { for (const { duration } of list.getEntries()) longestTaskMs = Math.max(longestTaskMs, duration); })
+    .observe({ type: 'longtask' });
+  requestAnimationFrame(function next(at) {
+    times.push(at);
+    const share = (at - times[0]) / ${SCROLL_MS};
+    rows.scrollTop = (1 - Math.abs(1 - 2 * share)) * (rows.scrollHeight - rows.clientHeight);
+    if (share >= 1) resolve({ times, longestTaskMs });
+    else requestAnimationFrame(next);
+  });
+})`;
+
+async function scroll({ web, path }: Measured, { listed }: Plan): Promise<Frames> {
+  await using browser = await Chromium.start(path);
+  const page = await browser.open(`${web.url}/`);
+  await page.setSize(1_440, 900);
+  await page.until(`document.querySelector('.task-row')`, SHOWN_MS_MAX);
+  // More rows are read at the end of the list.
+  const shown = `Number.parseInt(document.querySelector('.list-foot').textContent)`;
+  await page.until(`(document.querySelector('.rows').scrollTop = 1e9, ${shown} >= ${listed})`, SHOWN_MS_MAX);
+  const before = await page.cpuSeconds();
+  const { times, longestTaskMs } = await page.evaluate<{ times: number[]; longestTaskMs: number }>(SCROLL);
+  const after = await page.cpuSeconds();
+  const elements = await page.evaluate<number>(`document.querySelectorAll('*').length`);
+  if (elements > ELEMENTS_MAX) throw new Error(`the page of a long list has ${elements} elements`);
+  if (page.faults.length > 0) throw new Error(page.faults.join('; '));
+  return framesOf(times, longestTaskMs, after.TaskDuration! - before.TaskDuration!);
 }
 
 async function open({ web, path }: Measured, taskId: string, { stored }: Plan): Promise<Opening> {
@@ -148,10 +218,10 @@ async function open({ web, path }: Measured, taskId: string, { stored }: Plan): 
   return { ms, cpuMs: 1_000 * (after.TaskDuration! - before.TaskDuration!), elements, events };
 }
 
-function framesFinding({ streamed, rounds }: Plan, frames: readonly Frames[]): Finding {
+function framesFinding(frames: readonly Frames[], { title, target }: { title: string; target: string }): Finding {
   const row = (name: string, of: (one: Frames) => number) => [name, ...spreadCells(spreadOf(frames.map(of)))];
   return {
-    title: `console: frames of the page of a task while ${streamed} tokens stream at ${STREAMED_PER_S}/s, ${rounds} rounds`,
+    title,
     table: {
       columns: ['', ...SPREAD_COLUMNS],
       rows: [
@@ -165,7 +235,7 @@ function framesFinding({ streamed, rounds }: Plan, frames: readonly Frames[]): F
     notes: ['the page shares the machine with the services and the browser paints without a GPU'],
     targets: [
       {
-        name: `console, frames/s while ${STREAMED_PER_S} tokens/s stream`,
+        name: target,
         wanted: { atLeast: FRAMES_WANTED },
         found: spreadOf(frames.map(one => one.perSecond)),
       },

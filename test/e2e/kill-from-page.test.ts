@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { decodeSse, Fold, type StreamResponse } from '@hopline/a2a';
 import { BEGINNING, createClient } from '@hopline/client';
 import { until } from '../kit/until.ts';
+import { HoplineCommand } from '../support/cluster/hopline-command.ts';
 import { spawnLauncher } from '../support/cluster/launcher-process.ts';
-import { Chromium, chromiumPath, NO_CHROMIUM } from './browser/chromium.ts';
+import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './browser/chromium.ts';
 
 /** The words that the guide of the demo has recorded for this question. */
 const QUESTION = 'explain hopline';
@@ -22,6 +24,8 @@ let launcher: ReturnType<typeof spawnLauncher>;
 let page: string;
 let url: string;
 let token: string;
+/** The task of the last answer. */
+let lastTask: string;
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'hopline-kill-'));
@@ -69,6 +73,7 @@ async function ask(): Promise<string> {
 /** The streamed answer, of a task in which nothing was killed if `kill` is undefined. */
 async function answer(kill?: string): Promise<string> {
   const id = await ask();
+  lastTask = id;
   const headers = { ...JSON_TYPE, 'last-event-id': BEGINNING, accept: 'text/event-stream' };
   const fold = new Fold();
   let killed: Promise<Response> | undefined;
@@ -169,4 +174,59 @@ test('a person asks in the page, presses "Kill the relay", and reads that nothin
   assert.equal((await shown.evaluate<string>(text)).trimEnd(), expected.trimEnd());
   await shown.until(`document.querySelector('.span-kill') && document.querySelector('.takeover')`, SHOWN_MS_MAX);
   assert.deepEqual(shown.faults, []);
+});
+
+/** Pictures of the documents, from this real run: `PICTURES=true` writes them. */
+const PICTURES = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
+
+async function takePictures(shown: Page, name: string): Promise<void> {
+  // A picture has no scroll bar.
+  await shown.evaluate(`document.documentElement.style.overflow = 'hidden'`);
+  for (const scheme of ['light', 'dark'] as const) {
+    await shown.setScheme(scheme);
+    const file = join(PICTURES, `${name}-${scheme}.webp`);
+    if (process.env.PICTURES !== undefined) writeFileSync(file, await shown.screenshot('webp'));
+    assert.ok(existsSync(file), 'PICTURES=true npm test -- test/e2e/kill-from-page.test.ts');
+  }
+}
+
+test('the trace of a task whose relay died, and a cluster at work, as the documents show them', {
+  timeout: 300_000,
+  skip: path === undefined && NO_CHROMIUM,
+}, async () => {
+  await answer('relay-1');
+  const traced = join(folder, 'trace.html');
+  assert.equal((await new HoplineCommand(url, ['trace', lastTask, '--html', traced]).finished).code, 0);
+  await using browser = await Chromium.start(path!);
+  const trace = await browser.open(`file://${traced}`);
+  await trace.setSize(1_180, 760);
+  assert.equal(await trace.evaluate(`document.querySelector('.takeover') !== null`), true);
+  await takePictures(trace, 'trace');
+
+  const top = () => new HoplineCommand(url, ['top'], '', { HOPLINE_HOME: join(folder, 'home') }).finished;
+  const asked = [await ask(), await ask()];
+  let printed = '';
+  // The figures are rates, so an answer has to run for the whole time that one snapshot takes.
+  await until(
+    async () => {
+      asked.push(await ask());
+      ({ out: printed } = await top());
+      return /[1-9]\d* working/.test(printed) && !/tokens 0\.0,/.test(printed);
+    },
+    () => printed,
+  );
+  for (const part of [/relay-1 +ready/, /guide +live/, /a second: requests/]) assert.match(printed, part);
+  const terminal = join(folder, 'top.html');
+  const text = printed.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  const style = 'margin: 0; padding: 18px 22px; font: 14px/1.45 ui-monospace, "DejaVu Sans Mono", monospace';
+  const head = '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>top</title>';
+  writeFileSync(terminal, `${head}<pre style='${style}'>$ hopline top\n${text}</pre>`);
+  const shown = await browser.open(`file://${terminal}`);
+  await shown.setSize(1_180, 400);
+  const height = await shown.evaluate<number>('Math.ceil(document.querySelector("pre").getBoundingClientRect().height)');
+  await shown.setSize(1_180, height);
+  await takePictures(shown, 'top');
+  await Promise.all(
+    asked.map(id => until(async () => (await createClient({ url }).get(id)).status.state === 'TASK_STATE_COMPLETED', id)),
+  );
 });

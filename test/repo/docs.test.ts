@@ -98,11 +98,17 @@ test('the file tables of a README name files and folders below it', () => {
 
 const README_WORDS_MAX = 1_200;
 
-test('README.md can be read in five minutes, and shows three pages of the console', () => {
+test('README.md can be read in five minutes, and shows a killed relay, the console, a trace and a cluster at work', () => {
   const text = read('README.md');
   const words = text.split(/\s+/).filter(Boolean).length;
   assert.ok(words <= README_WORDS_MAX, `${words} words`);
-  assert.equal(text.match(/docs\/pictures\/console\//g)?.length, 3);
+  const pictures = [...text.matchAll(/!\[[^\]]+\]\((docs\/pictures\/[^)]+)\)/g)].map(([, picture]) => picture);
+  assert.deepEqual(pictures, [
+    'docs/pictures/kill-relay.svg',
+    'docs/pictures/console/task-light.webp',
+    'docs/pictures/trace-light.webp',
+    'docs/pictures/top-light.webp',
+  ]);
 });
 
 test('every claim about a peer has its source', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
+import { PUBLIC_PACKAGES } from '../../infra/release/public-packages.ts';
 import { projectFiles, read } from './source-files.ts';
 
 type Step = { uses?: string; run?: string; with?: Record<string, unknown> };
@@ -44,9 +45,10 @@ test('a job has only the permissions that it names, and only a release and the s
     if (name === '.github/workflows/site.yml publish') assert.deepEqual(written.toSorted(), ['id-token', 'pages'], name);
     else if (!name.startsWith('.github/workflows/release.yml ')) assert.deepEqual(written, [], name);
     else {
-      // Binaries are files of a release on GitHub, images and charts are packages.
-      const target = name.endsWith(' binary') ? 'contents' : 'packages';
-      assert.deepEqual(written.toSorted(), ['attestations', 'id-token', target].toSorted(), name);
+      // Binaries are files of a release on GitHub, images and charts are packages. npm makes its attestations itself.
+      const target = /^.* (?:binary|npm)$/.test(name) ? 'contents' : 'packages';
+      const attests = name.endsWith(' npm') ? [] : ['attestations'];
+      assert.deepEqual(written.toSorted(), [...attests, 'id-token', target].toSorted(), name);
       assert.equal(job.environment, 'release', name);
     }
   }
@@ -63,7 +65,7 @@ test('a checkout leaves no token behind, and no expression is pasted into a scri
 
 test('a release signs and attests what it pushed, by digest', () => {
   const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
-  for (const [name, { steps }] of Object.entries(workflow.jobs).filter(([job]) => job !== 'binary')) {
+  for (const [name, { steps }] of Object.entries(workflow.jobs).filter(([job]) => !['binary', 'npm'].includes(job))) {
     const signs = steps.filter(({ run }) => run?.startsWith('cosign sign '));
     assert.equal(signs.length, 1, name);
     assert.match(signs[0]!.run!, /@\$DIGEST"$/, name);
@@ -98,6 +100,21 @@ test('a release signs and attests the archive of each binary that it uploads', (
     attested.map(one => one['sbom-path'] !== undefined),
     [false, true],
   );
+});
+
+test('a release publishes every npm package with its provenance, those that others need first', () => {
+  const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
+  const scripts = workflow.jobs.npm!.steps.flatMap(({ run }) => run ?? []);
+  const publish = scripts.find(run => run.includes('npm publish')) ?? assert.fail('nothing is published');
+  assert.match(publish, /npm publish "\$tarball" --provenance --access public/);
+  const [, names] = /for name in (.+); do/.exec(publish) ?? assert.fail(publish);
+  const tarballs = PUBLIC_PACKAGES.map(({ folder }) => `hopline-${folder.replace('packages/', '')}`);
+  assert.deepEqual(names!.split(' ').toSorted(), [...tarballs, 'hopline', 'create-hopline'].toSorted());
+  // A page has one copy of the client, so the hooks name it as a peer; a new project installs the other two.
+  const after = (one: string, other: string) => assert.ok(names!.split(' ').indexOf(one) > names!.split(' ').indexOf(other), one);
+  after('hopline-react', 'hopline-client');
+  after('create-hopline', 'hopline');
+  after('create-hopline', 'hopline-agent');
 });
 
 test('every image of the Dockerfile, of compose and of the workflows has a digest, or is listed as one without', () => {

@@ -55,6 +55,7 @@ export async function main([verb, ...args]) {
 }
 
 async function runVerb(verb, args) {
+  if (verb === 'release' && args[0] === '--dry-run') return runVerb('dry-run', args.slice(1));
   const entryPoint = Object.hasOwn(ENTRY_POINTS, verb) ? ENTRY_POINTS[verb] : undefined;
   if (!entryPoint)
     throw new SetupError(

@@ -61,14 +61,18 @@ export class Cluster {
   }
 }
 
-/** Waits until a process is ready. @returns null, or the fault as a sentence that the process itself reported. */
+/**
+ * Waits until a process is ready, or until `isOver`.
+ * @returns null, or the fault as a sentence that the process itself reported
+ */
 export async function waitReady(
   process: SupervisedProcess,
   probe: () => Promise<boolean>,
   msMax: number,
+  isOver: () => boolean = () => false,
 ): Promise<string | null> {
   const cannotStart = () => process.isFinal || process.exits >= EXITS_BEFORE_READY_MAX;
-  if (await becomesReady(probe, msMax, cannotStart)) return null;
+  if (await becomesReady(probe, msMax, () => cannotStart() || isOver())) return null;
   const { instance, logPath } = process.spec;
   const { fault } = process;
   if (process.isFinal && fault !== '') return fault;

@@ -184,16 +184,19 @@ function withoutCredentials(urls: string): string {
 
 async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>[0][], signal: AbortSignal): Promise<void> {
   const processes = await Promise.all(specs.map(spec => cluster.run(spec)));
+  // A wrong setting is permanent, and the other services may wait for the one that has it.
+  const hasInvalid = () => processes.some(({ isFinal }) => isFinal);
   const wait = (process: SupervisedProcess) =>
     waitReady(
       process,
       () => isServiceReady(process.url),
       process.spec.service === 'sub-agent' ? SOON_READY_MS_MAX : READY_MS_MAX,
+      hasInvalid,
     );
   const waits = processes.map(async process => ({ process, fault: await wait(process) }));
   const ended = await unlessAborted(Promise.all(waits), signal);
-  // The cluster works without an agent that has exited, and restarts it. A wrong setting is permanent.
-  const isFatal = (process: SupervisedProcess) => process.isFinal || process.spec.service !== 'sub-agent';
+  // The cluster works without an agent that has exited, and restarts it.
+  const isFatal = (process: SupervisedProcess) => (hasInvalid() ? process.isFinal : process.spec.service !== 'sub-agent');
   const fatal = ended.flatMap(({ process, fault }) => (fault !== null && isFatal(process) ? [fault] : []));
   if (fatal.length > 0) throw new LaunchError(withoutRepeats(fatal).join('\nhopline: '));
 }

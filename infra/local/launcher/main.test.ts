@@ -44,6 +44,8 @@ createServer((request, response) => {
   const isStarting = HOPLINE_INSTANCE === FAKE_SLOW && !existsSync(FAKE_NOTES + '.started');
   if (isStarting) degraded.push({ check: 'agent', reason: 'pending' });
   if (request.url === '/') appendFileSync(FAKE_NOTES + '.asked', '');
+  // Services wait for the streams of a relay, which does not start with a wrong setting.
+  if (FAKE_WRONG) return response.writeHead(503).end();
   if (request.url !== '/') return response.end(JSON.stringify({ ready: true, degraded }));
   if (FAKE_KEY && request.headers['x-api-key'] !== FAKE_KEY) return response.writeHead(401).end();
   response.setHeader('content-type', 'text/event-stream');

@@ -95,7 +95,10 @@ export function operationOf(dialect: Dialect, method: string, others: readonly D
   const found = OPERATIONS.find(operation => dialect.methods[operation] === method);
   if (found !== undefined) return found;
   const other = others.find(one => hasMethod(one, method));
-  if (other === undefined) throw new A2AError('METHOD_NOT_FOUND');
+  if (other === undefined) {
+    const detail = `A2A ${VERSION_OF[dialect.name]} has ${Object.values(dialect.methods).join(', ')}`;
+    throw new A2AError('METHOD_NOT_FOUND', { detail });
+  }
   const detail = `this method requires A2A-Version: ${VERSION_OF[other.name]}${other.name === '1.0' ? '' : ', or no such header'}`;
   throw new A2AError('METHOD_NOT_FOUND', { detail });
 }

@@ -280,7 +280,12 @@ test('get, cancel and card print text and JSON', async () => {
   assert.deepEqual([canceled.code, canceled.out], [0, '']);
   const late = await hopline({ CancelTask: { result: task('TASK_STATE_WORKING') } }, ['cancel', 't-1']);
   assert.deepEqual([late.code, late.err], [1, 'task t-1 is not canceled yet: its agent has not stopped\n']);
-  const skills = [{ id: 'guide', name: 'Guide', description: 'explains', tags: ['a', 'b'] }];
+  const long = `Reads a file${' of the file system'.repeat(9)}. Handles encodings.`;
+  const skills = [
+    { id: 'guide', name: 'Guide', description: 'explains', tags: ['a', 'b'] },
+    { id: 'list', name: 'List', description: 'Lists v1.2 of a folder. Use it\nwhen needed.', tags: [] },
+    { id: 'read', name: 'Read', description: long, tags: [] },
+  ];
   const page = JSON.stringify(
     agentCard({
       name: 'Hop',
@@ -292,7 +297,10 @@ test('get, cancel and card print text and JSON', async () => {
     }),
   );
   const card = await hopline({ 'GET /.well-known/agent-card.json': { page } }, ['card']);
-  assert.deepEqual(card.out.split('\n'), ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]', '']);
+  const [name, address, guide, list, read] = card.out.split('\n');
+  assert.deepEqual([name, address, guide], ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]']);
+  assert.equal(list, '  list: Lists v1.2 of a folder.');
+  assert.match(read!, /^ {2}read: Reads a file of the .{50,80}…$/);
 });
 
 test('a rejected request exits with 1 and an unreachable server with 3, both without a stack trace', async () => {
@@ -304,8 +312,11 @@ test('a rejected request exits with 1 and an unreachable server with 3, both wit
   ]) {
     const methods = { GetTask: { error }, SubscribeToTask: { error }, CancelTask: { error } };
     const { code, err } = await hopline(methods, argv);
-    assert.deepEqual([code, err], [1, 'hopline: Task not found\n']);
+    assert.equal(code, 1);
+    assert.match(err, /^hopline: Task not found\nYour tasks: .*hopline -- tasks --url \S+\n$/);
   }
+  const page = await hopline({ GetTask: { error: { code: -32601, message: 'Method not found' } } }, ['get', 'x']);
+  assert.match(page.err, /^hopline: Method not found\nIs --url the address for A2A clients\? /);
   const { code, err } = await hopline({}, ['get', 'x', '--url', REFUSED_ORIGIN]);
   assert.deepEqual(
     [code, err],

@@ -9,6 +9,7 @@ test('a known name is suggested only for a name that resembles it', () => {
     ['fowardText', 'forwardText'],
     ['forwardtext', 'forwardText'],
     ['silenceMs', 'silenceMsMax'],
+    ['paht', 'path'],
   ] as const)
     assert.equal(suggestion(unknown, known), `; did you mean ${word}?`);
   for (const unknown of ['colour', 'x', '']) assert.equal(suggestion(unknown, known), '');

@@ -1,6 +1,7 @@
 import type { TaskDiff, TaskPart } from '@hopline/replay/diff-tasks';
+import type { TaskReport } from '@hopline/task-audit';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { differingTexts, measureRows } from './compare-rows.ts';
+import { differingTexts, measureRows, type TimeRow, timeRows } from './compare-rows.ts';
 import { type Connection, refusalOf, UnreachableError } from './connection.ts';
 import { segmentsOf } from './conversation.ts';
 import { Text } from './conversation-view.tsx';
@@ -94,6 +95,7 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
           </tbody>
         </table>
       </section>
+      <Times a={a} b={b} connection={connection} />
       {diff.differences.map(part => (
         <Difference key={part.name} part={part} />
       ))}
@@ -102,6 +104,58 @@ function Comparison({ a, b, connection }: { a: string; b: string; connection: Co
       ))}
     </div>
   );
+}
+
+/** Both tasks side by side in time: A above B in each row. Missing where a log no longer has one of them. */
+function Times({ a, b, connection }: { a: string; b: string; connection: Connection }) {
+  const rows = useTimes(a, b, connection);
+  if (rows.length === 0) return null;
+  return (
+    <section class="card compare-part" aria-label="Times">
+      <h2>
+        Times <span class="muted">A above B, from the first input of each</span>
+      </h2>
+      <ul class="times">
+        {rows.map(({ label, a: one, b: other }) => (
+          <li key={label}>
+            <bdi class="cut small">{visibleText(label.replaceAll('_', ' '))}</bdi>
+            <span class="times-track">
+              {[one, other].map((bars, index) =>
+                bars.map(({ from, to, text }) => (
+                  <span
+                    key={`${index} ${from}`}
+                    class={`times-bar times-${index === 0 ? 'a' : 'b'}`}
+                    style={{ left: `${100 * from}%`, width: `${100 * (to - from)}%` }}
+                    title={`${index === 0 ? 'A' : 'B'}: ${text}`}
+                  />
+                )),
+              )}
+            </span>
+            <span class="muted small times-sums">
+              {one.map(({ text }) => text).join(', ') || '–'} / {other.map(({ text }) => text).join(', ') || '–'}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function useTimes(a: string, b: string, connection: Connection): readonly TimeRow[] {
+  const [rows, setRows] = useState<readonly TimeRow[]>([]);
+  useEffect(() => {
+    const stop = new AbortController();
+    const read = (id: string) =>
+      connection.json<TaskReport>(`/api/tasks/${encodeURIComponent(id)}/audit`, { signal: stop.signal });
+    const show = async () => {
+      // One after the other, because ingress runs few audits at a time.
+      const one = await read(a);
+      setRows(timeRows(one, await read(b)));
+    };
+    show().catch(() => {});
+    return () => stop.abort();
+  }, []);
+  return rows;
 }
 
 const PartName = ({ part }: { part: TaskPart }) => <bdi>{visibleText(part.name.replaceAll('_', ' '))}</bdi>;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CONTEXT_CHARS, DIFFERING_CHARS_MAX, differingTexts, measureRows } from './compare-rows.ts';
+import type { TaskReport } from '@hopline/task-audit';
+import { CONTEXT_CHARS, DIFFERING_CHARS_MAX, differingTexts, measureRows, timeRows } from './compare-rows.ts';
 
 const measure = { frames: 3, chunks: 2, tokens: 10, characters: 40, firstTextMs: 50, totalMs: 1_000 };
 
@@ -58,4 +59,16 @@ test('a long text shows only its difference and the text around it', () => {
   const [short, longer] = differingTexts('a', 'a b');
   assert.deepEqual(short, { before: 'a', differing: '', after: '' });
   assert.deepEqual(longer, { before: 'a', differing: ' b', after: '' });
+});
+
+test('the hops of two tasks are on one axis, whose end is that of the longer task', () => {
+  const report = (hops: object[]) => ({ hops, producers: [], relays: [], gaps: [], events: [] }) as unknown as TaskReport;
+  const hop = (name: string, fromMs: number, toMs: number, turn = 1) => ({ hop: name, turn, fromMs, toMs, ms: toMs - fromMs });
+  const a = report([hop('accept', 0, 100), hop('agent', 100, 500)]);
+  const b = report([hop('accept', 0, 50), hop('agent', 100, 1_000), hop('accept', 200, 400, 2)]);
+  assert.deepEqual(timeRows(a, b), [
+    { label: 'accept', a: [{ from: 0, to: 0.1, text: '100 ms' }], b: [{ from: 0, to: 0.05, text: '50 ms' }] },
+    { label: 'agent', a: [{ from: 0.1, to: 0.5, text: '400 ms' }], b: [{ from: 0.1, to: 1, text: '900 ms' }] },
+    { label: 'accept, turn 2', a: [], b: [{ from: 0.2, to: 0.4, text: '200 ms' }] },
+  ]);
 });

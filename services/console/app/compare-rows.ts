@@ -1,6 +1,7 @@
 import { cutIndex, differingSpan } from '@hopline/a2a';
 import type { TaskDiff, TaskMeasure } from '@hopline/replay/diff-tasks';
-import { duration } from '@hopline/task-audit/waterfall';
+import type { TaskReport } from '@hopline/task-audit';
+import { duration, endOf, waterfallOf } from '@hopline/task-audit/waterfall';
 
 /** A figure of both tasks. `change`: from A to B; empty if one task lacks the figure. */
 type MeasureRow = { name: string; a: string; b: string; change: string };
@@ -41,6 +42,35 @@ function changeOf(a: number, b: number, text: (value: number) => string): string
 }
 
 const count = (value: number) => value.toLocaleString('en');
+
+/** A time in which a hop took place, as fractions of the longer task. */
+type TimeBar = { from: number; to: number; text: string };
+/** The times of one hop in both tasks. */
+export type TimeRow = { label: string; a: readonly TimeBar[]; b: readonly TimeBar[] };
+
+/** More rows, or bars in one, would be unreadable. */
+const TIME_ROWS_MAX = 60;
+const TIME_BARS_MAX = 200;
+
+/** The hops, tools and texts of two tasks on one axis, which both begin with their first input. */
+export function timeRows(a: TaskReport, b: TaskReport): TimeRow[] {
+  const endMs = Math.max(endOf(a), endOf(b));
+  const [one, other] = [barsByLabel(a, endMs), barsByLabel(b, endMs)];
+  const labels = [...new Set([...one.keys(), ...other.keys()])].slice(0, TIME_ROWS_MAX);
+  return labels.map(label => ({ label, a: one.get(label) ?? [], b: other.get(label) ?? [] }));
+}
+
+function barsByLabel(report: TaskReport, endMs: number): Map<string, TimeBar[]> {
+  const found = new Map<string, TimeBar[]>();
+  for (const { kind, turn, label, fromMs, toMs } of waterfallOf(report)) {
+    if (kind === 'gap') continue;
+    const name = turn === 1 ? label : `${label}, turn ${turn}`;
+    const bars = found.get(name) ?? [];
+    if (bars.length < TIME_BARS_MAX) bars.push({ from: fromMs / endMs, to: toMs / endMs, text: duration(toMs - fromMs) });
+    found.set(name, bars);
+  }
+  return found;
+}
 
 /** A text around the place where it differs from the other. `differing` is empty if it only lacks text of the other. */
 type DifferingText = { before: string; differing: string; after: string };

@@ -69,6 +69,11 @@ export class Connection {
     return this.#credentials !== undefined;
   }
 
+  /** The credentials are an API key, and not a token. */
+  get signsInByKey(): boolean {
+    return this.#credentials !== undefined && this.#credentials.header !== 'authorization';
+  }
+
   signIn(credentials: Credentials | undefined): void {
     this.#credentials = credentials;
     if (credentials === undefined) sessionStorage.removeItem(STORAGE_KEY);

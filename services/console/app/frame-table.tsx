@@ -3,6 +3,7 @@ import { sleep } from '@hopline/client/sleep';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 import { chunksOf } from './follow-task.ts';
+import { frameText } from './frame-text.ts';
 import { excerpt, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';
@@ -24,7 +25,8 @@ const SHOWN_MS = 200;
 const SILENCE_MS_MAX = 75_000;
 const RECONNECT_MS = 2_000;
 
-type Frame = { cursor: string; kind: string; data: string };
+/** `text`: what a row shows of it. `data`: the frame as JSON, made when it is selected. */
+type Frame = { cursor: string; kind: string; text: () => string; data: () => string };
 
 /** The frames of the stream. Frames of another dialect are requested once, as a client of that dialect receives them. */
 export function FrameTable({ session, connection, hasDialects, index, onSeek }: Props) {
@@ -34,7 +36,8 @@ export function FrameTable({ session, connection, hasDialects, index, onSeek }: 
   const frameAt = (at: number): Frame => {
     if (dialect === '0.3') return legacy[at]!;
     const { cursor, event } = items[at]!;
-    return { cursor, kind: event === 'gap' ? 'gap' : kindOf(event), data: event === 'gap' ? '{}' : JSON.stringify(event) };
+    if (event === 'gap') return { cursor, kind: 'gap', text: () => '', data: () => '{}' };
+    return { cursor, kind: kindOf(event), text: () => frameText(event), data: () => JSON.stringify(event) };
   };
   const count = dialect === '1.0' ? items.length : legacy.length;
   const cursor = items[index]?.cursor;
@@ -66,7 +69,7 @@ export function FrameTable({ session, connection, hasDialects, index, onSeek }: 
             <button type="button" class="grid grid-frames grid-row" aria-current={at === focus} onClick={() => seek(at)}>
               <code class="muted">{frame.cursor}</code>
               <span class="muted">{frame.kind}</span>
-              <code class="cut">{excerpt(frame.data, LINE_CHARS_MAX)}</code>
+              <code class="cut">{excerpt(frame.text(), LINE_CHARS_MAX)}</code>
             </button>
           );
         }}
@@ -78,7 +81,7 @@ export function FrameTable({ session, connection, hasDialects, index, onSeek }: 
       )}
       {selected !== undefined && (
         <pre class="frame-json" role="group" tabIndex={0} aria-label="The selected frame">
-          {visibleText(indented(selected.data))}
+          {visibleText(indented(selected.data()))}
         </pre>
       )}
     </div>
@@ -121,7 +124,8 @@ function useLegacyFrames(
         for await (const { id = '', event, data } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
           if (event === 'drain') break;
           cursor = id || cursor;
-          found.push({ cursor: id, kind: kindOf03(data), data });
+          const frame = frameOf03(data);
+          found.push({ cursor: id, kind: frame?.kind ?? '', text: () => frame?.text ?? data, data: () => data });
           timer ??= setTimeout(show, SHOWN_MS);
         }
         const isWhole = found.length === before || cursor === session.recording.items.at(-1)?.cursor;
@@ -140,11 +144,15 @@ function useLegacyFrames(
   return { frames, fault };
 }
 
-function kindOf03(data: string): string {
+/** Kind and text of a frame of A2A 0.3; undefined if it is not JSON. */
+function frameOf03(data: string): { kind: string; text: string } | undefined {
   try {
     const frame = JSON.parse(data) as { kind?: string; result?: { kind?: string } };
-    return frame.kind ?? frame.result?.kind ?? Object.keys(frame)[0] ?? '';
+    return {
+      kind: frame.kind ?? frame.result?.kind ?? Object.keys(frame)[0] ?? '',
+      text: excerpt(frameText(frame), LINE_CHARS_MAX),
+    };
   } catch {
-    return '';
+    return undefined;
   }
 }

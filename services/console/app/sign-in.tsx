@@ -11,7 +11,7 @@ export function SignIn({
   apiKeyHeader: string;
   onDone: () => void;
 }) {
-  const [kind, setKind] = useState<'token' | 'key'>('token');
+  const [kind, setKind] = useState<'token' | 'key'>(connection.signsInByKey ? 'key' : 'token');
   const [value, setValue] = useState('');
   // Characters that a header may contain; with others each request would fail in the browser.
   const isSendable = /^[\x21-\x7e]*$/.test(value.trim());
@@ -30,7 +30,9 @@ export function SignIn({
         <h1>{connection.isSignedIn ? 'Not accepted' : 'Sign in'}</h1>
         <p class="muted">
           {connection.isSignedIn
-            ? 'Ingress refused these credentials. They may have expired.'
+            ? connection.signsInByKey
+              ? 'Ingress refused this API key.'
+              : 'Ingress refused this token. It may have expired.'
             : 'Ingress asks for credentials. The console sends them with each request, and keeps them in this tab until it closes.'}
         </p>
         <fieldset class="segments">

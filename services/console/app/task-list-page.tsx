@@ -3,8 +3,10 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Agent, useAgents } from './agents.ts';
 import { Composer } from './composer.tsx';
 import type { Connection, ConsoleInfo } from './connection.ts';
+import { Menu } from './menu.tsx';
 import { ageText, visibleText } from './plain-text.ts';
 import { linkTo, navigate, queryMember, setQuery, taskPath } from './routes.ts';
+import { COMMON_VIEWS, removeView, savedViews, saveView } from './saved-views.ts';
 import { send } from './send-message.ts';
 import { StatePill } from './state-pill.tsx';
 import {
@@ -191,7 +193,56 @@ function Filters({ query, set, agents, searchField }: FiltersProps) {
         value={query.text}
         onInput={event => set({ text: event.currentTarget.value })}
       />
+      <Views query={query} set={set} />
     </div>
+  );
+}
+
+const storage = () => localStorage;
+
+/** Filters under a name: those of every page, and those that were saved in this browser. */
+function Views({ query, set }: Pick<FiltersProps, 'query' | 'set'>) {
+  const [saved, setSaved] = useState(() => savedViews(storage));
+  const save = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const name = String(new FormData(form).get('name')).trim();
+    const { state, agent, time, longer, text } = query;
+    if (name !== '') setSaved(saveView(storage, { name, filters: { state, agent, time, longer, text } }));
+    form.reset();
+  };
+  return (
+    <Menu label="Views" text="Views">
+      {[...COMMON_VIEWS, ...saved].map(({ name, filters }, index) => (
+        <span key={`${index} ${name}`} class="view">
+          <button type="button" class="menu-item" onClick={() => set(filters)}>
+            <bdi>{visibleText(name)}</bdi>
+          </button>
+          {index >= COMMON_VIEWS.length && (
+            <button
+              type="button"
+              class="menu-item"
+              aria-label={`Remove the view ${visibleText(name)}`}
+              onClick={() => setSaved(removeView(storage, name))}
+            >
+              ×
+            </button>
+          )}
+        </span>
+      ))}
+      <form class="view-form" onSubmit={save}>
+        <input
+          name="name"
+          placeholder="Name of these filters"
+          aria-label="Name of these filters"
+          maxLength={60}
+          autocomplete="off"
+        />
+        <button type="submit" class="button">
+          Save
+        </button>
+      </form>
+    </Menu>
   );
 }
 

@@ -227,7 +227,7 @@ type TaskActionsProps = {
 };
 
 function TaskHead({ stateAtPlayhead, ...props }: TaskActionsProps & { stateAtPlayhead: string }) {
-  const { id, session, state } = props;
+  const { id, session, state, info } = props;
   const { report, task } = session;
   const agents = [...new Set(report?.producers.map(({ agent }) => agent) ?? [])];
   const endMs = report?.events.at(-1)?.atMs;
@@ -251,8 +251,8 @@ function TaskHead({ stateAtPlayhead, ...props }: TaskActionsProps & { stateAtPla
         </h1>
         <StatePill state={state === '' ? 'loading' : state} />
         {reason !== '' && (
-          <span class="bad small task-reason" title={visibleText(reason)}>
-            <bdi>{excerpt(reason, TITLE_CHARS_MAX)}</bdi>
+          <span class="bad small task-reason" title={visibleText(reason + hintFor(reason, info))}>
+            <bdi>{excerpt(reason + hintFor(reason, info), TITLE_CHARS_MAX)}</bdi>
           </span>
         )}
         {stateAtPlayhead !== state && (
@@ -312,6 +312,11 @@ function TaskActions({ id, session, connection, info, state, agents, processes }
       {processes !== undefined && <KillMenu processes={processes} relay={report?.relays.at(-1)?.relay} nowMs={nowMs} />}
     </span>
   );
+}
+
+/** The error of an agent that threw may have content, so only the terminal of its author shows it. A console of `npm start` has a `killToken`. */
+function hintFor(reason: string, { killToken }: ConsoleInfo): string {
+  return killToken !== undefined && /\bthe agent failed$/.test(reason) ? ' (its error is on the terminal of npm start)' : '';
 }
 
 function firstMessage(task: Task | undefined): Message | undefined {

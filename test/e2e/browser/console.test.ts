@@ -186,6 +186,13 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
     await page.evaluate(`[...document.querySelectorAll('[role=tab]')].find(e => e.textContent === '${view}').click()`);
     await page.until(`document.querySelectorAll('.grid-row').length > 5`, SHOWN_MS_MAX);
     if (view === 'chunks') await page.until(`document.querySelector('.explanation .sentences')`, SHOWN_MS_MAX);
+    else {
+      const shown = await page.evaluate<string[]>(`[...document.querySelectorAll('.grid-frames .cut')].map(e => e.textContent)`);
+      assert.ok(
+        shown.some(text => text.startsWith('streaming_result "')) && !shown.some(text => text.startsWith('{')),
+        shown.join('\n'),
+      );
+    }
     await save(page, `task-${view}`);
   }
   await page.evaluate(
@@ -262,6 +269,25 @@ test('a search continues reading until it has found the task, and shows how much
   assert.equal(await page.evaluate(`document.activeElement === document.querySelectorAll('.task-row')[1]`), true);
   await page.evaluate(onBody('/'));
   assert.equal(await page.evaluate(`document.activeElement === document.querySelector('.toolbar [type=search]')`), true);
+  // Filters get a name, which a later visit of this browser still has.
+  await type('NEEDLE');
+  await page.until(`${foot} === '1 found in all your tasks'`, SHOWN_MS_MAX);
+  await page.evaluate(
+    `{ const form = document.querySelector('.view-form'); form.elements.namedItem('name').value = 'needles'; form.requestSubmit(); }`,
+  );
+  const view = (name: string) => `[...document.querySelectorAll('.view .menu-item')].find(e => e.textContent === '${name}')`;
+  await page.until(view('needles'), SHOWN_MS_MAX);
+  await page.evaluate(`(${view('All tasks')}).click()`);
+  await page.until(`location.search === '' && document.querySelectorAll('.task-row').length > 3`, SHOWN_MS_MAX);
+  await page.evaluate('location.reload()');
+  await page.until(
+    `location.search === '' && document.querySelectorAll('.task-row').length > 3 && ${view('needles')}`,
+    SHOWN_MS_MAX,
+  );
+  await page.evaluate(`(${view('needles')}).click()`);
+  await page.until(`location.search === '?q=NEEDLE' && ${foot} === '1 found in all your tasks'`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('[aria-label="Remove the view needles"]').click()`);
+  await page.until(`!${view('needles')}`, SHOWN_MS_MAX);
   assert.deepEqual(page.faults, []);
 });
 
@@ -382,6 +408,11 @@ test('two tasks are shown side by side, and their differences are marked, as tex
   assert.match(await page.evaluate(`document.querySelector('.compare-verdict').textContent`), /^1 part differs/);
   const marks = await page.evaluate(`[...document.querySelectorAll('.compare-part mark')].map(e => e.textContent)`);
   assert.deepEqual(marks, ['', ', but otherwise']);
+  // Both tasks are on one axis of time.
+  await page.until(
+    `document.querySelectorAll('.times .times-a').length > 3 && document.querySelector('.times .times-b')`,
+    SHOWN_MS_MAX,
+  );
   await save(page, 'compare');
   const rows = await page.evaluate<string[][]>(
     `[...document.querySelectorAll('.compare table tbody tr')].map(e => [...e.children].map(cell => cell.textContent))`,
@@ -600,10 +631,18 @@ test(
     await page.until(`document.querySelector('.sign-in')`, SHOWN_MS_MAX);
     await save(page, 'sign-in');
     await page.evaluate(`document.querySelectorAll('.sign-in input[type=radio]')[1].click()`);
-    const typed = `const field = document.querySelector('.sign-in input[type=password]'); field.value = '${KEY}'; field.dispatchEvent(new Event('input', { bubbles: true }));`;
-    await page.evaluate(`{ ${typed} }`);
-    await new Promise(resolve => setTimeout(resolve, 200));
-    await page.evaluate(`document.querySelector('.sign-in form').requestSubmit()`);
+    const enter = async (key: string) => {
+      const field = `document.querySelector('.sign-in input[type=password]')`;
+      await page.evaluate(`{ ${field}.value = '${key}'; ${field}.dispatchEvent(new Event('input', { bubbles: true })); }`);
+      // Rendered once the field has the key.
+      await page.evaluate(`new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))`);
+      await page.evaluate(`document.querySelector('.sign-in form').requestSubmit()`);
+    };
+    await enter('key-of-no-user-1234');
+    // Another key can be entered at once, without choosing the kind again.
+    await page.until(`document.querySelector('.sign-in')?.textContent.includes('Ingress refused this API key.')`, SHOWN_MS_MAX);
+    assert.equal(await page.evaluate(`document.querySelectorAll('.sign-in input[type=radio]')[1].checked`), true);
+    await enter(KEY);
     await page.until(`document.querySelector('.list .empty')`, SHOWN_MS_MAX);
     assert.ok(page.requests.some(({ headers }) => headers['x-api-key'] === KEY));
     assert.ok(page.requests.every(({ url }) => !url.includes(KEY)));

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -44,6 +46,9 @@ const options = { timeout: TEST_MS_MAX, skip: path === undefined && NO_CHROMIUM 
 let remote: RemoteAgent;
 let cluster: Cluster;
 let web: ServiceProcess;
+/** An ingress that asks for credentials, and its console. */
+let guarded: ServiceProcess[] = [];
+let folder: string;
 let browser: Chromium;
 let answered: string;
 let again: string;
@@ -79,6 +84,14 @@ before(async () => {
     await freePort(),
   );
   await web.start();
+  folder = mkdtempSync(join(tmpdir(), 'pages-'));
+  const keys = join(folder, 'keys.json');
+  writeFileSync(keys, JSON.stringify([{ key_sha256: hash('sha256', 'key-of-ann-12345678'), subject: 'ann' }]));
+  const asking = { NATS_URL: cluster.nats.url, HOPLINE_AUTH_API_KEYS_FILE: keys };
+  const ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-asking', env: asking }, await freePort());
+  const env = { HOPLINE_CONSOLE_INGRESS_URL: ingress.url };
+  guarded = [ingress, new ServiceProcess({ service: 'console', instance: 'console-2', env }, await freePort())];
+  for (const service of guarded) await service.start();
   const client = createClient({ url: cluster.url });
   const ask = async (text: string) => {
     const sent = await client.send(text);
@@ -94,6 +107,8 @@ before(async () => {
 after(async () => {
   await browser?.[Symbol.asyncDispose]();
   await web?.kill();
+  for (const service of guarded.toReversed()) await service.kill();
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   await cluster?.[Symbol.asyncDispose]();
   await remote?.close();
 });
@@ -121,7 +136,11 @@ const pages = (): Record<string, { at: string; shown: string; act?: (page: Page)
     at: `/tasks/${answered}?view=webhooks`,
     shown: `document.querySelector('.task-detail > p')?.textContent.includes('no webhooks')`,
   },
-  compare: { at: `/compare/${answered}/${again}`, shown: `document.querySelectorAll('.compare-part').length > 1` },
+  compare: {
+    at: `/compare/${answered}/${again}`,
+    shown: `document.querySelectorAll('.compare-part').length > 2 && document.querySelector('.times-b')`,
+  },
+  'sign-in': { at: guarded[1]?.url ?? '', shown: `document.querySelector('.sign-in')` },
   cluster: { at: '/cluster', shown: `document.querySelector('.table-card')` },
   file: {
     at: '/',
@@ -145,10 +164,10 @@ async function violationsOf(page: Page): Promise<string[]> {
     nodes.map(({ html, failureSummary }) => id + ' (' + impact + '): ' + html.slice(0, 160) + ' ' + failureSummary.replaceAll('\\n', ' ').slice(0, 200))))`);
 }
 
-for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 'compare', 'cluster', 'file'])
+for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 'compare', 'sign-in', 'cluster', 'file'])
   test(`the page "${name}" is shown in both color schemes and on a phone, without a violation of axe`, options, async () => {
     const { at, shown, act } = pages()[name]!;
-    const page = await browser.open(web.url + at);
+    const page = await browser.open(new URL(at, web.url).href);
     await page.setSize(1_280, 800);
     await page.until(shown, SHOWN_MS_MAX);
     await act?.(page);
@@ -166,8 +185,20 @@ for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 
     await page.setSize(390, 844);
     for (const violation of await violationsOf(page)) found.push(`phone: ${violation}`);
     assert.equal(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, 'no horizontal scroll');
+    const lists = await page.evaluate<boolean[]>(`[...document.querySelectorAll('.menu')].map(menu => {
+      menu.open = true;
+      const { left, right } = menu.querySelector('.menu-list').getBoundingClientRect();
+      menu.open = false;
+      return left >= 0 && right <= innerWidth;
+    })`);
+    assert.ok(!lists.includes(false), 'every menu is on the screen');
     assert.deepEqual(found, []);
-    assert.deepEqual(page.faults, []);
+    // A browser reports each refusal of credentials as a fault of the page.
+    const refusals = name === 'sign-in' ? /status of 401/ : /^$/;
+    assert.deepEqual(
+      page.faults.filter(fault => !refusals.test(fault)),
+      [],
+    );
   });
 
 test('the documents have a picture of each of these pages in both color schemes, and show them', () => {

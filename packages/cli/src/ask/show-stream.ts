@@ -6,6 +6,9 @@ import { EXIT, type ExitCode, exitCodeOfError } from '../command/exit-code.ts';
 import { showError } from '../command/show-error.ts';
 import type { StreamOutcome } from './stream-outcome.ts';
 
+const WHERE_AGENTS_FAIL =
+  'The terminal that runs the agent shows its error: that of `npm start`, `hopline dev` or `hopline agent`.';
+
 type ShowStreamOptions = PrinterOptions & {
   items: AsyncIterable<StreamItem>;
   outcome: StreamOutcome;
@@ -30,6 +33,7 @@ export async function showStream(
       if (json) output.line(JSON.stringify(item));
       printer?.print(item);
     }
+    if (outcome.hasHiddenReason && !isRecorded) output.warn(WHERE_AGENTS_FAIL);
     return outcome.exitCode === EXIT.ok && options.folder?.failed ? EXIT.failed : outcome.exitCode;
   } catch (thrown) {
     const error = signal.aborted ? undefined : thrown;

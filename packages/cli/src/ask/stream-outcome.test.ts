@@ -15,3 +15,14 @@ test('a conversation continues with the agent that the user named, unless the se
     assert.deepEqual(outcome.conversation('files'), expected);
   }
 });
+
+test('an agent that threw has a reason that clients do not get; other failures have theirs', () => {
+  const failedWith = (text: string) => {
+    const outcome = new StreamOutcome();
+    const message = { role: 'ROLE_AGENT' as const, messageId: 'm', parts: [{ text }] };
+    outcome.record({ cursor: '3.2', event: { statusUpdate: { ...ids, status: { state: 'TASK_STATE_FAILED', message } } } });
+    return outcome.hasHiddenReason;
+  };
+  assert.equal(failedWith('greeter: the agent failed'), true);
+  assert.equal(failedWith('the folder is full'), false);
+});

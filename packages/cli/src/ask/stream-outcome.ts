@@ -1,4 +1,4 @@
-import { isTerminal, type TaskState } from '@hopline/a2a';
+import { failureReason, isTerminal, type TaskState } from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
 import type { Conversation } from '../command/conversations.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../command/exit-code.ts';
@@ -10,6 +10,8 @@ export class StreamOutcome {
   cursor: string | undefined;
   state: TaskState | undefined;
   #hasMessage = false;
+  /** An agent threw. Its error may have content, so clients get none of it. */
+  hasHiddenReason = false;
   /** The server asks the client to choose another agent. */
   #isAgentRefused = false;
 
@@ -34,8 +36,11 @@ export class StreamOutcome {
       this.taskId ??= taskId;
       this.contextId ??= contextId;
       if ('statusUpdate' in event) {
-        this.state = event.statusUpdate.status.state;
-        this.#isAgentRefused = event.statusUpdate.metadata?.choose !== undefined;
+        const { status, metadata } = event.statusUpdate;
+        this.state = status.state;
+        this.hasHiddenReason =
+          status.state === 'TASK_STATE_FAILED' && /\bthe agent failed$/.test(failureReason(status, metadata));
+        this.#isAgentRefused = metadata?.choose !== undefined;
       }
     }
   }

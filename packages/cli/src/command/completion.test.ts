@@ -32,6 +32,7 @@ test('bash completes commands, options and values', { skip: !hasShell('bash') &&
     );
   assert.deepEqual(completed('tasks', '--state', 'in'), ['input-required']);
   assert.deepEqual(completed('completion', ''), [...SHELLS]);
+  assert.deepEqual(completed('logs', 'in'), ['ingress']);
   assert.deepEqual(completed('agent', 'completion.'), ['completion.test.ts', 'completion.ts']);
   assert.deepEqual(completed('ask', '--out', 'completion.t'), ['completion.test.ts', 'completion.ts']);
 });

@@ -212,6 +212,8 @@ test('a pace is a factor within bounds, a cursor has two numbers, and a port is 
 test('an unknown command gets the name that it resembles, and the former name of a command still works', () => {
   const message = 'unknown command trase; did you mean trace?; see hopline --help';
   assert.throws(() => parse(['trase', 't']), { name: 'UsageError', message });
+  const swapped = 'unknown command hlep; did you mean help?; see hopline --help';
+  assert.throws(() => parse(['hlep']), { name: 'UsageError', message: swapped });
   assert.throws(() => parse(['nothing']), { message: 'unknown command nothing; see hopline --help' });
   assert.equal(parsed('list', '--limit', '1').name, 'tasks');
   assert.doesNotMatch(overviewHelp(COMMANDS), /^ {2}list /m);

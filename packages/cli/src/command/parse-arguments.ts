@@ -38,7 +38,7 @@ export function parseArguments(
 ): Invocation {
   const commandNamed = (name: string) => {
     const found = commands.find(command => command.name === name || command.alias === name);
-    const names = commands.map(command => command.name);
+    const names = ['help', ...commands.map(command => command.name)];
     if (found === undefined) throw new UsageError(`unknown command ${name}${suggestion(name, names)}; see hopline --help`);
     return found;
   };

@@ -19,8 +19,8 @@ export function one(usage: string, text: string, values?: Values): Subject<strin
 }
 
 /** One word or none. */
-export function optional(usage: string, text: string): Subject<string | undefined> {
-  return words(1, usage, text, ([word]) => word);
+export function optional(usage: string, text: string, values?: Values): Subject<string | undefined> {
+  return words(1, usage, text, ([word]) => word, values);
 }
 
 /** One of these words. */

@@ -16,9 +16,12 @@ const FOLLOW_POLL_MS = 250;
 /** Bytes read of one log at a time. Only the end of a longer log is read, because it has the newest lines. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
+/** Services of a local cluster, for completions. Agents have logs under their names, too. */
+const SERVICES = ['ingress', 'relay', 'supervisor', 'sub-agent', 'notifier', 'console', 'nats'];
+
 export const logs = command({
   name: 'logs',
-  subject: optional('[SERVICE]', 'one service, instance or agent'),
+  subject: optional('[SERVICE]', 'one service, instance or agent', SERVICES),
   summary: 'prints the logs of the local cluster in order of time',
   details:
     'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints one object a line, also for lines that are text',
