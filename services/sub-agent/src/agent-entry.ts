@@ -104,6 +104,8 @@ const model = entry('model', {
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
   mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: AGENT_SERVERS_MAX })),
   reasoning: Type.Optional(Type.Boolean()),
+  /** Media types of files that the model reads; absent: all that a request can contain. */
+  media: Type.Optional(Type.Array(text(128), { maxItems: 32 })),
   stepsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_STEPS_MAX })),
   toolResultCharsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),
   firstTokenMsMax: modelMs,
