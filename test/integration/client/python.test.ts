@@ -14,7 +14,12 @@ import { collect } from '../../kit/collect.ts';
 import { startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { PythonDriver, pythonEnv } from '../../support/python/python-driver.ts';
-import { httpxRequirement, PYTHON_PACKAGE, pythonsWithPackages, pythonWithHttpx } from '../../support/python/python-with-httpx.ts';
+import {
+  httpxRequirement,
+  PYTHON_PACKAGE,
+  pythonsWithPackages,
+  pythonWithHttpx,
+} from '../../support/python/python-with-httpx.ts';
 
 const found = await pythonWithHttpx();
 const python = 'python' in found ? found.python : '';
