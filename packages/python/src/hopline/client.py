@@ -35,7 +35,7 @@ class Webhook:
     token: str | None = None
     """Sent back with every notification, so that the receiver knows it."""
     scheme: str | None = None
-    """Of the Authorization header of a notification, e.g. `Bearer`, with `credentials`."""
+    """Scheme of the Authorization header of a notification, e.g. `Bearer`, with `credentials`."""
     credentials: str | None = None
 
     def to_json(self) -> Json:
