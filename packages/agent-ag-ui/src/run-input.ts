@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isObject, type JsonObject, type Message, type Part } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
 
@@ -20,17 +21,23 @@ export function keptResume({ state, interruptId }: ThreadResume): ThreadResume {
 }
 
 /**
- * The input of the run that is a turn. The thread is the context, and the run has the id of the message, so that a server that knows runs finds
- * it again. The answer to a question is in `resume`, and not in the messages.
+ * The input of the run that is a turn. The thread is the context of its owner, because two owners may have chosen the same context id. Ids of threads and
+ * runs follow from those of contexts and messages, so that a server that knows runs finds the run of an earlier attempt. They are other ids, because a
+ * server may keep its messages in the same log. The answer to a question is in `resume`, and not in the messages.
  */
-export function runInputOf({ contextId, message, history, resume }: Turn): JsonObject {
+export function runInputOf({ contextId, owner, message, history, resume }: Turn): JsonObject {
   const { state = {}, interruptId } = resumeOf(resume);
+  const threadId = idOf('thread', owner?.tenant, owner?.subject, contextId);
   const asked = interruptId === undefined ? [message] : [];
   return {
-    ...{ threadId: contextId, runId: message.messageId, state, tools: [], context: [], forwardedProps: {} },
+    ...{ threadId, runId: idOf('run', threadId, message.messageId), state, tools: [], context: [], forwardedProps: {} },
     messages: [...history, ...asked].map(threadMessage),
     ...(interruptId !== undefined && { resume: [{ interruptId, status: 'resolved', payload: payloadOf(message.parts) }] }),
   };
+}
+
+function idOf(...of: readonly (string | undefined)[]): string {
+  return hash('sha256', JSON.stringify(of.map(one => one ?? null))).slice(0, 32);
 }
 
 function threadMessage({ messageId: id, role, parts }: Message): JsonObject {

@@ -64,8 +64,16 @@ test('the input of a run has the history, the message with its files, and the st
     { url: 'https://x/y.pdf', mediaType: 'application/pdf' },
   ];
   lastOf(await eventsOf(agent, parts, { history, resume: { state: { n: 1 } } }), 'done');
-  const [input] = inputs as { threadId: string; state: unknown; messages: { role: string; content: unknown }[] }[];
-  assert.deepEqual([input?.threadId, input?.state], ['context-1', { n: 1 }]);
+  const owner = { tenant: 't', subject: 'ann' };
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts };
+  for (const options of [{ message }, { message }, { message, owner }]) await eventsOf(agent, parts, options);
+  type Input = { threadId: string; runId: string; state: unknown; messages: { role: string; content: unknown }[] };
+  const [input, ...others] = inputs as Input[];
+  assert.deepEqual(input?.state, { n: 1 });
+  const [one, again, anns] = others.map(({ threadId, runId }) => ({ threadId, runId }));
+  assert.deepEqual(one, again, 'another attempt is the same run');
+  assert.equal(one?.threadId, input?.threadId);
+  assert.notEqual(anns?.threadId, one?.threadId, 'another owner has another thread');
   assert.deepEqual(
     input?.messages.map(({ role, content }) => [role, content]),
     [
@@ -145,7 +153,8 @@ test('an agent of AG-UI behind a cluster: its text, a question with its answer, 
   assert.match(String((await thrown(ask('fail'))).failure), /no ink/);
   const sent = await client.send({ parts: [{ text: 'wait' }] }, { blocking: false, metadata: { agent: 'writer' } });
   assert.ok('task' in sent);
-  for await (const view of client.watch(sent.task.id)) if (view.answer === 'so far ') await client.cancel(sent.task.id);
+  for await (const { answer } of client.watch(sent.task.id)) if (answer === 'so far ') break;
+  await client.cancel(sent.task.id);
   assert.equal((await client.get(sent.task.id)).status.state, 'TASK_STATE_CANCELED');
 });
 
