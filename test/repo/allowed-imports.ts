@@ -31,7 +31,7 @@ export const LAYERS: readonly (readonly string[])[] = [
     'openai-http',
   ],
   // Adapters, and programs for people.
-  ['agent-a2a', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
+  ['agent-a2a', 'agent-ag-ui', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
 ];
 
 /**
@@ -105,6 +105,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'telemetry',
   ],
   'agent-a2a': ['a2a', 'agent', 'agent-card', 'events', 'outbound-http', 'profiles'],
+  'agent-ag-ui': ['a2a', 'agent', 'outbound-http'],
   'agent-code': ['a2a', 'agent', 'agent-langgraph', 'agent-mcp', 'chat-model', 'telemetry'],
   'agent-langgraph': ['a2a', 'agent', 'outbound-http'],
   'agent-mcp': ['a2a', 'agent', 'outbound-http'],
@@ -167,6 +168,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
     'a2a-http',
     'agent',
     'agent-a2a',
+    'agent-ag-ui',
     'agent-card',
     'agent-code',
     'agent-langgraph',

@@ -60,6 +60,12 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
     keptBy: 'the Ajv team',
   },
   {
+    packages: ['fast-json-patch'],
+    purpose: 'The changes of state of AG-UI agents (JSON Patch, RFC 6902)',
+    notOwn: 'Pointers and six operations with rules of their own; it refuses changes of prototypes',
+    keptBy: 'its author, Starcounter-Jack; AG-UI’s own client uses it',
+  },
+  {
     packages: ['eventsource-parser'],
     purpose: 'Reads event streams of remote agents and of Hopline in the client',
     notOwn: 'The line rules of the HTML standard, with every split of a chunk',

@@ -38,7 +38,7 @@ test('all faults are reported at once', () => {
   assert.throws(() => parseAgents(file({ name: 'A' }, { name: 'b', adapter: 'a2a' }, { name: 'b', adapter: 'a2a' })), {
     message:
       'has no valid name for agent 1: use 1 to 32 of a-z, 0-9 and - (not first); ' +
-      'it has no "adapter" for agent 1: use one of a2a, langgraph, mcp, model, module, recording; ' +
+      'it has no "adapter" for agent 1: use one of a2a, ag-ui, langgraph, mcp, model, module, recording; ' +
       'it contains the agent "b" twice; names must be unique',
   });
 });

@@ -11,7 +11,7 @@ const KEYS = ['$schema', 'agents'];
 /** A sub-agent receives its entry in one environment variable, which Linux limits to 128 KiB. */
 const ENTRY_CHARS_MAX = 64 * 1024;
 /** The adapters of a sub-agent, for the error of an entry without one. A test compares them with the sub-agent's own. */
-export const ADAPTERS = ['a2a', 'langgraph', 'mcp', 'model', 'module', 'recording'];
+export const ADAPTERS = ['a2a', 'ag-ui', 'langgraph', 'mcp', 'model', 'module', 'recording'];
 
 /** One entry of the file. The sub-agent that runs it checks everything except name and adapter. */
 export type UncheckedEntry = { name: string; adapter: string; [field: string]: unknown };

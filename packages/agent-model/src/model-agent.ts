@@ -1,7 +1,7 @@
 import { type Agent, type AgentEvent, eventsOf, MODEL_TOOL_RESULT_UNITS_MAX, runModel, type Turn } from '@hopline/agent';
 import type { McpLimits, McpServer } from '@hopline/agent-mcp';
 import { type ChatModel, type ChatModelOptions, createChatModel, ModelError } from '@hopline/chat-model';
-import { promptMessages } from '@hopline/chat-model/prompt-messages';
+import { MODEL_MEDIA, promptMessages } from '@hopline/chat-model/prompt-messages';
 import { Toolbox } from './toolbox.ts';
 
 export type ModelAgentOptions = ChatModelOptions & {
@@ -13,6 +13,8 @@ export type ModelAgentOptions = ChatModelOptions & {
   mcpLimits?: Partial<McpLimits>;
   /** Emits the model's reasoning as an artifact `reasoning`; it is never part of the answer. */
   reasoning?: boolean;
+  /** Media types of the files of users that the model reads; of any other file it gets the name. Default MODEL_MEDIA. */
+  media?: readonly string[];
   stepsMax?: number;
   toolResultUnitsMax?: number;
 };
@@ -41,7 +43,7 @@ async function* runTurn(
   { model, options, toolbox }: { model: ChatModel; options: ModelAgentOptions; toolbox: Toolbox },
 ): AsyncGenerator<readonly AgentEvent[]> {
   const { remoteRuns = [], trace, signal, history, message } = turn;
-  const { system, stepsMax, reasoning } = options;
+  const { system, stepsMax, reasoning, media = MODEL_MEDIA } = options;
   // Cancels the tool calls of an earlier attempt, because the model may make other calls now. The model request of that attempt ended
   // with its process.
   const opened = await Promise.all(remoteRuns.map(call => toolbox.cancelCall(call, trace)))
@@ -51,7 +53,7 @@ async function* runTurn(
     yield [{ type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' }];
     return;
   }
-  const messages = promptMessages({ system, history, message });
+  const messages = promptMessages({ system, history, message, media });
   const tools = opened.toolsOf(turn);
   try {
     yield* runModel({ model, messages, tools, request: { trace, signal }, stepsMax, reasoning });

@@ -1,7 +1,7 @@
 import { isObject, type Message } from '@hopline/a2a';
 import type { ChatMessage, ChatModelOptions, ChatTool, ModelLimits, ToolCall } from '@hopline/chat-model';
 import { OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
-import { promptMessages, promptText } from '@hopline/chat-model/prompt-messages';
+import { MODEL_MEDIA, promptMessage, promptMessages } from '@hopline/chat-model/prompt-messages';
 import type { AgentEvent, Turn } from './agent.ts';
 import { type Delegated, delegated } from './delegated.ts';
 import { isJson, nonEmpty } from './event-constructors.ts';
@@ -63,6 +63,11 @@ export type ModelOptions = {
   toolResultUnitsMax?: number | undefined;
   /** Shows the reasoning of the model as an artifact `reasoning`. Default false. */
   reasoning?: boolean | undefined;
+  /**
+   * Media types of the files of users that the model reads, e.g. `['image/*']`; of any other file it gets the name. Default MODEL_MEDIA: images, audio (WAV,
+   * MP3), PDF and text.
+   */
+  media?: readonly string[] | undefined;
   /** False: clients do not see the text of the model, only its calls. Default true. */
   shown?: boolean | undefined;
   /**
@@ -171,15 +176,10 @@ function chatOptions({ baseUrl = OPENAI_BASE_URL_DEFAULT, ...options }: ModelOpt
   };
 }
 
-function promptOf({ system, messages }: ModelOptions, { history, message }: Turn): ChatMessage[] {
-  if (messages === undefined) return promptMessages({ system, history, message });
-  const given = messages.map(one => ('parts' in one ? promptMessage(one) : one));
+function promptOf({ system, messages, media = MODEL_MEDIA }: ModelOptions, { history, message }: Turn): ChatMessage[] {
+  if (messages === undefined) return promptMessages({ system, history, message, media });
+  const given = messages.map(one => ('parts' in one ? promptMessage(one, { media }) : one));
   return [...promptMessages({ system, history: [], message: undefined }), ...given];
-}
-
-function promptMessage({ role, parts }: Message): ChatMessage {
-  const text = promptText(parts);
-  return role === 'ROLE_USER' ? { role: 'user', text } : { role: 'assistant', text, calls: [] };
 }
 
 function ownTools(

@@ -18,6 +18,7 @@ export function chunkFrames(shown: ShownTurn): FrameEncoder {
   };
 }
 
+/** JSON has no line breaks. */
 function frame(chunk: UiChunk): string {
-  return sseFrame({ data: JSON.stringify(chunk) });
+  return `data: ${JSON.stringify(chunk)}\n\n`;
 }

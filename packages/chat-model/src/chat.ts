@@ -4,8 +4,12 @@ import type { TraceCarrier } from '@hopline/telemetry';
 /** A complete tool call of a model; its arguments are a JSON object. */
 export type ToolCall = { id: string; name: string; args: Record<string, unknown> };
 
+/** A file for the model: `raw` in base64, or an address that the provider reads. */
+export type ChatFile = { mediaType: string; filename?: string } & ({ raw: string } | { url: string });
+
 export type ChatMessage =
-  | { role: 'system' | 'user'; text: string }
+  | { role: 'system'; text: string }
+  | { role: 'user'; text: string; files?: readonly ChatFile[] }
   | { role: 'assistant'; text: string; calls: readonly ToolCall[] }
   | { role: 'tool'; call: ToolCall; text: string };
 

@@ -1,5 +1,10 @@
-import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import type { ChatMessage, ChatTool } from './chat.ts';
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+} from '@ai-sdk/provider';
+import type { ChatFile, ChatMessage, ChatTool } from './chat.ts';
 
 /** Converts messages to the library's types. */
 export function promptOf(messages: readonly ChatMessage[]): LanguageModelV4Prompt {
@@ -11,7 +16,7 @@ function promptMessage(message: ChatMessage): LanguageModelV4Message {
     case 'system':
       return { role: 'system', content: message.text };
     case 'user':
-      return { role: 'user', content: [{ type: 'text', text: message.text }] };
+      return { role: 'user', content: [{ type: 'text', text: message.text }, ...(message.files ?? []).map(filePart)] };
     case 'assistant': {
       const text = message.text === '' ? [] : [{ type: 'text' as const, text: message.text }];
       const calls = message.calls.map(({ id, name, args }) => {
@@ -25,6 +30,13 @@ function promptMessage(message: ChatMessage): LanguageModelV4Message {
       return { role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] };
     }
   }
+}
+
+function filePart({ mediaType, filename, ...file }: ChatFile): LanguageModelV4FilePart {
+  const named = { type: 'file', mediaType, ...(filename !== undefined && { filename }) } as const;
+  if ('url' in file) return { ...named, data: { type: 'url', url: new URL(file.url) } };
+  if (!mediaType.startsWith('text/')) return { ...named, data: { type: 'data', data: file.raw } };
+  return { ...named, data: { type: 'text', text: Buffer.from(file.raw, 'base64').toString('utf8') } };
 }
 
 export function toolsOf(tools: readonly ChatTool[]): LanguageModelV4FunctionTool[] {

@@ -58,7 +58,10 @@ export class ChatEncoder {
   }
 
   add(item: ViewItem): ChatChunk[] {
-    return this.#fold.add(item).flatMap(change => (this.#hasEnded ? [] : this.#encode(change)));
+    const changes = this.#fold.add(item);
+    // Most changes are one piece of text.
+    if (changes.length === 1 && !this.#hasEnded) return this.#encode(changes[0]!);
+    return changes.flatMap(change => (this.#hasEnded ? [] : this.#encode(change)));
   }
 
   /** The answer so far as one object. */
@@ -127,6 +130,7 @@ export class ChatEncoder {
   }
 
   #chunk(delta: ChatDelta, reason: 'stop' | null = null): ChatChunk {
-    return { ...this.#head, choices: [{ index: 0, delta, finish_reason: reason, logprobs: null }] };
+    const { id, object, created, model } = this.#head;
+    return { id, object, created, model, choices: [{ index: 0, delta, finish_reason: reason, logprobs: null }] };
   }
 }

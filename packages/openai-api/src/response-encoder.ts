@@ -168,10 +168,11 @@ export class ResponseEncoder {
   #delta(label: TextLabel, delta: string): void {
     const open = this.#texts.get(label.id) ?? this.#open(label);
     open.text += delta;
-    const place = { item_id: open.item.id, output_index: open.index };
-    if (open.item.type === 'message')
-      this.#event('response.output_text.delta', { ...place, content_index: 0, delta, logprobs: [] });
-    else this.#event('response.reasoning_summary_text.delta', { ...place, summary_index: 0, delta });
+    const place = { sequence_number: this.#sequence, item_id: open.item.id, output_index: open.index };
+    this.#sequence += 1;
+    // Written without `#event`, because most events are deltas and copies of members cost more than the rest.
+    if (open.item.type === 'message') this.#events.push(textDelta(place, delta));
+    else this.#events.push({ type: 'response.reasoning_summary_text.delta', ...place, summary_index: 0, delta });
   }
 
   #open({ id: textId, channel }: TextLabel): OpenText {
@@ -316,6 +317,13 @@ export class ResponseEncoder {
     this.#events.push({ type, sequence_number: this.#sequence, ...members });
     this.#sequence += 1;
   }
+}
+
+function textDelta(
+  { sequence_number, item_id, output_index }: { sequence_number: number; item_id: string; output_index: number },
+  delta: string,
+): ResponseEvent {
+  return { type: 'response.output_text.delta', sequence_number, item_id, output_index, content_index: 0, delta, logprobs: [] };
 }
 
 function requestOf({ [RESPONSE_METADATA]: request }: Metadata): JsonObject {

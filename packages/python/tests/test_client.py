@@ -13,6 +13,7 @@ from hopline import (
     RetryLimits,
     StreamEvent,
     StreamGap,
+    Webhook,
 )
 
 from .broken_server import BrokenServer, Request, Response, chunk, error, frame, result, status, stream, task
@@ -219,10 +220,26 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         async with BrokenServer(always(stream(*unknown, *frames(3, 5)))) as server, client_of(server) as client:
             self.assertEqual((await client.ask("count")).text, "b 🎯")
 
+    async def test_a_webhook_is_part_of_the_message_that_starts_its_task(self) -> None:
+        push = Webhook("https://hooks.example/a2a", token="t", scheme="Bearer", credentials="c")
+        async with BrokenServer(always(stream(*frames(1, 5)))) as server, client_of(server) as client:
+            await client.ask("count", push=push)
+            await client.ask("count", push=Webhook("https://hooks.example/a2a"))
+            await client.ask("count")
+            sent = [request.params["configuration"] for request in server.requests]
+        whole = {"url": push.url, "token": "t", "authentication": {"scheme": "Bearer", "credentials": "c"}}
+        self.assertEqual(sent, [{"taskPushNotificationConfig": whole}, {"taskPushNotificationConfig": {"url": push.url}}, {}])
+
     async def test_wrong_arguments_are_rejected_before_a_request(self) -> None:
         with self.assertRaises(ValueError):
             Client("ftp://127.0.0.1/")
         async with Client("http://127.0.0.1:9/") as client:
-            for arguments in ({}, {"task": "t", "question": "q"}, {"task": "t", "agent": "a"}):
+            wrong: list[dict[str, Any]] = [
+                {},
+                {"task": "t", "question": "q"},
+                {"task": "t", "agent": "a"},
+                {"task": "t", "push": Webhook("https://hooks.example/")},
+            ]
+            for arguments in wrong:
                 with self.assertRaises(ValueError):
                     [view async for view in client.watch(**arguments)]

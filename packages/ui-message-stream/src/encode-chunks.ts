@@ -30,6 +30,8 @@ export class ChunkEncoder {
 
   /** Encodes the changes of a fold, whose view has all of them. The first chunks begin the message. */
   encode(changes: readonly ViewChange[], fold: { readonly view: ClientView }): UiChunk[] {
+    // Most changes are one piece of text.
+    if (this.#hasStarted && changes.length === 1 && changes[0]!.kind === 'text') return this.#encode(changes[0]!);
     const chunks: UiChunk[] = this.#hasStarted ? [] : [this.#start(fold.view)];
     const isTakenBack = changes.some(change => change.kind === 'text-restarted' && change.text.channel === 'answer');
     if (!isTakenBack) return [...chunks, ...changes.flatMap(change => this.#encode(change))];

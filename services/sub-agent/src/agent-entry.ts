@@ -61,6 +61,14 @@ const mcp = entry('mcp', {
   totalMsMax: ms,
 });
 
+const agUi = entry('ag-ui', {
+  url: httpUrl,
+  headers: Type.Optional(strings),
+  firstEventMsMax: ms,
+  silenceMsMax: ms,
+  totalMsMax: ms,
+});
+
 const recording = entry('recording', {
   path: text(4_096),
   pace: Type.Optional(
@@ -104,6 +112,8 @@ const model = entry('model', {
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
   mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: AGENT_SERVERS_MAX })),
   reasoning: Type.Optional(Type.Boolean()),
+  /** Media types of files that the model reads; absent: all that a request can contain. */
+  media: Type.Optional(Type.Array(text(128), { maxItems: 32 })),
   stepsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: MODEL_STEPS_MAX })),
   toolResultCharsMax: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),
   firstTokenMsMax: modelMs,
@@ -113,17 +123,25 @@ const model = entry('model', {
 
 type McpServerEntry = Static<ReturnType<typeof Type.Object<typeof mcpServer>>>;
 export type A2AEntry = Static<typeof a2a>;
+export type AgUiEntry = Static<typeof agUi>;
 export type McpEntry = Static<typeof mcp>;
 export type LangGraphEntry = Static<typeof langgraph>;
 export type ModelEntry = Static<typeof model>;
-export type AgentEntry = A2AEntry | LangGraphEntry | McpEntry | ModelEntry | Static<typeof module> | Static<typeof recording>;
+export type AgentEntry =
+  | A2AEntry
+  | AgUiEntry
+  | LangGraphEntry
+  | McpEntry
+  | ModelEntry
+  | Static<typeof module>
+  | Static<typeof recording>;
 
 // A test validates the schemas themselves.
 const ajv = new Ajv({ strict: false, verbose: true, allErrors: true, validateSchema: false });
 /** Faults of one entry in an error; more of them are counted. */
 export const FAULTS_MAX = 10;
 /** Schemas of entries, by adapter. docs/reference/agents.schema.json is generated from them. */
-export const SCHEMAS = { a2a, langgraph, mcp, model, module, recording } as const;
+export const SCHEMAS = { a2a, 'ag-ui': agUi, langgraph, mcp, model, module, recording } as const;
 const ADAPTERS: ReadonlyMap<unknown, EntrySchema> = new Map(Object.entries(SCHEMAS));
 
 /** Parses an entry. Throws an Error of one sentence that names agent and field, never a value, which may be a credential. */
@@ -139,7 +157,8 @@ export function parseAgentEntry(json: string): AgentEntry {
   const entry: AgentEntry = value;
   // The name is a token of NATS subjects.
   if (entry.name !== undefined && !isAgentName(entry.name)) throw new Error(`${label}: name must be ${AGENT_NAME_RULE}`);
-  if (entry.adapter === 'a2a' || entry.adapter === 'langgraph' || entry.adapter === 'model') checkHeaders(label, entry.headers);
+  if (entry.adapter === 'a2a' || entry.adapter === 'ag-ui' || entry.adapter === 'langgraph' || entry.adapter === 'model')
+    checkHeaders(label, entry.headers);
   if (entry.adapter === 'a2a') checkA2A(label, entry);
   if (entry.adapter === 'mcp') checkMcp(label, entry);
   if (entry.adapter === 'langgraph') checkLangGraph(label, entry);

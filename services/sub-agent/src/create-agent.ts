@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import type { Agent } from '@hopline/agent';
 import type { Skipped, Webhooks } from '@hopline/agent-a2a';
+import type { AgUiAgentOptions } from '@hopline/agent-ag-ui';
 import { type Code, createCodeAgent, programOf } from '@hopline/agent-code';
 import type { LangGraphOptions } from '@hopline/agent-langgraph';
 import type { McpOptions, McpServer } from '@hopline/agent-mcp';
@@ -8,7 +9,7 @@ import type { ModelAgentOptions } from '@hopline/agent-model';
 import { readPrices } from '@hopline/chat-model/model-prices';
 import { HEADER_VALUE } from '@hopline/outbound-http';
 import { a2aOptions } from './a2a-options.ts';
-import type { AgentEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
+import type { AgentEntry, AgUiEntry, LangGraphEntry, McpEntry, ModelEntry } from './agent-entry.ts';
 import type { CodeProcesses } from './code-processes.ts';
 
 /** Address and key for `model` entries without their own. */
@@ -42,6 +43,10 @@ export async function createAgent(entry: AgentEntry, context: CreateAgentOptions
         webhooks: context.webhooks(options.url),
         onSkipped,
       });
+    }
+    case 'ag-ui': {
+      const { createAgUiAgent } = await import('@hopline/agent-ag-ui');
+      return createAgUiAgent(agUiOptions(options));
     }
     case 'langgraph': {
       if (options.url === undefined) {
@@ -125,6 +130,22 @@ function serverOptions(entry: AgentFields<LangGraphEntry>, url: string): LangGra
   const { assistant = '', headers, description, silenceMsMax, totalMsMax } = entry;
   const limits = { ...(silenceMsMax !== undefined && { silenceMsMax }), ...(totalMsMax !== undefined && { totalMsMax }) };
   return { ...(description !== undefined && { description }), limits, url, assistant, ...(headers && { headers }) };
+}
+
+function agUiOptions({
+  url,
+  headers,
+  description,
+  firstEventMsMax,
+  silenceMsMax,
+  totalMsMax,
+}: AgentFields<AgUiEntry>): AgUiAgentOptions {
+  const limits = {
+    ...(firstEventMsMax !== undefined && { firstEventMsMax }),
+    ...(silenceMsMax !== undefined && { silenceMsMax }),
+    ...(totalMsMax !== undefined && { totalMsMax }),
+  };
+  return { url, limits, ...(headers && { headers }), ...(description !== undefined && { description }) };
 }
 
 function mcpOptions(entry: AgentFields<McpEntry>, name: string | undefined, context: CreateAgentOptions): McpOptions {

@@ -79,6 +79,34 @@ test('a request contains system prompt, history of the context, key, headers and
   assert.equal(String(request?.headers.traceparent).split('-')[1], '0af7651916cd43dd8448eb211c80319c');
 });
 
+test('images, audio, PDF and text files of a message reach the model in the form of OpenAI, and others by their names', async t => {
+  const { agent, server } = await standIn(t, [[{ text: 'ok' }]]);
+  const raw = Buffer.from('grüße').toString('base64');
+  const file = (filename: string, mediaType: string) => ({ raw, filename, mediaType });
+  const parts = [
+    ...[{ text: 'look' }, file('a.png', 'image/png'), { url: 'https://x/b.jpg', mediaType: 'image/jpeg' }],
+    ...[file('c.wav', 'audio/wav'), file('d.pdf', 'application/pdf'), file('e.csv', 'text/csv; charset=utf-8')],
+    ...[file('f.zip', 'application/zip')],
+  ];
+  await eventsOf(agent, parts);
+  const content = server.requests[0]!.messages[0]!.content as unknown as Record<string, unknown>[];
+  const [named, ...files] = content;
+  assert.match(String(named?.text), /^look\[file a\.png image\/png\].*\[file f\.zip application\/zip\]$/);
+  assert.deepEqual(files, [
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${raw}` } },
+    { type: 'image_url', image_url: { url: 'https://x/b.jpg' } },
+    { type: 'input_audio', input_audio: { data: raw, format: 'wav' } },
+    { type: 'file', file: { filename: 'd.pdf', file_data: `data:application/pdf;base64,${raw}` } },
+    { type: 'text', text: 'grüße' },
+  ]);
+});
+
+test('a model that reads no files gets their names', async t => {
+  const { agent, server } = await standIn(t, [[{ text: 'ok' }]], { media: [] });
+  await eventsOf(agent, [{ raw: 'AA==', filename: 'a.png', mediaType: 'image/png' }]);
+  assert.deepEqual(server.requests[0]?.messages, [{ role: 'user', content: '[file a.png image/png]' }]);
+});
+
 test('parallel tool calls run with balanced events, and the model gets each result once, in call order', async t => {
   const calls: ResponseStep[] = [{ text: 'Looking. ' }, { call: 'ok', args: {} }, { call: 'noise', args: { a: '{"' }, piece: 1 }];
   const { agent, server } = await standIn(t, [calls, [{ text: 'Done.' }]], { mcp: [MCP] });

@@ -14,7 +14,12 @@ import { collect } from '../../kit/collect.ts';
 import { startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { PythonDriver, pythonEnv } from '../../support/python/python-driver.ts';
-import { PYTHON_PACKAGE, pythonWithHttpx } from '../../support/python/python-with-httpx.ts';
+import {
+  httpxRequirement,
+  PYTHON_PACKAGE,
+  pythonsWithPackages,
+  pythonWithHttpx,
+} from '../../support/python/python-with-httpx.ts';
 
 const found = await pythonWithHttpx();
 const python = 'python' in found ? found.python : '';
@@ -30,11 +35,25 @@ function stepsOf(items: readonly ViewItem[], continues: boolean): Steps {
   return { steps: items.map(item => ({ kinds: fold.add(item).map(({ kind }) => kind), view: asJson(fold.view) })) };
 }
 
-test('the unit tests of packages/python pass', { skip, timeout: 300_000 }, async () => {
-  const options = { cwd: PYTHON_PACKAGE, env: pythonEnv() };
-  const { stderr } = await promisify(execFile)(python, ['-m', 'unittest', 'discover', '-s', 'tests', '-t', '.'], options);
-  assert.match(stderr, /^Ran [1-9]\d* tests? in /m);
+const versions = await pythonsWithPackages([httpxRequirement()]);
+
+test('the oldest and the newest Python are different ones, from 3.10 on', t => {
+  if (versions.length < 2) return t.skip('one Python of 3.10 or newer is here');
+  const minors = versions.map(({ version }) => Number(version.split('.')[1]));
+  assert.ok(minors.every(minor => minor >= 10) && minors[0]! < minors[1]!, minors.join());
 });
+
+for (const { version, ...one } of versions) {
+  test(`Python ${version}: the unit tests of packages/python pass`, {
+    skip: 'skip' in one && one.skip,
+    timeout: 600_000,
+  }, async () => {
+    const options = { cwd: PYTHON_PACKAGE, env: pythonEnv() };
+    const args = ['-m', 'unittest', 'discover', '-s', 'tests', '-t', '.'];
+    const { stderr } = await promisify(execFile)('python' in one ? one.python : '', args, options);
+    assert.match(stderr, /^Ran [1-9]\d* tests? in /m);
+  });
+}
 
 test('the Python package has the catalogue of errors', { skip }, async () => {
   await using driver = new PythonDriver(python);

@@ -1,6 +1,6 @@
 """A client of A2A agents behind Hopline, and of other A2A 1.0 servers."""
 
-from .client import Answer, Client, Outgoing, TaskPage
+from .client import Answer, Client, Outgoing, TaskPage, Webhook
 from .client_view import ClientView, ViewFile, ViewQuestion, ViewText, ViewTool
 from .errors import A2A_ERRORS, A2AError, NoAnswerError, QuestionAsked
 from .limits import ClientLimits, RetryLimits
@@ -28,4 +28,5 @@ __all__ = [
     "ViewQuestion",
     "ViewText",
     "ViewTool",
+    "Webhook",
 ]

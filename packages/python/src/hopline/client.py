@@ -28,6 +28,28 @@ Outgoing = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Webhook:
+    """A webhook that receives the events of a task, while the client is away, too."""
+
+    url: str
+    token: str | None = None
+    """Sent back with every notification, so that the receiver knows it."""
+    scheme: str | None = None
+    """Scheme of the Authorization header of a notification, e.g. `Bearer`, with `credentials`."""
+    credentials: str | None = None
+
+    def to_json(self) -> Json:
+        config: Json = {"url": self.url}
+        if self.token is not None:
+            config["token"] = self.token
+        if self.scheme is not None:
+            config["authentication"] = {"scheme": self.scheme}
+            if self.credentials is not None:
+                config["authentication"]["credentials"] = self.credentials
+        return config
+
+
+@dataclass(frozen=True)
 class Answer:
     """The answer of a turn."""
 
@@ -100,14 +122,15 @@ class Client:
         *,
         agent: str | None = None,
         context: str | None = None,
+        push: Webhook | None = None,
         on_view: Callable[[ClientView], object] | None = None,
     ) -> Answer:
         """
-        Sends a message and waits for its answer. `on_view` receives each view while the answer arrives. Raises QuestionAsked when the task asks
+        Sends a message and waits for its answer. `push` receives the events of its task. `on_view` receives each view while the answer arrives. Raises QuestionAsked when the task asks
         a question, and NoAnswerError when it ends otherwise.
         """
         last: ClientView | None = None
-        async with aclosing(self.watch(question=question, agent=agent, context=context)) as views:
+        async with aclosing(self.watch(question=question, agent=agent, context=context, push=push)) as views:
             async for view in views:
                 last = view
                 if on_view is not None:
@@ -131,12 +154,13 @@ class Client:
         question: Outgoing | None = None,
         agent: str | None = None,
         context: str | None = None,
+        push: Webhook | None = None,
     ) -> AsyncGenerator[ClientView, None]:
         """
         Yields a view after each event that changes it. A task, by id or as `get` gives it, is watched from its beginning to its end, also
         when it waits for an answer in between; a `question` is sent, and watched to the end of its turn.
         """
-        begin = _begin(task, BEGINNING, question, agent, context)
+        begin = _begin(task, BEGINNING, question, agent, context, push)
         continues = begin.message is not None and "taskId" in begin.message["message"]
         fold = ViewFold(continues=continues)
         try:
@@ -159,12 +183,13 @@ class Client:
         question: Outgoing | None = None,
         agent: str | None = None,
         context: str | None = None,
+        push: Webhook | None = None,
     ) -> AsyncGenerator[StreamItem, None]:
         """
         Yields the events of a task, each once, until it ends. `cursor`: that of the last event received, or BEGINNING; without one the
         stream starts with the current task, and a task that has ended is rejected.
         """
-        async with aclosing(self._follow(_begin(task, cursor, question, agent, context))) as items:
+        async with aclosing(self._follow(_begin(task, cursor, question, agent, context, push))) as items:
             async for item in items:
                 yield item
 
@@ -250,15 +275,21 @@ class Client:
 
 
 def _begin(
-    task: str | Json | None, cursor: str | None, question: Outgoing | None, agent: str | None, context: str | None
+    task: str | Json | None,
+    cursor: str | None,
+    question: Outgoing | None,
+    agent: str | None,
+    context: str | None,
+    push: Webhook | None,
 ) -> Begin:
     if (task is None) == (question is None):
         raise ValueError("pass either a task or a question")
     if question is None:
-        if agent is not None or context is not None:
-            raise ValueError("agent and context belong to a question")
+        if agent is not None or context is not None or push is not None:
+            raise ValueError("agent, context and push belong to a question")
         return Begin(task_id=_id_of(task or ""), cursor=cursor)
-    params: Json = {"message": _message_of(question, context), "configuration": {}}
+    configuration: Json = {} if push is None else {"taskPushNotificationConfig": push.to_json()}
+    params: Json = {"message": _message_of(question, context), "configuration": configuration}
     if agent is not None:
         params["metadata"] = {"agent": agent}
     return Begin(message=params)

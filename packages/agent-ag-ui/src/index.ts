@@ -1,0 +1,2 @@
+export type { AgUiAgentOptions } from './ag-ui-agent.ts';
+export { createAgUiAgent } from './ag-ui-agent.ts';
