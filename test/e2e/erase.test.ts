@@ -54,7 +54,10 @@ test('an erased task is in no stream, clients get the answer for an unknown task
 
   const denied = await erase(task, { ...admin, NATS_USER: 'operator', NATS_PASSWORD: 'operator' });
   assert.equal(denied.code, 1, denied.err);
-  assert.match(denied.err, /Permission denied: task \S+ is not removed: NATS does not permit user operator to publish to .* as the user admin/);
+  assert.match(
+    denied.err,
+    /Permission denied: task \S+ is not removed: NATS does not permit user operator to publish to .* as the user admin/,
+  );
   assert.equal((await run(['get', task])).code, 0);
 
   const erased = await erase(task);

@@ -31,7 +31,18 @@ export const LAYERS: readonly (readonly string[])[] = [
     'openai-http',
   ],
   // Adapters, and programs for people.
-  ['agent-a2a', 'agent-ag-ui', 'agent-code', 'agent-langgraph', 'agent-mcp', 'agent-model', 'cli', 'local-cluster', 'replay-server', 'terminal'],
+  [
+    'agent-a2a',
+    'agent-ag-ui',
+    'agent-code',
+    'agent-langgraph',
+    'agent-mcp',
+    'agent-model',
+    'cli',
+    'local-cluster',
+    'replay-server',
+    'terminal',
+  ],
 ];
 
 /**

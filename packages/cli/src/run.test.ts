@@ -145,7 +145,10 @@ test('agents prints names, states, skills, and which agent takes messages that f
   const replies = { 'GET /agents': { page: JSON.stringify({ agents }) } };
   const { code, out } = await hopline(replies, ['agents']);
   assert.equal(code, 0);
-  assert.match(out, /^ {2}files {2}live {2}Reads files {2}\[Read\]\n {2}down {3}live, does not answer \(ECONNREFUSED\)\n\* guide {2}silent, seen \d+ \w+ ago\n$/);
+  assert.match(
+    out,
+    /^ {2}files {2}live {2}Reads files {2}\[Read\]\n {2}down {3}live, does not answer \(ECONNREFUSED\)\n\* guide {2}silent, seen \d+ \w+ ago\n$/,
+  );
   const json = await hopline(replies, ['agents', '--json'], { environment: { HOPLINE_TOKEN: 'abc' } });
   assert.deepEqual(
     json.out

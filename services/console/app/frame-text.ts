@@ -2,6 +2,7 @@ import type { Part } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 
 type Body = {
+  kind?: string;
   status?: { state?: string; message?: { parts?: readonly Part[] } };
   artifact?: { name?: string; parts?: readonly Part[] };
   parts?: readonly Part[];

@@ -88,7 +88,7 @@ function App() {
 }
 
 /** The main element: after a change of the page it gets the focus, and the document its title. */
-function usePageChange(route: Route): RefObject<HTMLElement> {
+function usePageChange(route: Route): RefObject<HTMLElement | null> {
   const main = useRef<HTMLElement>(null);
   const shown = useRef(routeAddress().pathname);
   useEffect(() => {

@@ -113,7 +113,10 @@ test('each error is one sentence with agent and field, without values', () => {
   rejects('{', 'HOPLINE_AGENT is not JSON');
   rejects([], 'HOPLINE_AGENT is not an object');
   rejects({}, 'the agent: adapter must be one of a2a, ag-ui, langgraph, mcp, model, module, recording');
-  rejects({ name: 'x', adapter: 'nothing' }, 'agent "x": adapter must be one of a2a, ag-ui, langgraph, mcp, model, module, recording');
+  rejects(
+    { name: 'x', adapter: 'nothing' },
+    'agent "x": adapter must be one of a2a, ag-ui, langgraph, mcp, model, module, recording',
+  );
   rejects({ name: 'x', adapter: 'toString' }, /adapter must be one of/);
   rejects(
     { ...A2A, urls: 1 },

@@ -59,7 +59,7 @@ test('a consumer whose creation is answered after its reader has ended is remove
   await until(async () => (await consumers()) === 0, 'the consumer is removed');
 });
 
-test('a check whose requests get no answer sends each request once per try', { timeout: 120_000 }, async t => {
+test('a check whose requests get no answer sends each request at most once per try', { timeout: 120_000 }, async t => {
   const { server, open } = await startedLog(t);
   const proxy = await startNatsProxy(server.port);
   t.after(() => proxy.close());
@@ -67,10 +67,14 @@ test('a check whose requests get no answer sends each request once per try', { t
   const nc = await connect({ servers: server.url });
   t.after(() => nc.close());
   let requests = 0;
-  nc.subscribe(`$JS.API.STREAM.INFO.${INPUTS_STREAM}`, { callback: () => (requests += 1) });
+  nc.subscribe(`$JS.API.STREAM.INFO.${INPUTS_STREAM}`, {
+    callback: () => {
+      requests += 1;
+    },
+  });
   await nc.flush();
   proxy.lose = ({ payload }) => payload.includes('stream_info_response');
   await assert.rejects(log.check(), { name: 'LogUnavailable' });
-  // A check takes 3 s, and a try is repeated after 2 s.
-  assert.equal(requests, 2);
+  // A check takes 3 s, and a try is repeated after 2 s; on a loaded machine the second one may come too late.
+  assert.ok(requests >= 1 && requests <= 2, `${requests} requests`);
 });
