@@ -84,7 +84,10 @@ test('ask streams the answer, and continues after a kill of the ingress', { time
   await command.printed(20);
   assert.ok(command.out.length < ANSWER.length);
   await restart();
-  assert.deepEqual(await command.finished, { code: 0, out: ANSWER, err: '' });
+  const { code, out, err } = await command.finished;
+  assert.deepEqual({ code, out }, { code: 0, out: ANSWER });
+  // On a busy machine, ingress needs longer to start than the command waits before its first retry.
+  assert.match(err, /^(\(Temporarily unavailable: .*; retrying in .*\)\n)*$/);
 });
 
 test('Ctrl-C leaves the task running; the printed command continues at its cursor, after a kill of the ingress', {
@@ -230,7 +233,7 @@ test('trace --follow prints the events of a running task as they arrive, then it
   await asking.finished;
 });
 
-test('card and get print JSON; usage errors and an absent server have distinct exit codes', { timeout: 30_000 }, async () => {
+test('card and get print JSON; usage errors and an absent server have distinct exit codes', { timeout: 180_000 }, async () => {
   const [card] = lines((await hopline(['card', '--json'])).out);
   assert.ok(card.supportedInterfaces.length > 0);
   const shown = await hopline(['card']);
