@@ -213,7 +213,7 @@ test('the tests of a package or folder share a process, except long files and th
     'services/s/b.test.ts': plain,
     'infra/c.test.ts': plain,
     'test/e2e/d.test.ts': plain,
-    'test/e2e/chat.test.ts': plain,
+    'test/e2e/auth.test.ts': plain,
     'test/e2e/shared.test.ts': `${plain}${SHARES}`,
     'test/e2e/hops.test.ts': `${plain}${SHARES}`,
   });
@@ -228,14 +228,14 @@ test('the tests of a package or folder share a process, except long files and th
     'services/s',
     'test/e2e',
     'test/e2e on one cluster',
-    'test/e2e/chat.test.ts',
+    'test/e2e/auth.test.ts',
     'test/e2e/hops.test.ts on one cluster',
   ]);
 });
 
-test('files that share a cluster start first, eight in a process that ends the cluster after the last of them', t => {
-  const names = Array.from({ length: 9 }, (_, index) => `test/e2e/${index}.test.ts`);
-  const files = { 'test/e2e/chat.test.ts': '', ...Object.fromEntries(names.map(name => [name, SHARES])) };
+test('files that share a cluster start first, twelve in a process that ends the cluster after the last of them', t => {
+  const names = Array.from({ length: 13 }, (_, index) => `test/e2e/${index}.test.ts`);
+  const files = { 'test/e2e/auth.test.ts': '', ...Object.fromEntries(names.map(name => [name, SHARES])) };
   const root = folderWith(t, files);
   using batches = batchesOf(
     root,
@@ -244,7 +244,7 @@ test('files that share a cluster start first, eight in a process that ends the c
   assert.deepEqual(batches.paths.map(batches.nameOf), [
     'test/e2e on one cluster (1 of 2)',
     'test/e2e on one cluster (2 of 2)',
-    'test/e2e/chat.test.ts',
+    'test/e2e/auth.test.ts',
   ]);
   for (const path of batches.paths.slice(0, 2)) assert.match(readFileSync(path, 'utf8'), /^after\(stopSharedClusters\);$/m);
 });

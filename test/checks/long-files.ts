@@ -48,7 +48,6 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/e2e/browser/console.test.ts' },
   { path: 'test/faults/model-supervisor-death.test.ts' },
   { path: 'test/e2e/nested-agents.test.ts' },
-  { path: 'test/e2e/chat.test.ts' },
   { path: 'test/faults/orderly-restarts.test.ts' },
   { path: 'test/e2e/hops.test.ts' },
   { path: 'test/e2e/nats-users.test.ts' },

@@ -24,7 +24,7 @@ const FILES_MAX = 12;
 /** As FILES_MAX, for tests with a broker: most of these files start a cluster, and their processes are what fills both cores to the end of a run. */
 const FILES_WITH_BROKER_MAX = 4;
 /** As FILES_MAX, for files that share a cluster: its start costs as much as one of these files. */
-const FILES_OF_CLUSTER_MAX = 8;
+const FILES_OF_CLUSTER_MAX = 12;
 
 export type Batches = Disposable & {
   /** Paths to run, each as one process, in the order of the files: a test file, or a module that imports several. */

@@ -30,7 +30,7 @@ function script({ text }: { text: string }): Step[] {
 before(async () => {
   remote = await startRemoteAgent({ dialect: '0.3', script });
   const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
-  nested = await Cluster.start({ agents });
+  nested = await Cluster.shared({ agents, env: { HOPLINE_PUSH: 'true' } });
   cluster = await Cluster.start({
     profile: 'chat',
     env: { HOPLINE_DEFAULT_AGENT: 'remote' },

@@ -35,7 +35,12 @@ function script({ text, turn }: { text: string; turn: number }): Iterable<Step> 
 
 before(async () => {
   remote = await startRemoteAgent({ dialect: '0.3', script });
-  cluster = await Cluster.start({ grpc: true, balanced: true, agents: [{ name: 'remote', adapter: 'a2a', url: remote.url }] });
+  // The setting is that of the other files that share this cluster.
+  cluster = await Cluster.shared({
+    balanced: true,
+    agents: [{ name: 'talker', adapter: 'a2a', url: remote.url }],
+    env: { HOPLINE_PUSH: 'true' },
+  });
 });
 
 after(async () => {

@@ -16,8 +16,8 @@ let cluster: Cluster;
 
 before(async () => {
   remote = await startRemoteAgent({ dialect: '0.3', script: () => [{ inputRequired: 'Which one?' }] });
-  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
-  cluster = await Cluster.start({ grpc: true, agents, balanced: true, env: { HOPLINE_PUSH: 'true' } });
+  const agents = [{ name: 'asker', adapter: 'a2a', url: remote.url }];
+  cluster = await Cluster.shared({ agents, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {

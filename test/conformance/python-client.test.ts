@@ -38,8 +38,8 @@ before(async () => {
   if (python1 === undefined && python03 === undefined) return;
   const script = ({ text }: { text: string }) => (text === 'ask' ? [{ inputRequired: 'Which one?' }] : answer(TOKENS));
   remote = await startRemoteAgent({ dialect: '0.3', script });
-  const agents = [{ name: 'remote', adapter: 'a2a', url: remote.url }];
-  cluster = await Cluster.start({ agents, grpc: true, balanced: true, env: { HOPLINE_PUSH: 'true' } });
+  const agents = [{ name: 'greeter', adapter: 'a2a', url: remote.url }];
+  cluster = await Cluster.shared({ agents, balanced: true, env: { HOPLINE_PUSH: 'true' } });
 });
 
 after(async () => {

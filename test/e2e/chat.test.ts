@@ -27,7 +27,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({
+  cluster = await Cluster.shared({
     agents: [
       { name: 'echo', adapter: 'a2a', url: remote.url },
       { name: 'other', adapter: 'a2a', url: remote.url },

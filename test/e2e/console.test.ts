@@ -51,9 +51,9 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.start({
+  cluster = await Cluster.shared({
     agents: [{ name: 'answerer', adapter: 'a2a', url: remote.url }],
-    env: { HOPLINE_AUTH_API_KEYS_FILE: join(folder, 'keys.json') },
+    ownEnv: { HOPLINE_AUTH_API_KEYS_FILE: join(folder, 'keys.json') },
   });
   web = await startConsole(undefined, {});
   const sent = await createClient({ url: cluster.url, headers: { 'x-api-key': KEYS.ann } }).send('what?');
@@ -172,7 +172,7 @@ test('the console only reads, unless HOPLINE_CONSOLE_WRITES allows more; a page 
 });
 
 test('on a public address the console serves only an ingress that asks for credentials', async t => {
-  const { HOPLINE_AUTH_API_KEYS_FILE: _none, ...env } = cluster.ingresses[0]!.spec.env;
+  const { HOPLINE_AUTH_API_KEYS_FILE: _none, HOPLINE_GRPC_PORT: _taken, ...env } = cluster.ingresses[0]!.spec.env;
   const open = new ServiceProcess({ service: 'ingress', instance: 'ingress-open', env }, await freePort());
   t.after(() => open.kill());
   await open.start();

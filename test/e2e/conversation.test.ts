@@ -78,7 +78,7 @@ before(async () => {
       return [{ token: answer }, { complete: true }];
     },
   });
-  cluster = await Cluster.start({ agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }], ingresses: 2 });
+  cluster = await Cluster.shared({ agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }] });
   await serveForgetful();
 });
 

@@ -17,7 +17,7 @@ before(async () => {
   issuer = await startIssuer();
   agent = await startRemoteAgent({ dialect: '1.0', script: () => answer(['hello']) });
   const agents = [{ name: 'remote', adapter: 'a2a', url: agent.url }];
-  cluster = await Cluster.start({ grpc: true, env: issuer.env, agents });
+  cluster = await Cluster.shared({ ownEnv: issuer.env, agents });
   const card = await (await fetch(`${cluster.url}/.well-known/agent-card.json`)).json();
   const { supportedInterfaces } = card as { supportedInterfaces: { url: string; protocolBinding: string }[] };
   client = new GrpcClient(supportedInterfaces.find(one => one.protocolBinding === 'GRPC')!.url);

@@ -25,10 +25,10 @@ function* play(text: string, turn: number): Generator<Step> {
 
 before(async () => {
   agent = await startRemoteAgent({ dialect: '1.0', script: ({ text, turn }) => play(text, turn) });
-  cluster = await Cluster.start({
-    agents: [{ name: 'counter', adapter: 'a2a', url: agent.url }],
+  cluster = await Cluster.shared({
+    agents: [{ name: 'sixty', adapter: 'a2a', url: agent.url }],
     balanced: true,
-    env: { HOPLINE_BODY_BYTES_MAX: '4096' },
+    ownEnv: { HOPLINE_BODY_BYTES_MAX: '4096' },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });

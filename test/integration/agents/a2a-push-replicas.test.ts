@@ -37,7 +37,7 @@ before(async () => {
     card: { streaming: false, pushNotifications: true },
     pushes: 'last',
   });
-  cluster = await Cluster.start({ agents: [] });
+  cluster = await Cluster.shared({ agents: [] });
   const [onePort, otherPort] = [await freePort(), await freePort()];
   // The public address of both processes leads only to the second one, so each call for a turn of the first reaches the wrong process.
   balancer = await startBalancer([{ httpPort: otherPort }]);
@@ -54,8 +54,9 @@ before(async () => {
 
 after(async () => {
   await nc?.close();
-  await runsTurn?.kill();
-  await getsCalls?.kill();
+  // So that both leave the registry of the shared cluster.
+  await runsTurn?.kill('SIGTERM');
+  await getsCalls?.kill('SIGTERM');
   await balancer?.close();
   await cluster?.[Symbol.asyncDispose]();
   await remote?.close();

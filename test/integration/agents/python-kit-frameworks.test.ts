@@ -17,12 +17,14 @@ const FRAMEWORKS = [
   // The SDK passes the result of the function on as it is, and Agno passes it on as text.
   {
     name: 'the OpenAI Agents SDK',
+    agentName: 'sdk-forecaster',
     script: 'openai_agents_agent.py',
     requirements: ['openai-agents==0.24.0'],
     result: (city: string): unknown => ({ city, sky: 'clear' }),
   },
   {
     name: 'Agno',
+    agentName: 'agno-forecaster',
     script: 'agno_agent.py',
     requirements: ['agno==3.1.10', 'openai'],
     result: (city: string): unknown => `{'city': '${city}', 'sky': 'clear'}`,
@@ -34,7 +36,7 @@ const TIMEOUT = 600_000;
 
 const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
 
-for (const { name, script, requirements, result } of FRAMEWORKS) {
+for (const { name, agentName, script, requirements, result } of FRAMEWORKS) {
   const found = await newestPythonWith([kit, httpxRequirement(), UVICORN, ...requirements]);
   const skip = 'skip' in found && found.skip;
 
@@ -53,7 +55,7 @@ for (const { name, script, requirements, result } of FRAMEWORKS) {
       env: { ...pythonEnv(), PYTHONWARNINGS: 'ignore' },
     });
     t.after(agent.stop);
-    await using cluster = await Cluster.start({ agents: [{ name: 'forecaster', adapter: 'a2a', url: agent.url }] });
+    await using cluster = await Cluster.shared({ agents: [{ name: agentName, adapter: 'a2a', url: agent.url }] });
     const client = createClient({ url: cluster.url });
     const watched = async (question: string) => {
       const sent = await client.send({ parts: [{ text: question }] });
@@ -66,7 +68,7 @@ for (const { name, script, requirements, result } of FRAMEWORKS) {
     assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', [...BEFORE, ...AFTER].join('')]);
     assert.deepEqual(
       tools
-        .filter(({ agent }) => agent === 'forecaster')
+        .filter(({ agent }) => agent === agentName)
         .map(({ id, tool, outcome, arguments: args, result }) => [id.replace(/^.*(?=call-)/, ''), tool, outcome, args, result])
         .toSorted(),
       ['Lima', 'Oslo'].map(city => [`call-${city}`, 'weather', 'completed', { city }, result(city)]),

@@ -51,14 +51,17 @@ export function loginOf(user: LogUser, env: Record<string, string> = {}): { NATS
 }
 
 /** Options of a cluster that files share. */
-export type SharedClusterOptions = Pick<ClusterOptions, 'agents' | 'agentsFolder' | 'balanced' | 'env' | 'profile'>;
+export type SharedClusterOptions = Pick<ClusterOptions, 'agents' | 'agentsFolder' | 'balanced' | 'env' | 'profile'> & {
+  /** Settings that only the processes of the file have: its agents, and ingresses of its own, one or two behind a balancer, instead of the shared ones. */
+  ownEnv?: Record<string, string>;
+};
 
 /** A cluster for one test file: a real nats-server, and each service as a process. */
 export class Cluster implements AsyncDisposable {
   readonly nats: NatsServer;
   readonly #ownsNats: boolean;
-  /** The agents of one file, if it shares the other services. */
-  #own: Cluster | undefined;
+  /** `own` are the processes of one file, if it shares the other services. */
+  #shared: { own: Cluster; services: SharedServices } | undefined;
   readonly ingresses: ServiceProcess[] = [];
   readonly relays: ServiceProcess[] = [];
   readonly supervisors: ServiceProcess[] = [];
@@ -94,22 +97,35 @@ export class Cluster implements AsyncDisposable {
     agentsFolder = '.',
     balanced = false,
     env = {},
+    ownEnv,
     profile = 'caipe',
   }: SharedClusterOptions): Promise<Cluster> {
-    const { nats, base, names, ingresses } = await sharedServices(profile, env);
+    const services = await sharedServices(env);
+    const { nats, base, names, ingresses } = services;
     for (const { name } of agents) {
       // A turn that another file left behind would reach this file's agent.
       if (names.has(name)) throw new Error(`another file has an agent named ${name}: choose a name of its own`);
       names.add(name);
     }
-    const agentsCluster = await Cluster.start({ nats, relays: 0, supervisors: 0, ingresses: 0, agents, agentsFolder, env });
+    const none = { nats, relays: 0, supervisors: 0 };
+    const replicas = { balanced: true, grpc: true, profile };
+    const own = await Cluster.start({
+      ...none,
+      ...(ownEnv === undefined ? { ingresses: 0 } : { ...replicas, balanced }),
+      agents,
+      agentsFolder,
+      env: { ...env, ...ownEnv },
+    });
+    if (ownEnv === undefined && !ingresses.has(profile))
+      ingresses.set(profile, Cluster.start({ ...none, ...replicas, agents: [], env }));
+    const front = ownEnv === undefined ? await ingresses.get(profile)! : own;
     const cluster = new Cluster(nats, false);
-    cluster.#own = agentsCluster;
+    cluster.#shared = { own, services };
     cluster.relays.push(...base.relays);
     cluster.supervisors.push(...base.supervisors);
-    cluster.ingresses.push(...ingresses.ingresses);
-    cluster.agents.push(...agentsCluster.agents);
-    if (balanced) cluster.balancer = ingresses.balancer;
+    cluster.ingresses.push(...front.ingresses);
+    cluster.agents.push(...own.agents);
+    if (balanced) cluster.balancer = front.balancer;
     return cluster;
   }
 
@@ -140,7 +156,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#own !== undefined) return await this.#leave(this.#own);
+    if (this.#shared !== undefined) return await this.#leave(this.#shared);
     await this.balancer?.close();
     await Promise.all(this.services.map(service => service.kill()));
     await this.natsProxy?.close();
@@ -148,7 +164,8 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** Ends the agents so that they leave the card, and leaves the shared services whole to the next file. */
-  async #leave(own: Cluster): Promise<void> {
+  async #leave({ own, services }: { own: Cluster; services: SharedServices }): Promise<void> {
+    services.hasOldAgents = true;
     await Promise.all(own.agents.map(agent => agent.kill('SIGTERM')));
     await own[Symbol.asyncDispose]();
     // An agent that the file has killed is still registered.
@@ -158,11 +175,9 @@ export class Cluster implements AsyncDisposable {
       for (const { key } of await log.agents.under(name)) await log.agents.delete(key);
     }
     await log.close();
-    const ended = [...this.relays, ...this.supervisors, ...this.ingresses].filter(service => service.hasEnded);
-    // A supervisor offers questions to an agent for a minute after its last heartbeat (ADR 217).
-    await Promise.all(this.supervisors.map(supervisor => supervisor.kill('SIGTERM')));
-    await Promise.all(this.supervisors.map(supervisor => supervisor.start()));
-    await Promise.all(ended.filter(service => service.hasEnded).map(service => service.start()));
+    const shared = [...this.relays, ...this.supervisors, ...this.ingresses];
+    const ended = shared.filter(service => service.hasEnded && !own.ingresses.includes(service));
+    await Promise.all(ended.map(service => service.start()));
     if (ended.length > 0) throw new Error(`not started again: ${ended.map(({ spec }) => spec.instance).join(', ')}`);
   }
 
@@ -231,25 +246,30 @@ type SharedServices = {
   base: Cluster;
   /** Names of all agents so far. */
   names: Set<unknown>;
+  /** The supervisor may still know agents of a file that has left, also those that the file has started itself. */
+  hasOldAgents: boolean;
   /** By profile. */
   ingresses: Map<string, Promise<Cluster>>;
 };
 
-async function sharedServices(profile: string, env: Record<string, string>) {
+async function sharedServices(env: Record<string, string>): Promise<SharedServices> {
   const key = JSON.stringify(env);
   const started = shared.get(key) ?? startShared(env);
   shared.set(key, started);
-  const { nats, base, names, ingresses } = await started;
-  const options = { nats, relays: 0, supervisors: 0, balanced: true, grpc: true, profile, agents: [], env };
-  const replicas = ingresses.get(profile) ?? Cluster.start(options);
-  ingresses.set(profile, replicas);
-  return { nats, base, names, ingresses: await replicas };
+  const services = await started;
+  if (services.hasOldAgents) {
+    services.hasOldAgents = false;
+    // A supervisor offers questions to an agent for a minute after its last heartbeat (ADR 217).
+    await Promise.all(services.base.supervisors.map(supervisor => supervisor.kill('SIGTERM')));
+    await Promise.all(services.base.supervisors.map(supervisor => supervisor.start()));
+  }
+  return services;
 }
 
 async function startShared(env: Record<string, string>): Promise<SharedServices> {
   const nats = await startNats();
   const base = await Cluster.start({ nats, shards: SHARDS, relays: 2, ingresses: 0, agents: [], env });
-  return { nats, base, names: new Set(), ingresses: new Map() };
+  return { nats, base, names: new Set(), hasOldAgents: false, ingresses: new Map() };
 }
 
 /**
