@@ -1,4 +1,3 @@
-import { DecayingMax } from './decaying-max.ts';
 import { PartySlots } from './turn-queue.ts';
 
 const MIB = 1024 * 1024;
@@ -21,7 +20,7 @@ const DECAY = 0.98;
  * at once as fit if each is as large as the largest of the recent ones.
  */
 export class ReadSlots {
-  readonly #expectedBytes = new DecayingMax(PAGE_BYTES_MAX, DECAY);
+  #expectedBytes = PAGE_BYTES_MAX;
   readonly #slots = new PartySlots(READS_BYTES_MAX / PAGE_BYTES_MAX, STREAM_SHARE);
 
   /** Sends one request to a stream, and resolves with its answer. Streams take turns. */
@@ -31,7 +30,7 @@ export class ReadSlots {
 
   /** An answer of this size has arrived. */
   received(bytes: number): void {
-    this.#expectedBytes.add(bytes);
-    this.#slots.resize(Math.max(READS_MIN, Math.floor(READS_BYTES_MAX / this.#expectedBytes.value)));
+    this.#expectedBytes = Math.max(PAGE_BYTES_MAX, bytes, this.#expectedBytes * DECAY);
+    this.#slots.resize(Math.max(READS_MIN, Math.floor(READS_BYTES_MAX / this.#expectedBytes)));
   }
 }

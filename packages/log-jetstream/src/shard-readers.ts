@@ -2,7 +2,6 @@ import { RAW_PREFIX, rawShardFilter, shardToken } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable, type Unread } from '@hopline/log';
 import { hasFilterLists } from './capabilities.ts';
 import type { Connection } from './connection.ts';
-import { DecayingMax } from './decaying-max.ts';
 import { readOrdered } from './ordered-reader.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
@@ -48,8 +47,7 @@ export class ShardReaders {
   /** Shards whose messages a reader waits for. */
   readonly #open = new Set<OpenShard>();
   readonly #readings = new Set<SharedReading>();
-  /** Size of the next record, as large as the largest of the recent ones. */
-  readonly #expectedBytes = new DecayingMax(1, DECAY);
+  readonly #sizes = new RecordSizes();
   /** Consumers that were lost one after the other, without a delivery in between. */
   #losses = 0;
   #gathering: NodeJS.Timeout | undefined;
@@ -113,7 +111,7 @@ export class ShardReaders {
     let group: OpenShard[] = [];
     const groups: OpenShard[][] = [];
     for (const open of shards.toSorted((a, b) => a.next - b.next)) {
-      const isFar = group.length === 0 || open.next - group[0]!.next > this.#distanceMax;
+      const isFar = group.length === 0 || open.next - group[0]!.next > this.#sizes.distanceMax;
       if (isFar || group.length >= maxSize || group.some(({ shard }) => shard === open.shard)) {
         group = [];
         groups.push(group);
@@ -128,7 +126,7 @@ export class ShardReaders {
     const reading = new SharedReading(this.#connection, this.#options, {
       members,
       filters: this.#filtersOf(members),
-      expectedBytes: this.#expectedBytes,
+      sizes: this.#sizes,
     });
     this.#readings.add(reading);
     const over = () => {
@@ -169,18 +167,27 @@ export class ShardReaders {
     }, JOIN_MS);
   }
 
-  get #distanceMax(): number {
-    return Math.min(DISTANCE_MAX, Math.floor(DISTANCE_BYTES_MAX / this.#expectedBytes.value));
-  }
-
   /** Joins the consumers that have reached the end of the stream, and replaces those that still receive messages of shards that have left. */
   #join(): void {
     const newest = Math.max(...[...this.#readings].map(({ position }) => position));
-    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#distanceMax);
+    const near = [...this.#readings].filter(reading => reading.isAtEnd && newest - reading.position <= this.#sizes.distanceMax);
     const isDue = near.some(({ receivesInVain }) => receivesInVain) || (near.length > 1 && !this.#isDenied);
     if (isDue) this.#begin(near.flatMap(reading => reading.leave()));
     else if ([...this.#readings].some(({ receivesInVain }) => receivesInVain) || (this.#readings.size > 1 && !this.#isDenied))
       this.#joinSoon();
+  }
+}
+
+/** The sizes of the records of a stream. */
+class RecordSizes {
+  #expectedBytes = 1;
+
+  get distanceMax(): number {
+    return Math.min(DISTANCE_MAX, Math.floor(DISTANCE_BYTES_MAX / this.#expectedBytes));
+  }
+
+  received(bytes: number): void {
+    this.#expectedBytes = Math.max(1, bytes, this.#expectedBytes * DECAY);
   }
 }
 
@@ -276,7 +283,7 @@ class SharedReading {
   readonly #connection: Connection;
   readonly #options: ShardReadersOptions;
   readonly #filters: string[];
-  readonly #expectedBytes: DecayingMax;
+  readonly #sizes: RecordSizes;
   readonly #shards = new Map<string, OpenShard>();
   readonly #tokenAt: number;
   readonly #stop = new AbortController();
@@ -296,12 +303,12 @@ class SharedReading {
   constructor(
     connection: Connection,
     options: ShardReadersOptions,
-    { members, filters, expectedBytes }: { members: readonly OpenShard[]; filters: string[]; expectedBytes: DecayingMax },
+    { members, filters, sizes }: { members: readonly OpenShard[]; filters: string[]; sizes: RecordSizes },
   ) {
     this.#connection = connection;
     this.#options = options;
     this.#filters = filters;
-    this.#expectedBytes = expectedBytes;
+    this.#sizes = sizes;
     this.#tokenAt = connection.names.subject(RAW_PREFIX).length + 1;
     this.#position = Math.min(...members.map(({ next }) => next));
     for (const open of members) {
@@ -413,7 +420,7 @@ class SharedReading {
     this.isAtEnd = pending === 0;
     this.#pending = pending;
     this.#storedAt = storedAt;
-    this.#expectedBytes.add(msg.data.length);
+    this.#sizes.received(msg.data.length);
     const open = this.#shards.get(msg.subject.slice(this.#tokenAt, msg.subject.indexOf('.', this.#tokenAt)));
     if (open === undefined || seq < open.next) return;
     open.push(delivery);
