@@ -62,7 +62,8 @@ test('a long text shows only its difference and the text around it', () => {
 });
 
 test('the hops of two tasks are on one axis, whose end is that of the longer task', () => {
-  const report = (hops: object[]) => ({ hops, turns: [], producers: [], relays: [], gaps: [], events: [] }) as unknown as TaskReport;
+  const report = (hops: object[]) =>
+    ({ hops, turns: [], producers: [], relays: [], gaps: [], events: [] }) as unknown as TaskReport;
   const hop = (name: string, fromMs: number, toMs: number, turn = 1) => ({ hop: name, turn, fromMs, toMs, ms: toMs - fromMs });
   const a = report([hop('accept', 0, 100), hop('agent', 100, 500)]);
   const b = report([hop('accept', 0, 50), hop('agent', 100, 1_000), hop('accept', 200, 400, 2)]);
