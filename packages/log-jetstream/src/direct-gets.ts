@@ -103,7 +103,7 @@ export class DirectGets {
   /** No server answers a direct get of a stream that does not exist, nor of one without a leader. */
   async #retry<T>(stream: string, request: (onPart: () => void) => Promise<T>): Promise<T> {
     try {
-      return await retry(this.#connection, `reading ${stream}`, request);
+      return await retry(this.#connection, `reading ${stream}`, request, { readsFrom: stream });
     } catch (error) {
       const isUnexplained = error instanceof LogUnavailable && !(error instanceof LogDenied) && this.#connection.connected;
       if (!isUnexplained || !(await this.#connection.isMissing(stream))) throw error;
@@ -114,8 +114,8 @@ export class DirectGets {
   /** MSG.GET is answered by the leader. */
   async #askLeader(stream: string, subject: string): Promise<NewestMessage | null> {
     const { jsm, leaders, reads } = this.#connection;
-    const get = () => leaders.read(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
-    const newest = newestOf(await reads.run(stream, get));
+    const get = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
+    const newest = newestOf(await leaders.read(stream, get));
     reads.received(newest?.data.length ?? 0);
     return newest;
   }
@@ -151,14 +151,11 @@ export class DirectGets {
     }
   }
 
-  #request(stream: string, query: object, asked: Asked, onPart?: () => void): Promise<Answer> {
-    const { reads } = this.#connection;
-    return reads.run(stream, async () => {
-      const state: State = { messages: [], asked };
-      const answer = await this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, state, { silence: 'no answer', onPart });
-      reads.received(state.messages.reduce((bytes, { data }) => bytes + data.length, 0));
-      return answer;
-    });
+  async #request(stream: string, query: object, asked: Asked, onPart?: () => void): Promise<Answer> {
+    const state: State = { messages: [], asked };
+    const answer = await this.#answers.request(`$JS.API.DIRECT.GET.${stream}`, query, state, { silence: 'no answer', onPart });
+    this.#connection.reads.received(state.messages.reduce((bytes, { data }) => bytes + data.length, 0));
+    return answer;
   }
 }
 

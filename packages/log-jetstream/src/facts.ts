@@ -205,12 +205,12 @@ export class JetStreamFacts implements FactLog {
   }
 
   async #isLost(stream: string, seq: number, isSame: (stored: StoredMsg) => boolean): Promise<boolean> {
-    const { jsm, leaders, reads } = this.#connection;
+    const { jsm, leaders } = this.#connection;
     const get = async () => {
       const stored = await jsm.streams.getMessage(stream, { seq });
       return stored === null ? seq > (await jsm.streams.info(stream)).state.last_seq : !isSame(stored);
     };
-    return retry(this.#connection, 'a record of the log', () => reads.run(stream, () => leaders.read(stream, get)));
+    return retry(this.#connection, 'a record of the log', () => leaders.read(stream, get), { readsFrom: stream });
   }
 
   async *#read(taskId: string, from: number, party?: Party): AsyncGenerator<StoredFacts, number> {
@@ -249,20 +249,21 @@ export class JetStreamFacts implements FactLog {
   async #next(stream: string, subject: string, from: number): Promise<NewestMessage | null> {
     // Servers support this since 2.9; the type lacks it.
     const query = { next_by_subj: subject, seq: from } as SeqMsgRequest;
-    const { jsm, reads } = this.#connection;
-    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, query));
-    return newestOf(await retry(this.#connection, 'a record of a task', get));
+    const { jsm } = this.#connection;
+    const get = () => jsm.streams.getMessage(stream, query);
+    return newestOf(await retry(this.#connection, 'a record of a task', get, { readsFrom: stream }));
   }
 
   /** The source of a follower of a task, without its live records. */
   sourceOf(taskId: string, party?: Party): Omit<FollowSource, 'subscribe'> {
-    const { jsm, reads } = this.#connection;
+    const { jsm } = this.#connection;
     const subject = this.subjects.ofFacts(taskId);
     const stream = this.streamOf(taskId);
-    const tail = () => reads.run(stream, () => jsm.direct.getMessage(stream, { last_by_subj: subject }));
+    const tail = () => jsm.direct.getMessage(stream, { last_by_subj: subject });
+    const options = { timeoutMs: TAIL_MS_MAX, readsFrom: stream };
     return {
       read: from => this.#read(taskId, from, party),
-      tail: async () => tailOf(await retry(this.#connection, `reading ${stream}`, tail, { timeoutMs: TAIL_MS_MAX }), taskId),
+      tail: async () => tailOf(await retry(this.#connection, `reading ${stream}`, tail, options), taskId),
       isLost: (seq, id) =>
         this.#isLost(stream, seq, stored =>
           id === undefined ? stored.subject === subject : idOf(storedHeadersOf(stored)).id === id,

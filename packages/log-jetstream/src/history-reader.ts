@@ -241,9 +241,9 @@ export class HistoryReader {
 
   /** Whether messages are left in the range; false if retention has removed the rest. */
   async #has({ stream, subject }: Range, from: number | Date): Promise<boolean> {
-    const { jsm, reads } = this.#connection;
-    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
-    const newest = await retry(this.#connection, `reading ${stream}`, get);
+    const { jsm } = this.#connection;
+    const get = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
+    const newest = await retry(this.#connection, `reading ${stream}`, get, { readsFrom: stream });
     if (newest === null) return false;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }

@@ -51,11 +51,11 @@ export class JetStreamInputs implements InputLog {
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {
     requireTaskId(taskId);
-    const { jsm, names, reads } = this.#connection;
+    const { jsm, names } = this.#connection;
     const subject = names.subject(rawTaskFilter(taskId, this.#connection.layouts));
     const stream = this.#streamOf(taskId);
-    const newest = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: subject }));
-    const tail = (await retry(this.#connection, 'the newest input of a task', newest))?.seq ?? 0;
+    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: subject });
+    const tail = (await retry(this.#connection, 'the newest input of a task', newest, { readsFrom: stream }))?.seq ?? 0;
     for await (const delivery of this.#history.read(stream, subject, 1, tail)) {
       const input = this.#toInput(delivery);
       if ('record' in input) yield { ...input, ...decodeTrace(headersOf(delivery.msg)) };
@@ -64,11 +64,11 @@ export class JetStreamInputs implements InputLog {
   }
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly StoredInput[], void> {
-    const { jsm, names, reads } = this.#connection;
+    const { jsm, names } = this.#connection;
     const filter = names.subject(rawShardFilter(shard));
     const stream = names.inputsStreamOf(shard);
-    const newest = () => reads.run(stream, () => jsm.streams.getMessage(stream, { last_by_subj: filter }));
-    const tail = (await retry(this.#connection, 'the newest input of a shard', newest))?.seq ?? 0;
+    const newest = () => jsm.streams.getMessage(stream, { last_by_subj: filter });
+    const tail = (await retry(this.#connection, 'the newest input of a shard', newest, { readsFrom: stream }))?.seq ?? 0;
     const from = 'seq' in start ? start.seq : new Date(start.sinceMs);
     for await (const batch of this.#history.readBatches(stream, filter, from, tail)) {
       const inputs: StoredInput[] = [];
@@ -83,10 +83,10 @@ export class JetStreamInputs implements InputLog {
 
   async recordAt(taskId: string, seq: number): Promise<InputRecord | undefined> {
     requireTaskId(taskId);
-    const { jsm, names, reads } = this.#connection;
+    const { jsm, names } = this.#connection;
     const stream = this.#streamOf(taskId);
-    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, { seq }));
-    const found = await retry(this.#connection, 'an input of a task', get);
+    const get = () => jsm.streams.getMessage(stream, { seq });
+    const found = await retry(this.#connection, 'an input of a task', get, { readsFrom: stream });
     if (found === null || !found.subject.startsWith(names.subject(rawTaskFilter(taskId, this.#connection.layouts)).slice(0, -1)))
       return undefined;
     const record = decodeInput(found.data);

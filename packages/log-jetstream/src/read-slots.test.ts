@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ReadSlots } from './read-slots.ts';
 
 const MIB = 1024 * 1024;
@@ -43,4 +44,24 @@ test('a stream that does not answer leaves reads to others, however large the re
       ['b', 1],
     ]),
   );
+});
+
+test('a read that has waited too long for its turn fails, and its request is never sent', async () => {
+  const reads = new ReadSlots();
+  const answered = Promise.withResolvers<string>();
+  const all = Array.from({ length: 12 }, () => reads.run('a', () => answered.promise, 60_000));
+  let sent = 0;
+  const send = async () => {
+    sent += 1;
+    return 'sent';
+  };
+  await assert.rejects(reads.run('a', send, 1), {
+    name: 'LogUnavailable',
+    message: 'reading a: earlier reads take too long',
+  });
+  const next = reads.run('a', send, 60_000);
+  answered.resolve('answered');
+  assert.deepEqual([...(await Promise.all(all)), await next], [...Array(12).fill('answered'), 'sent']);
+  await sleep(0);
+  assert.equal(sent, 1);
 });

@@ -1,3 +1,4 @@
+import { LogUnavailable } from '@hopline/log';
 import { PartySlots } from './turn-queue.ts';
 
 const MIB = 1024 * 1024;
@@ -23,9 +24,23 @@ export class ReadSlots {
   #expectedBytes = PAGE_BYTES_MAX;
   readonly #slots = new PartySlots(READS_BYTES_MAX / PAGE_BYTES_MAX, STREAM_SHARE);
 
-  /** Sends one request to a stream, and resolves with its answer. Streams take turns. */
-  run<T>(stream: string, request: () => Promise<T>): Promise<T> {
-    return this.#slots.run(stream, request);
+  /**
+   * Sends one request to a stream, and resolves with its answer. Streams take turns. Rejects with LogUnavailable, without sending the request, when it has
+   * waited `waitMsMax` for its turn.
+   */
+  async run<T>(stream: string, request: () => Promise<T>, waitMsMax?: number): Promise<T> {
+    if (waitMsMax === undefined) return this.#slots.run(stream, request);
+    const late = Promise.withResolvers<never>();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      late.reject(new LogUnavailable(`reading ${stream}: earlier reads take too long`));
+    }, waitMsMax);
+    const begin = () => {
+      clearTimeout(timer);
+      return isLate ? late.promise : request();
+    };
+    return Promise.race([this.#slots.run(stream, begin), late.promise]);
   }
 
   /** An answer of this size has arrived. */

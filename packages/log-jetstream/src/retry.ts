@@ -10,7 +10,11 @@ const LATER_ANSWER_MS = 4_000;
 const RETRY_MS_BASE = 50;
 const RETRY_MS_MAX = 1_000;
 
-export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal };
+/**
+ * `readsFrom`: stream of which the answer has records. The request then waits for its turn among the reads (ReadSlots), at most `timeoutMs`, and its tries
+ * begin with its turn: a try that only waited would be repeated, and once callers had given up, every answer would be for one of these.
+ */
+export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal; readsFrom?: string };
 
 /** `onPart`: called for each message of an answer that has several, so that it is not requested again while it arrives. */
 type Request<T> = (onPart: () => void) => Promise<T>;
@@ -20,20 +24,27 @@ type Request<T> = (onPart: () => void) => Promise<T>;
  * the timeout, when the log is closed or when `signal` aborts, and with the server's error if a retry would fail in the same way. A late answer to
  * an earlier try counts, so that a server that needs seconds for each answer can still be read (ADR 216).
  */
-export async function retry<T>(
+export function retry<T>(connection: Connection, what: string, request: Request<T>, options: RetryOptions = {}): Promise<T> {
+  const { timeoutMs = REQUEST_TIMEOUT_MS, readsFrom, signal } = options;
+  const tries = () => repeat(connection, what, request, timeoutMs, signal);
+  return readsFrom === undefined ? tries() : connection.reads.run(readsFrom, tries, timeoutMs);
+}
+
+async function repeat<T>(
   connection: Connection,
   what: string,
   request: Request<T>,
-  options: RetryOptions = {},
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
 ): Promise<T> {
-  const deadline = performance.now() + (options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+  const deadline = performance.now() + timeoutMs;
   const tries = new Tries(connection, request);
   let reason = 'not connected';
   for (let failures = 1; ; failures += 1) {
     connection.requireOpen();
     if (connection.connected) {
       try {
-        return await tries.next(Math.max(0, deadline - performance.now()), options.signal);
+        return await tries.next(Math.max(0, deadline - performance.now()), signal);
       } catch (error) {
         if (isClosed(error)) throw new LogUnavailable(`${what}: the log is closed`);
         const denied = connection.toDenied(error);
@@ -43,7 +54,7 @@ export async function retry<T>(
       }
     }
     const left = deadline - performance.now();
-    const ends = options.signal ? AbortSignal.any([options.signal, connection.closed]) : connection.closed;
+    const ends = signal ? AbortSignal.any([signal, connection.closed]) : connection.closed;
     if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason}`);
     await pause(connection, Math.min(left, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, 10)), ends);
   }

@@ -172,10 +172,10 @@ export class ReadService {
   /** An input that the agent itself has written. */
   async #input(answer: Answer, agent: string, { task, seq }: Extract<ReadRequest, { op: 'input' }>): Promise<void> {
     const { connection, facts } = this.#deps;
-    const { jsm, names, layouts, reads } = connection;
+    const { jsm, names, layouts } = connection;
     const stream = names.inputsStreamOf(layouts.shardOf(task));
-    const get = () => reads.run(stream, () => jsm.streams.getMessage(stream, { seq }));
-    const found = await retry(connection, 'an input of a task', get);
+    const get = () => jsm.streams.getMessage(stream, { seq });
+    const found = await retry(connection, 'an input of a task', get, { readsFrom: stream });
     if (found?.subject !== facts.subjects.ofInputs(task, `agent.${agent}`)) return answer.end({});
     answer.only({ seq, data: found.data, header: storedHeadersOf(found) });
   }

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import type { Connection } from './connection.ts';
+import { ReadSlots } from './read-slots.ts';
+import { retry } from './retry.ts';
+
+/** The part of a connection that a request needs, to a server that answers every PING. */
+function connectionTo(reads: ReadSlots): Connection {
+  return {
+    connected: true,
+    closed: new AbortController().signal,
+    reads,
+    nc: { flush: async () => {} },
+    requireOpen: () => {},
+    onDisconnect: () => () => {},
+    onReconnect: () => () => {},
+  } as unknown as Connection;
+}
+
+const settle = () => new Promise(resolve => setImmediate(resolve));
+
+/** A try that waited would be sent again and again, until most answers are for callers that have given up (ADR 215). */
+test('a read that waits for its turn is sent once, however long it waits', async t => {
+  mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  t.after(() => mock.timers.reset());
+  const reads = new ReadSlots();
+  const connection = connectionTo(reads);
+  const earlier = Promise.withResolvers<void>();
+  for (let n = 0; n < 12; n += 1) void reads.run('a', () => earlier.promise);
+  let sent = 0;
+  const send = async () => {
+    sent += 1;
+    return 'answer';
+  };
+  const answer = retry(connection, 'a read', send, { readsFrom: 'a' });
+  for (let ms = 0; ms < 15_000; ms += 500) {
+    mock.timers.tick(500);
+    await settle();
+  }
+  assert.equal(sent, 0);
+  earlier.resolve();
+  assert.equal(await answer, 'answer');
+  assert.equal(sent, 1);
+});
