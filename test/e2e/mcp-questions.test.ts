@@ -33,7 +33,13 @@ function seen(frames: readonly Frame[]) {
   assert.deepEqual(fold.violations, []);
   const { id, contextId, status } = fold.task!;
   const question = status.message?.parts[0]?.text?.split('\n')[0];
-  return { taskId: id, contextId, state: status.state.replace('TASK_STATE_', ''), question, answer: fold.textOf('streaming_result') };
+  return {
+    taskId: id,
+    contextId,
+    state: status.state.replace('TASK_STATE_', ''),
+    question,
+    answer: fold.textOf('streaming_result'),
+  };
 }
 
 for (const [agent, second, answer] of [

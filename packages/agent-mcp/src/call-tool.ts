@@ -12,7 +12,15 @@ import {
   SdkHttpError,
   type Tool,
 } from '@modelcontextprotocol/client';
-import { Answers, type CallInput, type Elicitation, type GivenAnswer, type InputRound, questionKey, ToolAsked } from './elicitation.ts';
+import {
+  Answers,
+  type CallInput,
+  type Elicitation,
+  type GivenAnswer,
+  type InputRound,
+  questionKey,
+  ToolAsked,
+} from './elicitation.ts';
 import { ASKED_MS_MAX, INPUT_ROUNDS_MAX, type McpLimits } from './limits.ts';
 import type { McpConnection, McpSession } from './mcp-session.ts';
 import { type RemoteCall, withRequestId } from './remote-call.ts';
@@ -67,7 +75,11 @@ export async function callTool(call: WrittenCall, options: CallToolOptions): Pro
  * A call of a server before MCP 2026-07-28, whose questions are requests to the client. It gets the answers of earlier runs. A new question is
  * canceled, and the result of the call is ignored, because nobody knows when the user will answer: the next run asks the same question again.
  */
-async function callWithQuestions(call: WrittenCall, connection: McpConnection, options: CallToolOptions): Promise<CallToolResult> {
+async function callWithQuestions(
+  call: WrittenCall,
+  connection: McpConnection,
+  options: CallToolOptions,
+): Promise<CallToolResult> {
   const { input, signal } = options;
   const answers = new Answers(input?.answers ?? []);
   const stop = new AbortController();

@@ -65,7 +65,10 @@ test('an answer that does not fit is refused with one sentence', () => {
 
 test('the question has its fields as text and the form as data', () => {
   const question = form(
-    { color: { type: 'string', title: 'Color', enum: ['red', 'blue'] }, n: { type: 'integer', description: 'How many', default: 2 } },
+    {
+      color: { type: 'string', title: 'Color', enum: ['red', 'blue'] },
+      n: { type: 'integer', description: 'How many', default: 2 },
+    },
     ['color'],
   );
   const [text, data] = questionParts(question);
@@ -85,5 +88,8 @@ test('an answer counts for one question with the same text and form', () => {
     { question: questionKey(one), result: { action: 'accept', content: { a: '2' } } },
   ]);
   assert.equal(answers.take(other), undefined);
-  assert.deepEqual([answers.take(one)?.content, answers.take(one)?.content, answers.take(one)], [{ a: '1' }, { a: '2' }, undefined]);
+  assert.deepEqual(
+    [answers.take(one)?.content, answers.take(one)?.content, answers.take(one)],
+    [{ a: '1' }, { a: '2' }, undefined],
+  );
 });

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isObject, type Message, type Part, parseObject } from '@hopline/a2a';
-import type { ElicitRequestFormParams, ElicitResult, InputRequests } from '@modelcontextprotocol/client';
+import type { ElicitRequestFormParams, ElicitResult, InputRequests, JsonSchemaType } from '@modelcontextprotocol/client';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
 
 /** A question of a server for the user: its text, and the form that an answer fills in. */
@@ -82,7 +82,8 @@ function choicesOf(field: Field): { value: string; title: string }[] {
     anyOf?: unknown;
   };
   const named = one.oneOf ?? one.anyOf;
-  if (Array.isArray(named)) return named.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
+  if (Array.isArray(named))
+    return named.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
   if (!Array.isArray(one.enum)) return [];
   const names = Array.isArray(one.enumNames) ? one.enumNames : [];
   return one.enum.map((value, index) => ({ value: String(value), title: String(names[index] ?? value) }));
@@ -149,8 +150,10 @@ function accepted({ requestedSchema }: Elicitation, given: object): ReadAnswer {
   const content = { ...Object.fromEntries(defaults), ...given };
   try {
     // A validator for each answer, because one keeps every form that it has seen.
-    const { valid, errorMessage } = new AjvJsonSchemaValidator().getValidator(requestedSchema)(content);
-    return valid ? { result: { action: 'accept', content } as ElicitResult } : { fault: `The answer does not fit: ${errorMessage}.` };
+    const { valid, errorMessage } = new AjvJsonSchemaValidator().getValidator(requestedSchema as JsonSchemaType)(content);
+    return valid
+      ? { result: { action: 'accept', content } as ElicitResult }
+      : { fault: `The answer does not fit: ${errorMessage}.` };
   } catch {
     return { fault: 'The form of this question is not valid, so it can only be answered with `decline` or `cancel`.' };
   }

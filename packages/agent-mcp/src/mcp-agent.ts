@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
 import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/client';
-import { askUser, askedIn } from './asked-calls.ts';
+import { askedIn, askUser } from './asked-calls.ts';
 import { callTool, MCP_UNREACHABLE, ToolCallFault } from './call-tool.ts';
 import { type CallInput, questionKey, readAnswer, ToolAsked } from './elicitation.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';

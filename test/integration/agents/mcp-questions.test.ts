@@ -89,7 +89,10 @@ for (const [name, server, booked] of [
 test('the question has the text and the form of the server', TIMEOUT, async t => {
   const { end } = await oneTurn(t, asking(), 'several {}');
   const { text, data } = questionIn(end);
-  assert.match(text, /^Who are you\?\n\n- name \(string\): Your name\n- age \(number, optional, default 7\)\n\nAnswer with a JSON object/);
+  assert.match(
+    text,
+    /^Who are you\?\n\n- name \(string\): Your name\n- age \(number, optional, default 7\)\n\nAnswer with a JSON object/,
+  );
   assert.equal((data as { message: string }).message, 'Who are you?');
   const answered = await conversation(t, asking(), ['several {}', [{ data: { name: 'Ada' } }]]);
   assert.equal(answered.text, 'accept {"age":7,"name":"Ada"}');
@@ -182,7 +185,8 @@ for (const transport of ['stdio', 'streamableHttp'])
       const port = await freePort();
       await serve(t, [everythingFile(), transport], { PORT: String(port) });
       server = { url: `http://127.0.0.1:${port}/mcp` };
-      const answers = () => fetch(`http://127.0.0.1:${port}/mcp`).then(response => response.body?.cancel().then(() => true) ?? true);
+      const answers = () =>
+        fetch(`http://127.0.0.1:${port}/mcp`).then(response => response.body?.cancel().then(() => true) ?? true);
       await until(() => answers().catch(() => false), 'the MCP server answers');
     }
     const agent = createMcpAgent(server);

@@ -23,7 +23,9 @@ function factory(): McpServer {
       });
     if (state === 'asked for the city')
       return inputRequired({
-        inputRequests: { nights: inputRequired.elicit({ message: 'How many nights?', requestedSchema: form('nights', 'integer') }) },
+        inputRequests: {
+          nights: inputRequired.elicit({ message: 'How many nights?', requestedSchema: form('nights', 'integer') }),
+        },
         requestState: `in ${answer.content?.city}`,
       });
     return text(`booked ${answer.content?.nights} nights ${state}`);

@@ -38,14 +38,18 @@ async function answerTo({ name: tool, arguments: args = {}, _meta }: NonNullable
     case 'book': {
       const city = await ask('Which city?', { city: { type: 'string', minLength: 3 } }, ['city']);
       if (city.action !== 'accept') return `not booked: ${city.action}`;
-      const nights = await ask(`How many nights in ${city.content?.city}?`, { nights: { type: 'integer', minimum: 1 } }, ['nights']);
+      const nights = await ask(`How many nights in ${city.content?.city}?`, { nights: { type: 'integer', minimum: 1 } }, [
+        'nights',
+      ]);
       return nights.action === 'accept' ? `booked ${city.content?.city} for ${nights.content?.nights}` : `${nights.action}`;
     }
     case 'confirm':
       return shown(await ask(`Delete ${args.file}?`, {}));
     case 'several':
       return shown(
-        await ask('Who are you?', { name: { type: 'string', title: 'Your name' }, age: { type: 'number', default: 7 } }, ['name']),
+        await ask('Who are you?', { name: { type: 'string', title: 'Your name' }, age: { type: 'number', default: 7 } }, [
+          'name',
+        ]),
       );
     case 'twice': {
       const color = { color: { type: 'string', enum: ['red', 'blue'] } };
@@ -56,7 +60,9 @@ async function answerTo({ name: tool, arguments: args = {}, _meta }: NonNullable
       return shown(await request('sampling/createMessage', { messages: [{ role: 'user', content }], maxTokens: 5 }));
     }
     case 'open_page':
-      return shown(await request('elicitation/create', { mode: 'url', message: 'Log in', elicitationId: 'e', url: 'https://x.test/' }));
+      return shown(
+        await request('elicitation/create', { mode: 'url', message: 'Log in', elicitationId: 'e', url: 'https://x.test/' }),
+      );
     case 'counted':
       runs += 1;
       return `${shown(await ask('Continue?', {}))} in run ${runs} of ${process.pid}`;
