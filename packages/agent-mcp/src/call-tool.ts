@@ -73,7 +73,7 @@ export async function callTool(call: WrittenCall, options: CallToolOptions): Pro
 
 /**
  * A call of a server before MCP 2026-07-28, whose questions are requests to the client. It gets the answers of earlier runs. A new question is
- * canceled, and the result of the call is ignored, because nobody knows when the user will answer: the next run asks the same question again.
+ * canceled, and the result of the call is ignored, because the user may answer after days: the next run asks the same question again.
  */
 async function callWithQuestions(
   call: WrittenCall,

@@ -89,7 +89,7 @@ function choicesOf(field: Field): { value: string; title: string }[] {
   return one.enum.map((value, index) => ({ value: String(value), title: String(names[index] ?? value) }));
 }
 
-/** The answer in a message of the user, or why it is none: one sentence, which the user reads. */
+/** The answer in a message of the user, or one sentence for the user: why the message does not answer the question. */
 type ReadAnswer = { result: ElicitResult; fault?: undefined } | { fault: string; result?: undefined };
 
 const ACTIONS: readonly unknown[] = ['accept', 'decline', 'cancel'];

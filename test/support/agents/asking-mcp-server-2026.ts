@@ -64,9 +64,7 @@ if (process.argv.includes('http')) {
     for await (const chunk of answer.body ?? []) response.write(chunk);
     response.end();
   });
-  server.listen(0, '127.0.0.1', () =>
-    process.stdout.write(`${(server.address() as { port: number }).port}\n`),
-  );
+  server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as { port: number }).port}\n`));
 } else {
   serveStdio(factory);
 }
