@@ -9,15 +9,16 @@ import { Cluster } from '../support/cluster/cluster.ts';
 /** A question of an MCP server as a client sees it, with a death between the question and its answer. */
 
 const TIMEOUT = { timeout: 180_000 };
-const server = (name: string) => fileURLToPath(new URL(`../support/agents/${name}`, import.meta.url));
+const ASKING = fileURLToPath(new URL('../support/agents/asking-mcp-server.ts', import.meta.url));
+const ASKING_2026 = fileURLToPath(new URL('../support/agents/asking-mcp-server-2026.ts', import.meta.url));
 
 let cluster: Cluster;
 
 before(async () => {
   cluster = await Cluster.shared({
     agents: [
-      { name: 'booker', adapter: 'mcp', command: process.execPath, args: [server('asking-mcp-server.ts')] },
-      { name: 'booker2026', adapter: 'mcp', command: process.execPath, args: [server('asking-mcp-server-2026.ts')] },
+      { name: 'booker', adapter: 'mcp', command: process.execPath, args: [ASKING] },
+      { name: 'booker2026', adapter: 'mcp', command: process.execPath, args: [ASKING_2026] },
     ],
   });
 });

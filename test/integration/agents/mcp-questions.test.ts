@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Part } from '@hopline/a2a';
 import type { AgentEvent, Turn } from '@hopline/agent';
-import { createMcpAgent, type McpOptions } from '@hopline/agent-mcp';
+import { callTool, createMcpAgent, MCP_LIMITS, type McpOptions, type McpServer, McpSession } from '@hopline/agent-mcp';
 import { freePort } from '@hopline/local-cluster';
 import { until } from '../../kit/until.ts';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
@@ -16,9 +16,10 @@ import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 /** Questions of MCP servers: `elicitation/create` of the earlier revisions and `input_required` of 2026-07-28. */
 
 const TIMEOUT = { timeout: 120_000 };
-const file = (name: string) => fileURLToPath(new URL(`../../support/agents/${name}`, import.meta.url));
-const asking = (...args: string[]) => ({ command: process.execPath, args: [file('asking-mcp-server.ts'), ...args] });
-const asking2026 = { command: process.execPath, args: [file('asking-mcp-server-2026.ts')] };
+const ASKING = fileURLToPath(new URL('../../support/agents/asking-mcp-server.ts', import.meta.url));
+const ASKING_2026 = fileURLToPath(new URL('../../support/agents/asking-mcp-server-2026.ts', import.meta.url));
+const asking = (...args: string[]) => ({ command: process.execPath, args: [ASKING, ...args] });
+const asking2026 = { command: process.execPath, args: [ASKING_2026] };
 
 /** Starts a server over HTTP. */
 async function serve(t: TestContext, args: string[], env: Record<string, string> = {}) {
@@ -45,6 +46,8 @@ async function oneTurn(t: TestContext, server: McpOptions, parts: string | Part[
   const events = await eventsOf(agent, parts, more);
   return { events, end: events.at(-1)!, text: textOf(events) };
 }
+
+const shownText = ({ content }: Awaited<ReturnType<typeof callTool>>) => content.map(block => (block.type === 'text' ? block.text : '')).join('');
 
 const questionIn = (end: AgentEvent) => {
   const { state, message, resume } = lastOf([end], 'interrupted');
@@ -176,6 +179,18 @@ test('a server gets no sampling and no page: each is refused with one sentence',
     assert.match(reason, /^tool \w+ needs a capability that this agent does not offer, such as sampling$/);
     assert.equal(retryable, false);
   }
+});
+
+test('a session that offers no questions refuses them, as that of the adapter `model` does', TIMEOUT, async t => {
+  const call = async (server: McpServer, tool: string) => {
+    const session = new McpSession(server, MCP_LIMITS);
+    t.after(() => session.close());
+    const { signal } = new AbortController();
+    return callTool({ tool, args: {} }, { session, limits: MCP_LIMITS, signal, trace: {}, onprogress: () => {} });
+  };
+  assert.equal(shownText(await call(asking(), 'ok')), '{}');
+  assert.equal(shownText(await call(asking(), 'confirm')), 'this client does not offer elicitation/create');
+  await assert.rejects(call(asking2026, 'book'), { name: 'ToolCallFault', message: /^tool book needs a capability/ });
 });
 
 for (const transport of ['stdio', 'streamableHttp'])
