@@ -113,37 +113,61 @@ async function callWithQuestions(
   return ended.result;
 }
 
-/** A call of a server of MCP 2026-07-28: its result may be questions, and the next call has the answers. */
+/**
+ * A call of a server of MCP 2026-07-28: its result may be questions, and the next call has the answers. If the server refuses the state of an
+ * earlier turn, as one that signs it with a key of its process does after a restart, the call begins again with all answers.
+ */
 async function callInRounds(call: WrittenCall, connection: McpConnection, options: CallToolOptions): Promise<CallToolResult> {
-  const { input, session } = options;
-  let round = input?.round;
-  let answers = input?.answers ?? [];
+  const { input = { answers: [] }, session } = options;
+  let { round } = input;
+  let answers = new Answers(input.answers);
+  let earlier = input.earlier ?? [];
   for (let count = 0; count <= INPUT_ROUNDS_MAX; count += 1) {
-    const more = round === undefined ? {} : roundParams(call.tool, round, answers, session.offersQuestions);
-    const result: CallToolResult | InputRequiredResult = await request(call, more, connection, options);
+    if (round !== undefined && !(session.offersQuestions && Object.values(round.requests).every(isFormQuestion)))
+      throw new ToolCallFault(`tool ${call.tool} needs a capability that this agent does not offer, such as sampling`, false);
+    const given: GivenAnswer[] = round === undefined ? [] : answersIn(round, answers, earlier);
+    let result: CallToolResult | InputRequiredResult;
+    try {
+      result = await request(call, round === undefined ? {} : roundParams(round, given), connection, options);
+    } catch (error) {
+      const isStale = round !== undefined && round === input.round && isRefused(error);
+      if (!isStale || options.signal.aborted) throw error;
+      round = undefined;
+      answers = new Answers([...earlier, ...given]);
+      earlier = [];
+      continue;
+    }
     if (!isInputRequiredResult(result)) return result;
+    earlier = [...earlier, ...given];
     const { inputRequests: requests = {}, requestState: state } = result;
     round = { requests, ...(state !== undefined && { state }) };
-    answers = [];
   }
   throw new ToolCallFault(`tool ${call.tool} needs more than ${INPUT_ROUNDS_MAX} rounds of input`, false);
 }
 
-/** The parameters with which a round is answered. Throws ToolAsked for the first question without an answer. */
-function roundParams(tool: string, round: InputRound, given: readonly GivenAnswer[], offersQuestions: boolean) {
-  const answers = new Answers(given);
-  const taken: GivenAnswer[] = [];
-  const inputResponses: Record<string, GivenAnswer['result']> = {};
-  for (const [id, { method, params }] of Object.entries(round.requests)) {
-    if (method !== 'elicitation/create' || params.mode === 'url' || !offersQuestions)
-      throw new ToolCallFault(`tool ${tool} needs a capability that this agent does not offer, such as sampling`, false);
-    const result = answers.take(params);
-    if (result === undefined) throw new ToolAsked(params, { answers: taken, round });
-    taken.push({ question: questionKey(params), result });
-    inputResponses[id] = result;
-  }
-  return { inputResponses, ...(round.state !== undefined && { requestState: round.state }) };
+type FormQuestion = { method: 'elicitation/create'; params: Elicitation };
+
+function isFormQuestion(request: InputRound['requests'][string]): request is FormQuestion & typeof request {
+  return request.method === 'elicitation/create' && request.params.mode !== 'url';
 }
+
+/** The answers to the questions of a round, in their order. Throws ToolAsked for the first question without one. */
+function answersIn(round: InputRound, answers: Answers, earlier: readonly GivenAnswer[]): GivenAnswer[] {
+  const given: GivenAnswer[] = [];
+  for (const { params } of Object.values(round.requests) as FormQuestion[]) {
+    const result = answers.take(params);
+    if (result === undefined) throw new ToolAsked(params, { answers: given, earlier, round });
+    given.push({ question: questionKey(params), result });
+  }
+  return given;
+}
+
+function roundParams({ requests, state }: InputRound, given: readonly GivenAnswer[]): object {
+  const inputResponses = Object.fromEntries(Object.keys(requests).map((id, index) => [id, given[index]!.result]));
+  return { inputResponses, ...(state !== undefined && { requestState: state }) };
+}
+
+const isRefused = (error: unknown) => error instanceof ProtocolError && error.code === ProtocolErrorCode.InvalidParams;
 
 /** One request of the call. `more`: parameters of MCP 2026-07-28. */
 async function request(

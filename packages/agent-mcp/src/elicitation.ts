@@ -13,7 +13,13 @@ export type GivenAnswer = { question: string; result: ElicitResult };
 export type InputRound = { requests: InputRequests; state?: string };
 
 /** What the next run of a call needs of the earlier ones: JSON, because the log keeps it while the task waits for the user. */
-export type CallInput = { answers: readonly GivenAnswer[]; round?: InputRound };
+export type CallInput = {
+  /** Of the round, or of the whole call without one. */
+  answers: readonly GivenAnswer[];
+  /** Answers to earlier rounds. */
+  earlier?: readonly GivenAnswer[];
+  round?: InputRound;
+};
 
 /** The call needs an answer of the user. `input`: what its next run needs, beside that answer. */
 export class ToolAsked extends Error {

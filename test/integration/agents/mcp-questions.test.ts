@@ -119,6 +119,12 @@ test('two questions of one result are asked one after the other', TIMEOUT, async
   assert.deepEqual([first.content, second.content], [{ first: 'a' }, { second: 'b' }]);
 });
 
+test('a server that refuses the state of its earlier process gets the call from its beginning, with all answers', TIMEOUT, async t => {
+  const { questions, text } = await conversation(t, asking2026, ['signed {}', 'a', 'b']);
+  assert.deepEqual(questions, ['first?', 'second?']);
+  assert.equal(text, '{"second":"b"}');
+});
+
 test('calls before the question do not run again, and those after it follow', TIMEOUT, async t => {
   const first = await oneTurn(t, asking(), 'slow {"ms":1} confirm {"file":"b"} slow {"ms":2}');
   assert.equal(first.text, 'slept');

@@ -7,7 +7,12 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
  * uses stdio.
  */
 function factory(): McpServer {
-  const server = new McpServer({ name: 'asking', version: '1' }, { capabilities: { tools: {} } });
+  // As a server that signs its states with a key of its process.
+  const verify = (state: string) => {
+    if (state.startsWith('signed ') && state !== `signed ${process.pid}`) throw new Error('the state has another signature');
+    return state;
+  };
+  const server = new McpServer({ name: 'asking', version: '1' }, { capabilities: { tools: {} }, requestState: { verify } });
   const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] });
   const form = (name: string, type: 'string' | 'integer') =>
     ({ type: 'object', properties: { [name]: { type } }, required: [name] }) as { type: 'object'; properties: object } as never;
@@ -37,6 +42,15 @@ function factory(): McpServer {
         first: inputRequired.elicit({ message: 'First?', requestedSchema: form('first', 'string') }),
         second: inputRequired.elicit({ message: 'Second?', requestedSchema: form('second', 'string') }),
       },
+    });
+  });
+  server.registerTool('signed', { description: 'Refuses the states of another process' }, async ({ mcpReq: { inputResponses } }) => {
+    const { first, second } = (inputResponses ?? {}) as Record<string, { content?: Record<string, unknown> }>;
+    if (second !== undefined) return text(JSON.stringify(second.content));
+    const name = first === undefined ? 'first' : 'second';
+    return inputRequired({
+      inputRequests: { [name]: inputRequired.elicit({ message: `${name}?`, requestedSchema: form(name, 'string') }) },
+      requestState: `signed ${process.pid}`,
     });
   });
   server.registerTool('sample', { description: 'Needs a model' }, async () =>
