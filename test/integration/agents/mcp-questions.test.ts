@@ -47,7 +47,8 @@ async function oneTurn(t: TestContext, server: McpOptions, parts: string | Part[
   return { events, end: events.at(-1)!, text: textOf(events) };
 }
 
-const shownText = ({ content }: Awaited<ReturnType<typeof callTool>>) => content.map(block => (block.type === 'text' ? block.text : '')).join('');
+const shownText = ({ content }: Awaited<ReturnType<typeof callTool>>) =>
+  content.map(block => (block.type === 'text' ? block.text : '')).join('');
 
 const questionIn = (end: AgentEvent) => {
   const { state, message, resume } = lastOf([end], 'interrupted');
@@ -119,11 +120,15 @@ test('two questions of one result are asked one after the other', TIMEOUT, async
   assert.deepEqual([first.content, second.content], [{ first: 'a' }, { second: 'b' }]);
 });
 
-test('a server that refuses the state of its earlier process gets the call from its beginning, with all answers', TIMEOUT, async t => {
-  const { questions, text } = await conversation(t, asking2026, ['signed {}', 'a', 'b']);
-  assert.deepEqual(questions, ['first?', 'second?']);
-  assert.equal(text, '{"second":"b"}');
-});
+test(
+  'a server that refuses the state of its earlier process gets the call from its beginning, with all answers',
+  TIMEOUT,
+  async t => {
+    const { questions, text } = await conversation(t, asking2026, ['signed {}', 'a', 'b']);
+    assert.deepEqual(questions, ['first?', 'second?']);
+    assert.equal(text, '{"second":"b"}');
+  },
+);
 
 test('calls before the question do not run again, and those after it follow', TIMEOUT, async t => {
   const first = await oneTurn(t, asking(), 'slow {"ms":1} confirm {"file":"b"} slow {"ms":2}');
@@ -198,6 +203,22 @@ test('a session that offers no questions refuses them, as that of the adapter `m
   assert.equal(shownText(await call(asking(), 'confirm')), 'this client does not offer elicitation/create');
   await assert.rejects(call(asking2026, 'book'), { name: 'ToolCallFault', message: /^tool book needs a capability/ });
 });
+
+for (const [name, server] of [
+  ['stdio', () => asking2026],
+  ['HTTP', asking2026AtUrl],
+] as const)
+  test(`${name}, 2026-07-28: cancelling a turn cancels its call`, TIMEOUT, async t => {
+    const agent = createMcpAgent(await server(t));
+    t.after(() => agent.close());
+    const counts = async () => textOf(await eventsOf(agent, 'calls {}'));
+    const stop = new AbortController();
+    const waiting = eventsOf(agent, 'wait {}', { signal: stop.signal });
+    await until(async () => (await counts()) === '{"waiting":1,"canceled":0}');
+    stop.abort();
+    await waiting;
+    await until(async () => (await counts()) === '{"waiting":1,"canceled":1}');
+  });
 
 for (const transport of ['stdio', 'streamableHttp'])
   test(`server-everything over ${transport}: its question of many fields, for two tasks at once over HTTP`, TIMEOUT, async t => {

@@ -6,6 +6,8 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
  * An MCP server of the official SDK, of revision 2026-07-28 and the earlier ones, whose tools ask. With `http` it listens on the port that it prints, else it
  * uses stdio.
  */
+const calls = { waiting: 0, canceled: 0 };
+
 function factory(): McpServer {
   // As a server that signs its states with a key of its process.
   const verify = (state: string) => {
@@ -44,15 +46,19 @@ function factory(): McpServer {
       },
     });
   });
-  server.registerTool('signed', { description: 'Refuses the states of another process' }, async ({ mcpReq: { inputResponses } }) => {
-    const { first, second } = (inputResponses ?? {}) as Record<string, { content?: Record<string, unknown> }>;
-    if (second !== undefined) return text(JSON.stringify(second.content));
-    const name = first === undefined ? 'first' : 'second';
-    return inputRequired({
-      inputRequests: { [name]: inputRequired.elicit({ message: `${name}?`, requestedSchema: form(name, 'string') }) },
-      requestState: `signed ${process.pid}`,
-    });
-  });
+  server.registerTool(
+    'signed',
+    { description: 'Refuses the states of another process' },
+    async ({ mcpReq: { inputResponses } }) => {
+      const { first, second } = (inputResponses ?? {}) as Record<string, { content?: Record<string, unknown> }>;
+      if (second !== undefined) return text(JSON.stringify(second.content));
+      const name = first === undefined ? 'first' : 'second';
+      return inputRequired({
+        inputRequests: { [name]: inputRequired.elicit({ message: `${name}?`, requestedSchema: form(name, 'string') }) },
+        requestState: `signed ${process.pid}`,
+      });
+    },
+  );
   server.registerTool('sample', { description: 'Needs a model' }, async () =>
     inputRequired({
       inputRequests: {
@@ -63,6 +69,13 @@ function factory(): McpServer {
   server.registerTool('open_page', { description: 'Needs a page' }, async () =>
     inputRequired({ inputRequests: { page: inputRequired.elicitUrl({ message: 'Log in', url: 'https://x.test/' }) } }),
   );
+  server.registerTool('wait', { description: 'Ends when it is canceled' }, async ({ mcpReq: { signal } }) => {
+    calls.waiting += 1;
+    await new Promise(resolve => signal.addEventListener('abort', resolve));
+    calls.canceled += 1;
+    return text('canceled');
+  });
+  server.registerTool('calls', { description: 'Counts the calls of wait' }, async () => text(JSON.stringify(calls)));
   server.registerTool('ok', { description: 'Answers' }, async () => text('fine'));
   return server;
 }
@@ -72,7 +85,9 @@ if (process.argv.includes('http')) {
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());
     const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)] as [string, string]);
-    const init = { method: request.method ?? 'GET', headers, ...(body.length > 0 && { body }) };
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const init = { method: request.method ?? 'GET', headers, signal: gone.signal, ...(body.length > 0 && { body }) };
     const answer = await handle(new Request(`http://localhost${request.url}`, init));
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
     for await (const chunk of answer.body ?? []) response.write(chunk);
