@@ -14,7 +14,7 @@ export type InputRound = { requests: InputRequests; state?: string };
 
 /** What the next run of a call needs of the earlier ones: JSON, because the log keeps it while the task waits for the user. */
 export type CallInput = {
-  /** Of the round, or of the whole call without one. */
+  /** Answers to the round, or to the whole call without one. */
   answers: readonly GivenAnswer[];
   /** Answers to earlier rounds. */
   earlier?: readonly GivenAnswer[];
