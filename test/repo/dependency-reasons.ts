@@ -120,7 +120,7 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
     keptBy: 'Vercel',
   },
   {
-    packages: ['@modelcontextprotocol/sdk'],
+    packages: ['@modelcontextprotocol/client'],
     purpose: 'The client of MCP servers',
     notOwn: 'The reference implementation of a protocol that changes each half year',
     keptBy: 'the Model Context Protocol project',

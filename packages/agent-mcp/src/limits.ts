@@ -9,11 +9,15 @@ export const NESTED_MAX = 16;
 export const TOOLS_MAX = 512;
 /** Progress notifications that wait for the reader; above this, the oldest is dropped. */
 export const PROGRESS_PENDING_MAX = 64;
+/** Time for a call to end after its question to the user was canceled; then the call is canceled. */
+export const ASKED_MS_MAX = 2_000;
+/** Maximum results `input_required` of a call in one turn. */
+export const INPUT_ROUNDS_MAX = 10;
 /** Bytes of one response, the same as the SDK's limit for stdio. */
 export const MCP_RESPONSE_BYTES_MAX = 10 * 1024 * 1024;
 
 export type McpLimits = {
-  /** Time for starting the server and the handshake. */
+  /** Time for starting the server and its first answer, and then for the handshake of a server before MCP 2026-07-28. */
   connectMsMax: number;
   /** Time without a result or progress of a call. */
   silenceMsMax: number;

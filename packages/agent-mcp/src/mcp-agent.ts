@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '@hopline/a2a';
 import type { Agent, AgentEvent, AgentSkill, Turn } from '@hopline/agent';
-import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/client';
+import { askedIn, askUser } from './asked-calls.ts';
 import { callTool, MCP_UNREACHABLE, ToolCallFault } from './call-tool.ts';
+import { type CallInput, questionKey, readAnswer, ToolAsked } from './elicitation.ts';
 import { MCP_LIMITS, type McpLimits } from './limits.ts';
 import { type McpServer, McpSession } from './mcp-session.ts';
-import { findCalls, type WrittenCall } from './tool-calls.ts';
+import { findCalls, UNKNOWN_TOOL, type WrittenCall } from './tool-calls.ts';
 import { errorText, resultEvents, shownResult } from './tool-result.ts';
 import { withProgress } from './with-progress.ts';
 
@@ -19,7 +21,7 @@ export type McpOptions = McpServer & {
 /** An agent that runs the tools named in a message on an MCP server. It connects on first use. */
 export function createMcpAgent(options: McpOptions): Agent {
   const limits = { ...MCP_LIMITS, ...options.limits };
-  const session = new McpSession(options, limits);
+  const session = new McpSession(options, limits, { offersQuestions: true });
   const chosen = (tools: readonly Tool[]) => tools.filter(({ name }) => options.tools?.includes(name) ?? true);
   return {
     description: options.description ?? 'Runs the tools of an MCP server.',
@@ -50,15 +52,41 @@ async function* runTurn(
   }
   const tools = chosen(connection.tools());
   const names = new Set(tools.map(tool => tool.name));
+  const asked = askedIn(turn.resume);
+  if (asked !== undefined) {
+    const { result, fault } = readAnswer(asked.elicitation, turn.message);
+    if (fault !== undefined) yield askUser(asked, fault);
+    else if (!asked.calls.every(({ tool }) => names.has(tool))) yield rejected(UNKNOWN_TOOL);
+    else {
+      const answers = [...asked.input.answers, { question: questionKey(asked.elicitation), result }];
+      yield* runCalls(session, { calls: asked.calls, input: { ...asked.input, answers } }, limits, turn);
+    }
+    return;
+  }
   const found = findCalls(turn.message.parts, name => names.has(name));
   if (found.rejection !== undefined) {
-    yield { type: 'failed', reason: found.rejection, retryable: false, cause: 'no_such_tool' };
+    yield rejected(found.rejection);
     return;
   }
   if (found.calls.length === 0) yield { type: 'text', text: listing(tools) };
-  for (const call of found.calls) {
+  yield* runCalls(session, { calls: found.calls, input: { answers: [] } }, limits, turn);
+}
+
+const rejected = (reason: string) => ({ type: 'failed', reason, retryable: false, cause: 'no_such_tool' }) as const;
+
+/** Calls that are left to run. `input`: of the first of them. */
+type OpenWork = { calls: readonly WrittenCall[]; input: CallInput };
+
+async function* runCalls(
+  session: McpSession,
+  { calls, input }: OpenWork,
+  limits: McpLimits,
+  turn: Turn,
+): AsyncGenerator<AgentEvent> {
+  for (const index of calls.keys()) {
     if (turn.signal.aborted) return;
-    if (!(yield* runCall(session, call, limits, turn))) return;
+    const work = { calls: calls.slice(index), input: index === 0 ? input : { answers: [] } };
+    if (!(yield* runCall(session, work, limits, turn))) return;
   }
   yield { type: 'done' };
 }
@@ -68,20 +96,21 @@ async function cancelEarlierCalls(session: McpSession, { remoteRuns = [], trace 
   for (const run of remoteRuns) await session.cancelCall(run, trace);
 }
 
-/** Returns whether the turn continues. */
+/** Runs the first of the calls. Returns whether the turn continues. */
 async function* runCall(
   session: McpSession,
-  call: WrittenCall,
+  { calls, input }: OpenWork,
   limits: McpLimits,
   turn: Turn,
 ): AsyncGenerator<AgentEvent, boolean> {
   const callId = randomUUID();
+  const call = calls[0]!;
   const { tool, args } = call;
   yield { type: 'tool', phase: 'start', callId, tool, arguments: args };
   const { signal, remoteRunBegan } = turn;
   const began = remoteRunBegan && { began: remoteRunBegan };
   const running = withProgress(onprogress =>
-    callTool(call, { session, limits, signal, onprogress, trace: turn.toolTrace?.(callId) ?? turn.trace, ...began }),
+    callTool(call, { session, limits, signal, onprogress, trace: turn.toolTrace?.(callId) ?? turn.trace, input, ...began }),
   );
   let result: CallToolResult;
   try {
@@ -93,6 +122,10 @@ async function* runCall(
     result = step.value;
   } catch (error) {
     if (signal.aborted) return false;
+    if (error instanceof ToolAsked) {
+      yield askUser({ calls, elicitation: error.elicitation, input: error.input });
+      return false;
+    }
     if (!(error instanceof ToolCallFault)) throw error;
     yield { type: 'tool', phase: 'end', callId, tool, failed: true, result: error.message };
     yield { type: 'failed', reason: error.message, retryable: error.retryable, cause: 'tool_call_failed' };

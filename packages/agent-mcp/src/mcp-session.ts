@@ -1,12 +1,20 @@
 import { RemoteRunCancels, type Turn } from '@hopline/agent';
 import { boundedFetch, REDIRECTS_MAX } from '@hopline/outbound-http';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, McpError, type RequestId, type Tool } from '@modelcontextprotocol/sdk/types.js';
+import {
+  Client,
+  ProtocolError,
+  ProtocolErrorCode,
+  type RequestId,
+  SdkError,
+  SdkErrorCode,
+  StreamableHTTPClientTransport,
+  type Tool,
+  type Transport,
+} from '@modelcontextprotocol/client';
+import { getDefaultEnvironment } from '@modelcontextprotocol/client/stdio';
 import packageJson from '../package.json' with { type: 'json' };
 import { MCP_RESPONSE_BYTES_MAX, type McpLimits, TOOLS_MAX } from './limits.ts';
+import { OpenCalls } from './open-calls.ts';
 import { cancelledBy, cancelRequest, isRemoteCall, keyOfCall, noteSent, type RemoteCall, serverKey } from './remote-call.ts';
 import { startRemoteServer } from './remote-server.ts';
 import { type ServerCommand, startServer } from './server-process.ts';
@@ -22,6 +30,7 @@ export type McpServer =
 export type McpConnection = {
   client: Client;
   tools: () => readonly Tool[];
+  calls: OpenCalls;
   /**
    * State that another process needs to cancel a request. Undefined if that is impossible: a server over stdio dies with its process, and
    * one without sessions has no name for a request.
@@ -41,13 +50,18 @@ const PING_MS_MAX = 5_000;
 
 /** A connection to a server, shared by all turns, opened on first use and reopened after a loss. */
 export class McpSession {
+  /** Servers may ask the user: their questions end a call with ToolAsked. */
+  readonly offersQuestions: boolean;
   readonly #server: McpServer;
   readonly #limits: McpLimits;
   #connection: Promise<McpConnection> | undefined;
   readonly #checking = new WeakSet<Client>();
   readonly #cancels = new RemoteRunCancels();
+  /** The server has asked while several calls were open: its next connection runs one at a time. */
+  #isSequential = false;
 
-  constructor(server: McpServer, limits: McpLimits) {
+  constructor(server: McpServer, limits: McpLimits, { offersQuestions = false } = {}) {
+    this.offersQuestions = offersQuestions;
     this.#server = server;
     this.#limits = limits;
   }
@@ -68,7 +82,10 @@ export class McpSession {
   async check(client: Client): Promise<void> {
     if (this.#checking.has(client)) return;
     this.#checking.add(client);
-    await client.ping({ timeout: PING_MS_MAX }).catch(() => client.close());
+    // MCP 2026-07-28 has no ping.
+    const isModern = client.getProtocolEra() === 'modern';
+    const options = { timeout: PING_MS_MAX };
+    await (isModern ? client.discover(options) : client.ping(options)).catch(() => client.close());
     this.#checking.delete(client);
   }
 
@@ -89,14 +106,40 @@ export class McpSession {
     await open?.client.close();
   }
 
+  /**
+   * Asks the server for its revision, as MCP 2026-07-28 defines it. An earlier server may end, or fail, when its first request is not `initialize`:
+   * then it gets that.
+   */
   async #open(onLost: () => void): Promise<McpConnection> {
+    try {
+      return await this.#openAs('auto', onLost);
+    } catch (error) {
+      if (!(error instanceof SdkError) || error.code !== SdkErrorCode.EraNegotiationFailed) throw error;
+      return await this.#openAs('legacy', onLost);
+    }
+  }
+
+  async #openAs(mode: 'auto' | 'legacy', onLost: () => void): Promise<McpConnection> {
     const timeout = this.#limits.connectMsMax;
     let tools: readonly Tool[] = [];
     const refresh = async () => {
       tools = await listTools(client, timeout);
     };
     const onChanged = () => void refresh().catch(() => this.check(client));
-    const client = new Client(CLIENT, { listChanged: { tools: { autoRefresh: false, onChanged } } });
+    const client = new Client(CLIENT, {
+      versionNegotiation: { mode },
+      listChanged: { tools: { autoRefresh: false, onChanged } },
+      ...(this.offersQuestions && { capabilities: { elicitation: { form: {} } } }),
+    });
+    const calls = new OpenCalls({
+      isSequential: this.#isSequential,
+      onUnmatched: () => {
+        this.#isSequential = true;
+        onLost();
+        void client.close();
+      },
+    });
+    this.#answerRequests(client, calls);
     const transport = transportTo(this.#server);
     const callOf = (request: RequestId) => remoteCall(this.#server, transport, request);
     const send = transport.send.bind(transport);
@@ -114,11 +157,25 @@ export class McpSession {
     client.onerror = () => void this.check(client);
     try {
       await refresh();
-      return { client, tools: () => tools, callOf };
+      return { client, tools: () => tools, calls, callOf };
     } catch (error) {
       await client.close();
       throw error;
     }
+  }
+
+  /** Answers the requests of a server before MCP 2026-07-28. The SDK refuses a question that the user would answer on a page. */
+  #answerRequests(client: Client, calls: OpenCalls): void {
+    if (this.offersQuestions)
+      client.setRequestHandler('elicitation/create', ({ params }) => {
+        const answer = params.mode === 'url' ? undefined : calls.answer(params);
+        if (answer === undefined) throw refusal('this client answers questions only during a call');
+        return answer;
+      });
+    client.fallbackRequestHandler = async ({ method }) => {
+      if (method === 'sampling/createMessage') throw refusal('this client offers no sampling: a server calls a model itself');
+      throw refusal(`this client does not offer ${method}`);
+    };
   }
 
   #forget(connection: Promise<McpConnection>): void {
@@ -126,12 +183,14 @@ export class McpSession {
   }
 }
 
-/** The SDK's error is always named McpError, whatever went wrong; people read this name in `status`. */
+const refusal = (sentence: string) => new ProtocolError(ProtocolErrorCode.MethodNotFound, sentence);
+
+/** People read the name or the code of this error in `status`; those of the SDK mean little to them. */
 function connectFault(error: unknown): unknown {
-  const code = error instanceof McpError ? error.code : undefined;
-  if (code === ErrorCode.RequestTimeout)
+  const code = error instanceof SdkError ? error.code : undefined;
+  if (code === SdkErrorCode.RequestTimeout)
     return Object.assign(new Error('the MCP server does not answer', { cause: error }), { code: 'ETIMEDOUT' });
-  if (code === ErrorCode.ConnectionClosed)
+  if (code === SdkErrorCode.ConnectionClosed)
     return Object.assign(new Error('the MCP server ended before it answered', { cause: error }), { name: 'ConnectionClosed' });
   return error;
 }
@@ -139,7 +198,6 @@ function connectFault(error: unknown): unknown {
 function transportTo(server: McpServer): Transport {
   if ('url' in server) {
     const init = server.headers === undefined ? {} : { requestInit: { headers: { ...server.headers } } };
-    // The cast: the SDK types `sessionId` as optional in one place and as possibly undefined in the other.
     return new StreamableHTTPClientTransport(new URL(server.url), {
       ...init,
       fetch: tracedFetch(boundedFetch(FETCH)),
@@ -157,13 +215,9 @@ function remoteCall(server: McpServer, transport: Transport, request: RequestId)
   return { server: serverKey(server.url), session, request, ...(protocol !== undefined && { protocol }) };
 }
 
-async function listTools(client: Client, timeout: number): Promise<Tool[]> {
-  const tools: Tool[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout });
-    tools.push(...page.tools);
-    cursor = page.tools.length === 0 ? undefined : page.nextCursor;
-  } while (cursor !== undefined && tools.length < TOOLS_MAX);
+async function listTools(client: Client, timeout: number): Promise<readonly Tool[]> {
+  // The SDK prints a line where a server has no tools.
+  if (client.getServerCapabilities()?.tools === undefined) return [];
+  const { tools } = await client.listTools(undefined, { timeout, cacheMode: 'refresh' });
   return tools.slice(0, TOOLS_MAX);
 }

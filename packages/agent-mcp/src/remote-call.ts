@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { isObject } from '@hopline/a2a';
 import type { CancelRequest, Turn } from '@hopline/agent';
 import { boundedFetch } from '@hopline/outbound-http';
-import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/client';
 import { MCP_RESPONSE_BYTES_MAX } from './limits.ts';
 
 /**

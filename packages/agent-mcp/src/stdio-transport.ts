@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { type JSONRPCMessage, ReadBuffer, serializeMessage, type Transport } from '@modelcontextprotocol/client';
 import { MCP_RESPONSE_BYTES_MAX } from './limits.ts';
 import type { ServerProcess } from './server-process.ts';
 
@@ -10,6 +8,9 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
+  /** The SDK recognizes a server over stdio by these two: one that does not answer `server/discover` gets `initialize`. */
+  readonly stderr = null;
+  readonly pid = null;
   readonly #open: () => Promise<ServerProcess>;
   readonly #received = new ReadBuffer({ maxBufferSize: MCP_RESPONSE_BYTES_MAX });
   #server: ServerProcess | undefined;

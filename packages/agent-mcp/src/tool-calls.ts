@@ -13,7 +13,7 @@ const TOOL_BEFORE = /([A-Za-z0-9_.\-/]{1,128})\s{0,8}$/;
 /** Largest distance from the start of the name to `{`. */
 const LOOK_BACK_CHARS = 136;
 
-const UNKNOWN_TOOL = 'the agent has no tool of that name';
+export const UNKNOWN_TOOL = 'the agent has no tool of that name';
 
 /**
  * Finds the tool calls of a message, in order: a data part `{"tool":…,"arguments":{…}}`, or `tool {…}` in the text, a word right before a

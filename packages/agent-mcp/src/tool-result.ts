@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Part } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
-import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 
 /**
  * Converts the result of a tool, in order: text items to unchanged text of the answer, every other item to an artifact.

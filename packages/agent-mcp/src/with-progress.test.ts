@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Progress } from '@modelcontextprotocol/sdk/types.js';
+import type { Progress } from '@modelcontextprotocol/client';
 import { PROGRESS_PENDING_MAX } from './limits.ts';
 import { withProgress } from './with-progress.ts';
 

@@ -1,4 +1,4 @@
-import type { Progress } from '@modelcontextprotocol/sdk/types.js';
+import type { Progress } from '@modelcontextprotocol/client';
 import { PROGRESS_PENDING_MAX } from './limits.ts';
 
 /** Yields the progress of a call and returns its result. A slow reader loses old progress, never the result. */
