@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold } from '@hopline/a2a';
+import { Fold, type Part } from '@hopline/a2a';
+import type { ClientView } from '@hopline/task-view';
+import { until } from '../../kit/until.ts';
+import { HeldWork } from '../../support/agents/held-work.ts';
 import { FRAMEWORKS, pythonWithFramework, startFrameworkAgent } from '../../support/agents/python-agent.ts';
 import { collect, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
+import { ClientViews } from '../../support/cluster/client-views.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const ANSWER = 'The answer: haha\r\n\r\n**bold** ✅ done 👩‍👩‍👧';
 const STEP = 'Let me look it up.\n';
+const FILE = { raw: Buffer.from('grüße').toString('base64'), filename: 'notes.txt', mediaType: 'text/plain' };
 const TIMEOUT = 600_000;
 
 /** Questions for each framework, with their answers. */
@@ -19,6 +24,54 @@ const QUESTIONS = {
   'strands-agents': [{ text: 'hi', answer: `${ANSWER}\n` }],
   fasta2a: [{ text: 'hi', answer: ANSWER }],
 } as const;
+
+/**
+ * The rest of each framework's A2A server: its message of a failure, whether it can cancel a turn, how it asks and is answered, and its answer to
+ * a file. `AgentWorker` of fasta2a sets no state but completed and failed, and its `cancel_task` is empty.
+ */
+const ABILITIES: Record<
+  (typeof FRAMEWORKS)[number]['name'],
+  {
+    failure: string;
+    cancels: boolean;
+    question?: { text: string; answer: (question: Part[]) => Part; answered: string };
+    file: { answer: string; sent: Part[] };
+  }
+> = {
+  'google-adk': {
+    failure: 'no oven',
+    cancels: true,
+    // A call of a LongRunningFunctionTool. The answer is its result.
+    question: {
+      text: '',
+      answer: ([part]) => {
+        const { id, name } = part!.data as { id: string; name: string };
+        return { data: { id, name, response: { color: 'blue' } }, metadata: { adk_type: 'function_response' } };
+      },
+      answered: 'You chose blue.',
+    },
+    file: {
+      answer: 'Turned notes.txt.',
+      sent: [
+        { raw: Buffer.from(Buffer.from('grüße').toReversed()).toString('base64'), filename: 'turned.bin', mediaType: 'text/plain' },
+      ],
+    },
+  },
+  'strands-agents': {
+    failure: 'Agent execution failed',
+    cancels: true,
+    question: {
+      text: 'Agent requires input:\n- color: Which color?',
+      answer: ([, part]) => {
+        const { interrupts } = part!.data as { interrupts: { interruptId: string }[] };
+        return { data: { interruptResponse: { interruptId: interrupts[0]!.interruptId, response: 'blue' } } };
+      },
+      answered: 'You chose blue.',
+    },
+    file: { answer: 'notes: grüße', sent: [] },
+  },
+  fasta2a: { failure: '', cancels: false, file: { answer: 'text/plain: grüße', sent: [] } },
+};
 
 for (const framework of FRAMEWORKS) {
   const { name, variable } = framework;
@@ -34,7 +87,7 @@ for (const framework of FRAMEWORKS) {
     const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
     const agents: { name: string; args: string[]; url: string }[] = [];
     for (const [index, args] of ways.entries()) {
-      const agent = await startFrameworkAgent(python, framework, ...args);
+      const agent = await startFrameworkAgent(python, framework, 'http://127.0.0.1:9/', ...args);
       t.after(agent.stop);
       agents.push({ name: `${name}-${index}`, args, url: agent.url });
     }
@@ -61,4 +114,56 @@ for (const framework of FRAMEWORKS) {
       }
     }
   });
+
+  test(`an agent of ${name}: a failure, a cancel, files, and its question if it can ask`, {
+    skip,
+    timeout: TIMEOUT,
+  }, async t => {
+    const { failure, cancels, question, file } = ABILITIES[name];
+    await using held = await HeldWork.start();
+    const server = await startFrameworkAgent(python, framework, held.url, ...(name === 'strands-agents' ? ['compliant'] : []));
+    t.after(server.stop);
+    const agent = `${name}-abilities`;
+    await using cluster = await Cluster.shared({ agents: [{ name: agent, adapter: 'a2a', url: server.url }] });
+    const views = new ClientViews(cluster.url, agent);
+
+    if (name === 'google-adk') {
+      const { answer, tools, files } = await views.ask('steps');
+      assert.deepEqual([answer, files], [`${STEP}${ANSWER}`, []]);
+      const calls = tools.filter(call => call.agent === agent);
+      assert.deepEqual(
+        calls.map(({ tool, outcome, arguments: args, result }) => [tool, outcome, args, result]),
+        [['look', 'completed', {}, { found: true }]],
+      );
+    }
+
+    const failed = await views.ask('fail');
+    assert.deepEqual([failed.state, failed.answer, failed.failure ?? ''], ['TASK_STATE_FAILED', 'Let', failure]);
+
+    const taskId = await views.send('wait');
+    for await (const { answer } of views.client.watch(taskId)) if (answer === 'Let') break;
+    await until(() => held.open === 1);
+    await views.client.cancel(taskId);
+    const canceled = await views.watched(taskId);
+    assert.deepEqual([canceled.state, canceled.answer], ['TASK_STATE_CANCELED', 'Let']);
+    if (!cancels) {
+      assert.equal(held.open, 1);
+      held.release();
+    }
+    await until(() => held.open === 0);
+    assert.equal((await views.ask('hi')).answer, ANSWER);
+
+    const read = await views.ask({ parts: [{ text: 'read' }, FILE] });
+    assert.deepEqual([read.state, read.answer, filesOf(read)], ['TASK_STATE_COMPLETED', file.answer, file.sent]);
+
+    if (question === undefined) return;
+    const asked = await views.ask('ask');
+    assert.deepEqual([asked.state, asked.question?.text], ['TASK_STATE_INPUT_REQUIRED', question.text]);
+    const answered = await views.answer(asked, [question.answer(asked.question!.message!.parts)]);
+    assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', question.answered]);
+  });
+}
+
+function filesOf({ files }: ClientView): Part[] {
+  return files.flatMap(({ parts }) => parts);
 }

@@ -224,5 +224,7 @@ class Chat {
 
 /** Text of the newest message of a role. */
 export function newest(request: ModelRequest, role: string): string {
-  return request.messages.findLast(message => message.role === role)?.content ?? '';
+  const content: unknown = request.messages.findLast(message => message.role === role)?.content ?? '';
+  if (!Array.isArray(content)) return String(content);
+  return content.map(({ text = '' }: { text?: string }) => text).join('');
 }
