@@ -26,7 +26,7 @@ const QUESTIONS = {
 } as const;
 
 /**
- * The rest of each framework's A2A server: its message of a failure, whether it can cancel a turn, how it asks and is answered, and its answer to
+ * The rest of each framework's A2A server: its message of a failure, whether it can cancel a turn, how it asks and takes data as the answer, and its answer to
  * a file. `AgentWorker` of fasta2a sets no state but completed and failed, and its `cancel_task` is empty.
  */
 const ABILITIES: Record<
@@ -34,7 +34,8 @@ const ABILITIES: Record<
   {
     failure: string;
     cancels: boolean;
-    question?: { text: string; answer: (question: Part[]) => Part; answered: string };
+    /** A client answers with text, or with data that names the question. */
+    question?: { text: string; data: (question: Part[]) => Part };
     file: { answer: string; sent: Part[] };
   }
 > = {
@@ -43,12 +44,11 @@ const ABILITIES: Record<
     cancels: true,
     // A call of a LongRunningFunctionTool. The answer is its result.
     question: {
-      text: '',
-      answer: ([part]) => {
+      text: 'The agent waits for an answer.',
+      data: ([, part]) => {
         const { id, name } = part!.data as { id: string; name: string };
-        return { data: { id, name, response: { color: 'blue' } }, metadata: { adk_type: 'function_response' } };
+        return { data: { id, name, response: { result: 'blue' } }, metadata: { adk_type: 'function_response' } };
       },
-      answered: 'You chose blue.',
     },
     file: {
       answer: 'Turned notes.txt.',
@@ -62,11 +62,10 @@ const ABILITIES: Record<
     cancels: true,
     question: {
       text: 'Agent requires input:\n- color: Which color?',
-      answer: ([, part]) => {
+      data: ([, part]) => {
         const { interrupts } = part!.data as { interrupts: { interruptId: string }[] };
         return { data: { interruptResponse: { interruptId: interrupts[0]!.interruptId, response: 'blue' } } };
       },
-      answered: 'You chose blue.',
     },
     file: { answer: 'notes: grüße', sent: [] },
   },
@@ -157,10 +156,15 @@ for (const framework of FRAMEWORKS) {
     assert.deepEqual([read.state, read.answer, filesOf(read)], ['TASK_STATE_COMPLETED', file.answer, file.sent]);
 
     if (question === undefined) return;
-    const asked = await views.ask('ask');
-    assert.deepEqual([asked.state, asked.question?.text], ['TASK_STATE_INPUT_REQUIRED', question.text]);
-    const answered = await views.answer(asked, [question.answer(asked.question!.message!.parts)]);
-    assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', question.answered]);
+    for (const answer of [() => ({ text: 'blue' }), question.data]) {
+      const asked = await views.ask('ask');
+      assert.deepEqual(
+        [asked.state, asked.question?.text, filesOf(asked)],
+        ['TASK_STATE_INPUT_REQUIRED', question.text, []],
+      );
+      const answered = await views.answer(asked, [answer(asked.question!.message!.parts)]);
+      assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', 'You chose blue.']);
+    }
   });
 }
 

@@ -22,7 +22,7 @@ WORDS = ["The", " answer", ":", " ", "ha", "ha", "\r\n\r\n", "**bold**", " ✅ d
 STEP = ["Let", " me", " look", " it", " up", ".\n"]
 
 
-def choose_color(question: str) -> None:
+def choose_color() -> None:
     """Asks a person for a color, who answers later."""
 
 
@@ -32,8 +32,8 @@ class Asking(BaseLlm):
     async def generate_content_async(self, llm_request, stream=False):
         parts = [part for content in llm_request.contents for part in content.parts or []]
         answers = [part.function_response.response for part in parts if part.function_response]
-        call = types.FunctionCall(id="call-1", name="choose_color", args={"question": "Which color?"})
-        part = types.Part(text=f"You chose {answers[-1]['color']}.") if answers else types.Part(function_call=call)
+        call = types.FunctionCall(id="call-1", name="choose_color", args={})
+        part = types.Part(text=f"You chose {answers[-1]['result']}.") if answers else types.Part(function_call=call)
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
