@@ -8,7 +8,8 @@ export type OpenQuestion = { call: { id: string; name: string } } | { interruptI
 
 /** Calls of ADK whose results have a form of their own. */
 const NOT_TEXT = ['adk_request_confirmation', 'adk_request_credential'];
-const NO_TEXT = 'The agent waits for an answer.';
+/** The text of a question without one. */
+export const NO_TEXT = 'The agent waits for an answer.';
 
 /** What the answer to this question must name; undefined if text is the answer, or if the message asks for several answers. */
 export function openQuestion({ parts }: Message): OpenQuestion | undefined {
