@@ -231,9 +231,12 @@ test('a notice that the turn waits for a slot is progress, in a status and in th
   );
 });
 
-test("calls in the parts of Google ADK are calls of tools, and a status shows its text before them", () => {
+test('calls in the parts of Google ADK are calls of tools, and a status shows its text before them', () => {
   const call = { data: { id: 'c', name: 'look', args: { at: 'x' } }, metadata: { adk_type: 'function_call' } };
-  const ended = (response: object) => ({ data: { id: 'c', name: 'look', response }, metadata: { adk_type: 'function_response' } });
+  const ended = (response: object) => ({
+    data: { id: 'c', name: 'look', response },
+    metadata: { adk_type: 'function_response' },
+  });
   const one = reader();
   const status = (messageId: string, parts: Part[]) =>
     one.read({
@@ -244,7 +247,7 @@ test("calls in the parts of Google ADK are calls of tools, and a status shows it
       },
     });
   assert.deepEqual(status('1', [call, { text: 'Looking.' }]), [
-    { type: 'text', text: 'Looking.' },
+    { type: 'text', text: 'Looking.', id: '1' },
     { type: 'tool', phase: 'start', callId: 'c', tool: 'look', arguments: { at: 'x' } },
   ]);
   const end = { type: 'tool', phase: 'end', callId: 'c', tool: 'look' };

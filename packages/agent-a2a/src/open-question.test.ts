@@ -13,7 +13,10 @@ const interrupts = (...ids: unknown[]): Part => ({ data: { interrupts: ids.map(i
 test('text becomes the result of the call of Google ADK, or the response to the interrupt of Strands, that asked', () => {
   const answer = [{ text: 'blue' }, { text: '-green' }];
   assert.deepEqual(answerParts(answer, asked({ text: 'Color?' }, call('choose'))), [
-    { data: { id: 'id-choose', name: 'choose', response: { result: 'blue-green' } }, metadata: { adk_type: 'function_response' } },
+    {
+      data: { id: 'id-choose', name: 'choose', response: { result: 'blue-green' } },
+      metadata: { adk_type: 'function_response' },
+    },
   ]);
   assert.deepEqual(answerParts(answer, asked({ text: 'Color?' }, interrupts('v1:c'))), [
     { data: { interruptResponse: { interruptId: 'v1:c', response: 'blue-green' } } },
@@ -38,7 +41,8 @@ test('an answer with data or a file, and one to several questions or to another 
 });
 
 test('a question without text gets one for people', () => {
-  const textsOf = (...parts: Part[]) => withText({ messageId: 'm', role: 'ROLE_AGENT', parts }).parts.flatMap(({ text }) => text ?? []);
+  const textsOf = (...parts: Part[]) =>
+    withText({ messageId: 'm', role: 'ROLE_AGENT', parts }).parts.flatMap(({ text }) => text ?? []);
   assert.deepEqual(textsOf({ text: 'Color?' }, call('choose')), ['Color?']);
   assert.deepEqual(textsOf(call('choose')), ['The agent waits for an answer.']);
   assert.deepEqual(textsOf({ data: { name: 'adk_request_input', args: { message: 'Color?' } } }), ['Color?']);

@@ -23,7 +23,9 @@ function questionsOf({ data, metadata }: Part): OpenQuestion[] {
   if (metadata?.adk_type === 'function_call' && metadata.adk_is_long_running === true)
     return typeof id === 'string' && typeof name === 'string' && !NOT_TEXT.includes(name) ? [{ call: { id, name } }] : [];
   if (!Array.isArray(interrupts)) return [];
-  return interrupts.flatMap(one => (isObject(one) && typeof one.interruptId === 'string' ? [{ interruptId: one.interruptId }] : []));
+  return interrupts.flatMap(one =>
+    isObject(one) && typeof one.interruptId === 'string' ? [{ interruptId: one.interruptId }] : [],
+  );
 }
 
 /** The message of a question with a text for people. A call of ADK has none; its `adk_request_input` has one in its arguments. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { Fold, type Part } from '@hopline/a2a';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
@@ -53,7 +53,11 @@ const ABILITIES: Record<
     file: {
       answer: 'Turned notes.txt.',
       sent: [
-        { raw: Buffer.from(Buffer.from('grüße').toReversed()).toString('base64'), filename: 'turned.bin', mediaType: 'text/plain' },
+        {
+          raw: Buffer.from(Buffer.from('grüße').toReversed()).toString('base64'),
+          filename: 'turned.bin',
+          mediaType: 'text/plain',
+        },
       ],
     },
   },
@@ -69,7 +73,7 @@ const ABILITIES: Record<
     },
     file: { answer: 'notes: grüße', sent: [] },
   },
-  fasta2a: { failure: '', cancels: false, file: { answer: 'text/plain: grüße', sent: [] } },
+  fasta2a: { failure: 'fasta2a-abilities: the agent failed', cancels: false, file: { answer: 'text/plain: grüße', sent: [] } },
 };
 
 for (const framework of FRAMEWORKS) {
@@ -77,19 +81,30 @@ for (const framework of FRAMEWORKS) {
   const found = await pythonWithFramework(framework);
   const python = 'python' in found ? found.python : '';
   const skip = 'skip' in found && `${found.skip}; or name one in ${variable}`;
+  // Strands streams in two ways.
+  const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
+  const disposables = new AsyncDisposableStack();
+  after(() => disposables.disposeAsync());
+  let started: Promise<{ held: HeldWork; agents: { name: string; args: string[]; url: string }[] }> | undefined;
+  /** The agents of both tests: the import of a framework takes seconds. */
+  const servers = () => (started ??= start());
+
+  async function start() {
+    const held = disposables.use(await HeldWork.start());
+    const agents: { name: string; args: string[]; url: string }[] = [];
+    for (const [index, args] of ways.entries()) {
+      const agent = await startFrameworkAgent(python, framework, held.url, ...args);
+      disposables.defer(agent.stop);
+      agents.push({ name: `${name}-${index}`, args, url: agent.url });
+    }
+    return { held, agents };
+  }
 
   test(`an agent of ${name} shows its answer once, byte for byte, in each profile [S2-2]`, {
     skip,
     timeout: TIMEOUT,
-  }, async t => {
-    // Strands streams in two ways.
-    const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
-    const agents: { name: string; args: string[]; url: string }[] = [];
-    for (const [index, args] of ways.entries()) {
-      const agent = await startFrameworkAgent(python, framework, 'http://127.0.0.1:9/', ...args);
-      t.after(agent.stop);
-      agents.push({ name: `${name}-${index}`, args, url: agent.url });
-    }
+  }, async () => {
+    const { agents } = await servers();
     const entries = agents.map(({ name, url }) => ({ name, adapter: 'a2a', url }));
     await using caipe = await Cluster.shared({ agents: entries });
     // The agents above serve this profile, too.
@@ -117,13 +132,11 @@ for (const framework of FRAMEWORKS) {
   test(`an agent of ${name}: a failure, a cancel, files, and its question if it can ask`, {
     skip,
     timeout: TIMEOUT,
-  }, async t => {
+  }, async () => {
     const { failure, cancels, question, file } = ABILITIES[name];
-    await using held = await HeldWork.start();
-    const server = await startFrameworkAgent(python, framework, held.url, ...(name === 'strands-agents' ? ['compliant'] : []));
-    t.after(server.stop);
+    const { held, agents } = await servers();
     const agent = `${name}-abilities`;
-    await using cluster = await Cluster.shared({ agents: [{ name: agent, adapter: 'a2a', url: server.url }] });
+    await using cluster = await Cluster.shared({ agents: [{ name: agent, adapter: 'a2a', url: agents.at(-1)!.url }] });
     const views = new ClientViews(cluster.url, agent);
 
     if (name === 'google-adk') {
@@ -137,7 +150,7 @@ for (const framework of FRAMEWORKS) {
     }
 
     const failed = await views.ask('fail');
-    assert.deepEqual([failed.state, failed.answer, failed.failure ?? ''], ['TASK_STATE_FAILED', 'Let', failure]);
+    assert.deepEqual([failed.state, failed.answer, failed.failure], ['TASK_STATE_FAILED', 'Let', failure]);
 
     const taskId = await views.send('wait');
     for await (const { answer } of views.client.watch(taskId)) if (answer === 'Let') break;
@@ -158,10 +171,7 @@ for (const framework of FRAMEWORKS) {
     if (question === undefined) return;
     for (const answer of [() => ({ text: 'blue' }), question.data]) {
       const asked = await views.ask('ask');
-      assert.deepEqual(
-        [asked.state, asked.question?.text, filesOf(asked)],
-        ['TASK_STATE_INPUT_REQUIRED', question.text, []],
-      );
+      assert.deepEqual([asked.state, asked.question?.text, filesOf(asked)], ['TASK_STATE_INPUT_REQUIRED', question.text, []]);
       const answered = await views.answer(asked, [answer(asked.question!.message!.parts)]);
       assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', 'You chose blue.']);
     }

@@ -3,9 +3,10 @@ A Pydantic AI agent behind fasta2a whose model streams its answer. "fail" makes 
 argument, and the text of a file is its answer.
 """
 
+import asyncio
 import sys
+from urllib.request import urlopen
 
-import httpx
 import uvicorn
 from fasta2a.pydantic_ai import agent_to_a2a
 from pydantic_ai import Agent, BinaryContent
@@ -23,8 +24,7 @@ async def words(messages, _info):
         yield "Let"
         if "fail" in text:
             raise RuntimeError("no oven")
-        async with httpx.AsyncClient(timeout=None) as client:
-            await client.get(HELD_URL)
+        await asyncio.to_thread(urlopen, HELD_URL)
     for word in [f"{files[0].media_type}: ", files[0].data.decode()] if files else WORDS:
         yield word
 
