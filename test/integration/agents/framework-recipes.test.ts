@@ -93,6 +93,7 @@ test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, afte
   await until(() => model.open === 1);
   await views.client.cancel(taskId);
   assert.equal((await views.watched(taskId)).state, 'TASK_STATE_CANCELED');
+  assert.equal(model.open, 1);
 });
 
 test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with a call of a tool, a failure, a question, an image and a cancel', {

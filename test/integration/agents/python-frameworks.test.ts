@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Fold, type Part } from '@hopline/a2a';
+import { kindOfArtifact } from '@hopline/profiles';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
 import { HeldWork } from '../../support/agents/held-work.ts';
@@ -121,7 +122,8 @@ for (const framework of FRAMEWORKS) {
             assert.deepEqual([textOf(frames, 'streaming_result'), textOf(frames, 'partial_result')], [whole, whole]);
             continue;
           }
-          const texts = [...fold.artifacts.values()].map(artifact => artifact.text).filter(shown => shown !== '');
+          const answers = [...fold.artifacts.values()].filter(artifact => !kindOfArtifact(artifact)?.startsWith('call-'));
+          const texts = answers.map(artifact => artifact.text).filter(shown => shown !== '');
           assert.ok(texts.length > 0);
           for (const shown of texts) assert.ok(whole.trimEnd().endsWith(shown.trimEnd()), JSON.stringify(shown));
         }
