@@ -4,6 +4,7 @@ import { type Agent, type AgentEvent, eventsOf, RemoteRunCancels, type Turn } fr
 import type { RemoteAgent } from '@hopline/agent-card';
 import { CLUSTER_DEPTH_KEY, CLUSTER_DEPTH_MAX, clusterDepthOf } from '@hopline/events';
 import { A2A_LIMITS } from './limits.ts';
+import { answerParts } from './open-question.ts';
 import type { A2AOptions } from './options.ts';
 import { RemoteClient } from './remote-client.ts';
 import { cancelRequest, taskIdOf } from './remote-run.ts';
@@ -66,7 +67,8 @@ function requestOf(turn: Turn, context: string) {
   const resume = resumeOf(turn);
   const { taskId: _task, contextId: _context, referenceTaskIds: _references, ...content } = turn.message;
   const contextId = resume.contextId ?? context;
-  const message: Message = { ...content, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
+  const parts = answerParts(content.parts, resume.asked);
+  const message: Message = { ...content, parts, contextId, ...(resume.taskId !== undefined && { taskId: resume.taskId }) };
   const metadata = { ...turn.metadata, [CLUSTER_DEPTH_KEY]: clusterDepthOf(turn.metadata) + 1 };
   return { message, blocking: true, metadata };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message, StreamResponse, Task, TaskState } from '@hopline/a2a';
+import type { Message, Part, StreamResponse, Task, TaskState } from '@hopline/a2a';
 import type { AgentEvent } from '@hopline/agent';
 import { queueNotice } from '@hopline/events';
 import { EventReader, RECENT_MESSAGES_MAX, type ReaderOptions } from './event-reader.ts';
@@ -229,4 +229,56 @@ test('a notice that the turn waits for a slot is progress, in a status and in th
     events.map(({ type }) => type),
     ['progress'],
   );
+});
+
+test('calls in the parts of Google ADK are calls of tools, and a status shows its text before them', () => {
+  const call = { data: { id: 'c', name: 'look', args: { at: 'x' } }, metadata: { adk_type: 'function_call' } };
+  const ended = (response: object) => ({
+    data: { id: 'c', name: 'look', response },
+    metadata: { adk_type: 'function_response' },
+  });
+  const one = reader();
+  const status = (messageId: string, parts: Part[]) =>
+    one.read({
+      statusUpdate: {
+        taskId: 't',
+        contextId: 'c',
+        status: { state: 'TASK_STATE_WORKING', message: { messageId, role: 'ROLE_AGENT', parts } },
+      },
+    });
+  assert.deepEqual(status('1', [call, { text: 'Looking.' }]), [
+    { type: 'text', text: 'Looking.', id: '1' },
+    { type: 'tool', phase: 'start', callId: 'c', tool: 'look', arguments: { at: 'x' } },
+  ]);
+  const end = { type: 'tool', phase: 'end', callId: 'c', tool: 'look' };
+  assert.deepEqual(status('2', [ended({ found: 1 })]), [{ ...end, failed: false, result: { found: 1 } }]);
+  assert.deepEqual(status('3', [ended({ error: 'lost' })]), [{ ...end, failed: true, result: { error: 'lost' } }]);
+  for (const data of [{}, { name: '' }, 'look', null]) {
+    const [file] = status(JSON.stringify(data), [{ ...call, data }]);
+    assert.equal(file?.type, 'artifact');
+  }
+  const artifact = { artifactId: 'a', parts: [ended({ found: 1 })] };
+  assert.deepEqual(one.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact, lastChunk: true } }), []);
+});
+
+test('a file that a status has shown is not shown again by a whole artifact', () => {
+  const one = reader();
+  const file = { raw: 'AA==', filename: 'a.bin', mediaType: 'image/png' };
+  const other = { ...file, raw: 'AQ==' };
+  const artifact = (artifactId: string, parts: Part[], more = {}) =>
+    one.read({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId, parts }, lastChunk: true, ...more } });
+  const message = { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [file, { text: 'Done.' }] };
+  const shown = one.read({
+    statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING', message } },
+  });
+  assert.deepEqual(
+    shown.map(({ type }) => type),
+    ['artifact', 'text'],
+  );
+  const partsOf = (events: AgentEvent[]) => events.flatMap(event => (event.type === 'artifact' ? [event.artifact.parts] : []));
+  assert.deepEqual(partsOf(artifact('1', message.parts)), [[{ text: 'Done.' }]]);
+  assert.deepEqual(partsOf(artifact('2', [file])), []);
+  assert.deepEqual(partsOf(artifact('3', [file, other])), [[other]]);
+  assert.deepEqual(partsOf(artifact('4', [other])), [[other]], 'two artifacts are two files');
+  assert.deepEqual(partsOf(artifact('5', [file], { lastChunk: false })), [[file]], 'a chunk');
 });

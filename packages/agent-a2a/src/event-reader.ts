@@ -6,6 +6,7 @@ import {
   isTerminal,
   type Message,
   type Metadata,
+  type Part,
   type StreamResponse,
   type Task,
   type TaskArtifactUpdateEvent,
@@ -16,11 +17,12 @@ import type { AgentEvent } from '@hopline/agent';
 import { isQueueNotice, TOKEN_COUNTS, type TokenUsage } from '@hopline/events';
 import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
+import { NO_TEXT, openQuestion, withText } from './open-question.ts';
 import type { Deltas, Skipped, StatusMeaning } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
 import { ARTIFACTS_MAX } from './repeated-texts.ts';
 import { StatusTexts } from './status-texts.ts';
-import { noticeOfArtifact, noticeOfMetadata, noticeOfText, type ToolNotice } from './tool-notice.ts';
+import { noticeOfArtifact, noticeOfMetadata, noticeOfPart, noticeOfText, type ToolNotice } from './tool-notice.ts';
 
 /** Message ids kept for deduplication. */
 export const RECENT_MESSAGES_MAX = 4096;
@@ -54,6 +56,8 @@ export class EventReader {
   readonly #recent = new RecentIds(RECENT_MESSAGES_MAX);
   readonly #calls = new OpenCalls();
   readonly #artifacts = new Set<string>();
+  /** The parts without text that statuses have shown. */
+  readonly #shown = new Set<string>();
   readonly #texts: StatusTexts;
   #events = 0;
   /** True if the agent's state is working and an event has shown it. */
@@ -107,8 +111,9 @@ export class EventReader {
     }
     if (isInterrupted(state)) {
       this.ended = true;
-      const request = message ? shownMessage(message) : textMessage('The agent waits for an answer.');
-      this.#read.push({ type: 'interrupted', state, message: request, resume: this.ids });
+      const request = message ? withText(shownMessage(message)) : textMessage(NO_TEXT);
+      const asked = message && openQuestion(message);
+      this.#read.push({ type: 'interrupted', state, message: request, resume: { ...this.ids, ...(asked && { asked }) } });
     } else if (isTerminal(state)) {
       this.ended = true;
       this.#read.push(endEvent(state, message && shownMessage(message), metadata));
@@ -204,7 +209,7 @@ export class EventReader {
 
   #working(message: Message, metadata: Metadata | undefined): void {
     const { messageId, parts } = message;
-    const { deltas = 'incremental', text: shown, onSkipped } = this.#options;
+    const { deltas = 'incremental', onSkipped } = this.#options;
     // An agent that is known to send cumulative text may use one id for all versions of its text.
     if (deltas === 'incremental' && messageId !== '' && !this.#recent.add(messageId)) {
       onSkipped('repeated message');
@@ -220,9 +225,17 @@ export class EventReader {
       this.#read.push({ type: 'progress', message: shownMessage(message) });
       return;
     }
-    if (parts.some(part => part.text === undefined)) this.#files(message);
+    const calls = parts.some(part => part.text === undefined) ? this.#others(message) : [];
     const text = textOf(parts);
-    if (text === '') return;
+    if (text !== '') this.#text(message, text);
+    if (calls.length === 0) return;
+    this.#texts.settle(this.#read);
+    for (const call of calls) this.#read.push(this.#tool(call));
+  }
+
+  #text(message: Message, text: string): void {
+    const { text: shown, onSkipped } = this.#options;
+    const { messageId } = message;
     if (shown === 'hidden') onSkipped('hidden text');
     else if (shown === 'progress') this.#read.push({ type: 'progress', message: shownMessage(message) });
     else {
@@ -239,15 +252,26 @@ export class EventReader {
     return { type: 'tool', phase, callId, tool, ...(args !== undefined && { arguments: args }), ...ended };
   }
 
-  /** Emits the parts of a status that are not text. */
-  #files(message: Message): void {
+  /** Emits the files of a status, and returns the calls in its parts. */
+  #others({ messageId, parts }: Message): ToolNotice[] {
+    const files: Part[] = [];
+    const calls: ToolNotice[] = [];
+    for (const part of otherParts(parts)) {
+      if (this.#shown.size < ARTIFACTS_MAX) this.#shown.add(keptId(JSON.stringify(part)));
+      const call = noticeOfPart(part);
+      if (call === undefined) files.push(part);
+      else calls.push(call);
+    }
+    if (files.length === 0) return calls;
     this.#texts.settle(this.#read);
-    this.#read.push({
-      type: 'artifact',
-      artifact: { artifactId: message.messageId || randomUUID(), parts: otherParts(message.parts) },
-      append: false,
-      lastChunk: true,
-    });
+    const artifact = { artifactId: messageId || randomUUID(), parts: files };
+    this.#read.push({ type: 'artifact', artifact, append: false, lastChunk: true });
+    return calls;
+  }
+
+  /** The parts of an artifact that no status has shown. */
+  #unshown(parts: Part[]): Part[] {
+    return parts.filter(part => part.text !== undefined || !this.#shown.has(keptId(JSON.stringify(part))));
   }
 
   #artifactUpdate(update: TaskArtifactUpdateEvent): void {
@@ -269,8 +293,11 @@ export class EventReader {
     const artifactId = artifact.artifactId || artifact.name || 'artifact';
     this.#texts.artifact(keptId(artifactId), text, { append, last: lastChunk }, this.#read);
     if (this.#artifacts.size < ARTIFACTS_MAX) this.#artifacts.add(keptId(artifactId));
-    const named = artifact.artifactId === artifactId ? artifact : { ...artifact, artifactId };
-    this.#read.push({ type: 'artifact', artifact: named, append, lastChunk });
+    // Google ADK sends the parts of its last status again as an artifact.
+    const parts = this.#shown.size > 0 && lastChunk && !append ? this.#unshown(artifact.parts) : artifact.parts;
+    if (parts.length < artifact.parts.length && parts.length === 0) return;
+    const named = artifact.artifactId === artifactId && parts.length === artifact.parts.length;
+    this.#read.push({ type: 'artifact', artifact: named ? artifact : { ...artifact, artifactId, parts }, append, lastChunk });
   }
 }
 

@@ -16,6 +16,7 @@ import { AGENT_UNREACHABLE, AgentFault, NO_TERMINAL_STATE, silenceFault, totalFa
 import { BeginningRun } from './beginning-run.ts';
 import { EventReader, type ReaderOptions } from './event-reader.ts';
 import type { A2ALimits } from './limits.ts';
+import type { OpenQuestion } from './open-question.ts';
 import type { Webhooks } from './options.ts';
 import { QuietPoll } from './quiet-poll.ts';
 import { CALL_MS_MAX, type RemoteClient } from './remote-client.ts';
@@ -58,8 +59,8 @@ type RemoteTurnOptions = {
   cancels: RemoteRunCancels;
 };
 
-/** `Turn.resume`: the agent's interrupted task, and its context if the agent chose the id itself. */
-type Resume = { taskId?: string; contextId?: string };
+/** `Turn.resume`: the agent's interrupted task with its question, and its context if the agent chose the id itself. */
+type Resume = { taskId?: string; contextId?: string; asked?: OpenQuestion };
 
 export function resumeOf({ resume }: Turn): Resume {
   return (resume ?? {}) as Resume;

@@ -1,4 +1,4 @@
-import type { Metadata } from '@hopline/a2a';
+import { isObject, type Metadata, type Part } from '@hopline/a2a';
 import { kindOfArtifact } from '@hopline/profiles';
 
 /**
@@ -35,6 +35,19 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
     ...(result !== undefined && { result }),
   };
   return { phase, tool, ...callId, failed: failed === true, ...(args !== undefined && { arguments: args }), ...ended };
+}
+
+/** Reads a part of Google ADK, whose A2A server sends calls and their responses as data. A response with `error` is a failure. */
+export function noticeOfPart({ data, metadata }: Part): ToolNotice | undefined {
+  const type = metadata?.adk_type;
+  if ((type !== 'function_call' && type !== 'function_response') || !isObject(data)) return undefined;
+  const { id, name: tool, args, response } = data;
+  if (typeof tool !== 'string' || tool === '') return undefined;
+  const callId = typeof id === 'string' && { callId: id };
+  if (type === 'function_call')
+    return { phase: 'start', tool, ...callId, failed: false, ...(args !== undefined && { arguments: args }) };
+  const failed = isObject(response) && response.error !== undefined;
+  return { phase: 'end', tool, ...callId, failed, ...(response !== undefined && { result: response }) };
 }
 
 /** Reads the form of a status text. An end without an open call of that tool is part of the answer's text. */

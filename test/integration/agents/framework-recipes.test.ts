@@ -4,12 +4,11 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
-import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
-import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
 import { ModelServer, newest } from '../../support/agents/model-server.ts';
 import { type PythonAgent, startUvicorn, untilServed } from '../../support/agents/python-agent.ts';
+import { ClientViews } from '../../support/cluster/client-views.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { Guide } from '../../support/guides/guide.ts';
 import { npmPackages } from '../../support/npm-packages.ts';
@@ -20,6 +19,7 @@ import { newestPythonWith } from '../../support/python/python-with-httpx.ts';
 const TIMEOUT = 600_000;
 const BEFORE = ['Let me ', 'look.\n'];
 const AFTER = ['It is ', 'clear ✅', '\r\n\r\n', '👩‍👩‍👧', ' ha', 'ha'];
+const IMAGE = { raw: 'iVBORw0KGgo=', filename: 'sky.png', mediaType: 'image/png' };
 
 const guide = new Guide('frameworks.md');
 const [crewEntry, mastraEntry] = guide.agents().map(([entry]) => entry as Record<string, unknown> & { name: string });
@@ -44,7 +44,8 @@ before(async () => {
     const question = newest(request, 'user');
     if (question.includes('fail')) return { status: 400 };
     if (question.includes('wait')) return [{ tokens: BEFORE }, { until: waiting.promise }];
-    if (newest(request, 'tool') !== '') return [{ tokens: AFTER }];
+    if (newest(request, 'tool') !== '' || question.includes('look')) return [{ tokens: AFTER }];
+    if (question.includes('ask')) return [{ call: 'day', args: {} }];
     return [{ tokens: BEFORE }, { call: 'weather', args: { city: 'Oslo' } }];
   });
 });
@@ -67,22 +68,7 @@ function agentEnv(): NodeJS.ProcessEnv {
   return { ...process.env, ...quiet, MASTRA_TELEMETRY_DISABLED: '1', OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url };
 }
 
-function viewsOf(url: string) {
-  const client = createClient({ url });
-  const send = async (question: string) => {
-    const sent = await client.send({ parts: [{ text: question }] }, { blocking: false });
-    assert.ok('task' in sent);
-    return sent.task.id;
-  };
-  const watched = async (taskId: string) => {
-    let last: ClientView | undefined;
-    for await (const view of client.watch(taskId)) last = view;
-    return last!;
-  };
-  return { client, send, watched, ask: async (question: string) => await watched(await send(question)) };
-}
-
-test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, after a call of a tool, and a failure', {
+test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, after a call of a tool, a failure, a refused file, and a cancel', {
   skip: 'skip' in python && python.skip,
   timeout: TIMEOUT,
 }, async t => {
@@ -94,14 +80,23 @@ test('an agent of CrewAI, as the guide makes it: its answer, byte for byte, afte
   const agent = await startUvicorn('python' in python ? python.python : '', app, port, { cwd: folder, env });
   t.after(agent.stop);
   await using cluster = await Cluster.shared({ agents: [{ ...crewEntry!, url: agent.url }] });
-  const { ask } = viewsOf(cluster.url);
-  const { state, answer } = await ask('weather?');
+  const views = new ClientViews(cluster.url);
+  const { state, answer } = await views.ask('weather?');
   assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', AFTER.join('')]);
-  const failed = await ask('fail');
+  const failed = await views.ask('fail');
   assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
+  // CrewAI takes text and JSON, unless its card lists more types, and reads files only with the package crewai-files.
+  const refused = await views.ask({ parts: [{ text: 'look' }, IMAGE] });
+  assert.deepEqual([refused.state, refused.answer], ['TASK_STATE_FAILED', '']);
+  // CrewAI names its task only at the end, so it cannot be canceled before.
+  const taskId = await views.send('wait');
+  await until(() => model.open === 1);
+  await views.client.cancel(taskId);
+  assert.equal((await views.watched(taskId)).state, 'TASK_STATE_CANCELED');
+  assert.equal(model.open, 1);
 });
 
-test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with a call of a tool, a failure and a cancel', {
+test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with a call of a tool, a failure, a question, an image and a cancel', {
   skip: packages === undefined && 'Mastra cannot be installed: the npm registry cannot be reached, or lacks a package',
   timeout: TIMEOUT,
 }, async t => {
@@ -115,15 +110,23 @@ test('an agent of Mastra, as the guide makes it: its answer, byte for byte, with
   const agent: PythonAgent = await untilServed('Mastra', child, here, '/api/.well-known/forecaster/agent-card.json');
   t.after(agent.stop);
   await using cluster = await Cluster.shared({ agents: [{ ...mastraEntry!, url: here }] });
-  const { client, send, watched, ask } = viewsOf(cluster.url);
-  const { state, answer } = await ask('weather?');
+  const views = new ClientViews(cluster.url);
+  const { state, answer } = await views.ask('weather?');
   assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', [...BEFORE, ...AFTER].join('')]);
-  const failed = await ask('fail');
+  const failed = await views.ask('fail');
   assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
-  const taskId = await send('wait');
+  const asked = await views.ask('ask');
+  assert.deepEqual([asked.state, asked.question?.text], ['TASK_STATE_INPUT_REQUIRED', 'Which day?']);
+  const answered = await views.answer(asked, [{ text: 'Monday' }]);
+  assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', AFTER.join('')]);
+  assert.match(newest(model.requests.at(-1)!, 'tool'), /Monday/);
+  const seen = await views.ask({ parts: [{ text: 'look' }, IMAGE] });
+  assert.deepEqual([seen.state, seen.answer], ['TASK_STATE_COMPLETED', AFTER.join('')]);
+  assert.match(JSON.stringify(model.requests.at(-1)!.messages), /"image_url":\{"url":"data:image\/png;base64,iVBORw0KGgo="/);
+  const taskId = await views.send('wait');
   await until(() => model.open === 1);
-  await client.cancel(taskId);
-  assert.equal((await watched(taskId)).state, 'TASK_STATE_CANCELED');
+  await views.client.cancel(taskId);
+  assert.equal((await views.watched(taskId)).state, 'TASK_STATE_CANCELED');
   // Mastra leaves its model, too.
   await until(() => model.open === 0);
 });

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createClient } from '@hopline/client';
-import type { ClientView } from '@hopline/task-view';
+import { until } from '../../kit/until.ts';
 import { ModelServer, newest } from '../../support/agents/model-server.ts';
 import { startPythonScript, UVICORN } from '../../support/agents/python-agent.ts';
+import { ClientViews } from '../../support/cluster/client-views.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { pythonEnv } from '../../support/python/python-driver.ts';
 import { httpxRequirement, newestPythonWith, PYTHON_PACKAGE } from '../../support/python/python-with-httpx.ts';
@@ -32,6 +32,8 @@ const FRAMEWORKS = [
 ];
 const BEFORE = ['Let me ', 'look.\n'];
 const AFTER = ['It is ', 'clear ✅', '\r\n\r\n', '👩‍👩‍👧'];
+const IMAGE = { raw: 'iVBORw0KGgo=', filename: 'sky.png', mediaType: 'image/png' };
+const PDF = { raw: Buffer.from('%PDF-1.4').toString('base64'), filename: 'sky.pdf', mediaType: 'application/pdf' };
 const TIMEOUT = 600_000;
 
 const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
@@ -40,13 +42,15 @@ for (const { name, agentName, script, requirements, result } of FRAMEWORKS) {
   const found = await newestPythonWith([kit, httpxRequirement(), UVICORN, ...requirements]);
   const skip = 'skip' in found && found.skip;
 
-  test(`an agent of ${name}: its answer, byte for byte, the calls of its tools, and a failure`, {
+  test(`an agent of ${name}: its answer, byte for byte, the calls of its tools, a failure, files and a cancel`, {
     skip,
     timeout: TIMEOUT,
   }, async t => {
     await using model = await ModelServer.start(request => {
-      if (newest(request, 'user').includes('fail')) return { status: 400 };
-      if (newest(request, 'tool') !== '') return [{ tokens: AFTER }];
+      const question = newest(request, 'user');
+      if (question.includes('fail')) return { status: 400 };
+      if (question.includes('wait')) return [{ tokens: BEFORE }, { stall: true }];
+      if (newest(request, 'tool') !== '' || question.includes('look')) return [{ tokens: AFTER }];
       return [{ tokens: BEFORE }, ...['Oslo', 'Lima'].map(city => ({ call: 'weather', args: { city }, id: `call-${city}` }))];
     });
     const path = fileURLToPath(new URL(`../../support/agents/python/${script}`, import.meta.url));
@@ -56,15 +60,8 @@ for (const { name, agentName, script, requirements, result } of FRAMEWORKS) {
     });
     t.after(agent.stop);
     await using cluster = await Cluster.shared({ agents: [{ name: agentName, adapter: 'a2a', url: agent.url }] });
-    const client = createClient({ url: cluster.url });
-    const watched = async (question: string) => {
-      const sent = await client.send({ parts: [{ text: question }] });
-      assert.ok('task' in sent);
-      let last: ClientView | undefined;
-      for await (const view of client.watch(sent.task.id)) last = view;
-      return last!;
-    };
-    const { state, answer, tools } = await watched('weather?');
+    const views = new ClientViews(cluster.url);
+    const { state, answer, tools } = await views.ask('weather?');
     assert.deepEqual([state, answer], ['TASK_STATE_COMPLETED', [...BEFORE, ...AFTER].join('')]);
     assert.deepEqual(
       tools
@@ -73,7 +70,17 @@ for (const { name, agentName, script, requirements, result } of FRAMEWORKS) {
         .toSorted(),
       ['Lima', 'Oslo'].map(city => [`call-${city}`, 'weather', 'completed', { city }, result(city)]),
     );
-    const failed = await watched('fail');
+    const failed = await views.ask('fail');
     assert.deepEqual([failed.state, failed.answer], ['TASK_STATE_FAILED', '']);
+    const seen = await views.ask({ parts: [{ text: 'look' }, IMAGE, PDF] });
+    assert.deepEqual([seen.state, seen.answer], ['TASK_STATE_COMPLETED', AFTER.join('')]);
+    const request = JSON.stringify(model.requests.at(-1)!.messages);
+    for (const { raw, mediaType } of [IMAGE, PDF]) assert.ok(request.includes(`data:${mediaType};base64,${raw}`), request);
+    const taskId = await views.send('wait');
+    for await (const { answer } of views.client.watch(taskId)) if (answer === BEFORE.join('')) break;
+    await views.client.cancel(taskId);
+    const canceled = await views.watched(taskId);
+    assert.deepEqual([canceled.state, canceled.answer], ['TASK_STATE_CANCELED', BEFORE.join('')]);
+    await until(() => model.open === 0);
   });
 }

@@ -67,7 +67,7 @@ export class ModelServer implements AsyncDisposable {
           this.open -= 1;
         });
         const reply = this.reply(request, this.requests.length, once(response, 'close'));
-        if (body.stream !== true && isScript(reply)) answerWhole(response, reply);
+        if (body.stream !== true && isScript(reply)) await answerWhole(response, reply);
         else await play(response, reply);
       })().catch(() => response.destroy());
     });
@@ -110,8 +110,9 @@ async function play(response: ServerResponse, reply: Reply): Promise<void> {
   chat.finish();
 }
 
-/** The response to a request without `stream`: the texts and calls of the script. */
-function answerWhole(response: ServerResponse, script: readonly ResponseStep[]): void {
+/** The response to a request without `stream`: the texts and calls of the script, after what it waits for. */
+async function answerWhole(response: ServerResponse, script: readonly ResponseStep[]): Promise<void> {
+  for (const step of script) if ('until' in step) await step.until;
   const texts = script.flatMap(step => ('text' in step ? [step.text] : 'tokens' in step ? step.tokens : []));
   const calls = script.flatMap((step, index) =>
     'call' in step
@@ -224,5 +225,7 @@ class Chat {
 
 /** Text of the newest message of a role. */
 export function newest(request: ModelRequest, role: string): string {
-  return request.messages.findLast(message => message.role === role)?.content ?? '';
+  const content: unknown = request.messages.findLast(message => message.role === role)?.content ?? '';
+  if (!Array.isArray(content)) return String(content);
+  return content.map(({ text = '' }: { text?: string }) => text).join('');
 }

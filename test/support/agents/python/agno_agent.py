@@ -1,4 +1,4 @@
-"""An Agno agent in the kit of packages/python: text, and calls of tools with arguments and results."""
+"""An Agno agent in the kit of packages/python: text, files, and calls of tools with arguments and results."""
 
 import logging
 import os
@@ -8,6 +8,7 @@ os.environ["AGNO_TELEMETRY"] = "false"
 
 import uvicorn
 from agno.agent import Agent as AgnoAgent
+from agno.media import File, Image
 from agno.models.openai.like import OpenAILike
 from agno.run.agent import RunEvent
 from hopline.agent import Agent, agent_app, failed, tool_end, tool_start
@@ -27,7 +28,11 @@ agno_agent = AgnoAgent(
 
 
 async def run(turn):
-    async for event in agno_agent.arun(turn.text, stream=True, stream_events=True):
+    files = [part for part in turn.parts if part.HasField("raw")]
+    is_image = lambda part: part.media_type.startswith("image/")
+    images = [Image(content=part.raw, mime_type=part.media_type) for part in files if is_image(part)]
+    others = [File(content=part.raw, mime_type=part.media_type, filename=part.filename) for part in files if not is_image(part)]
+    async for event in agno_agent.arun(turn.text, images=images, files=others, stream=True, stream_events=True):
         if event.event == RunEvent.run_content:
             yield event.content
         elif event.event == RunEvent.tool_call_started:

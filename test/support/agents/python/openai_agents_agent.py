@@ -1,7 +1,8 @@
-"""An agent of the OpenAI Agents SDK in the kit of packages/python: text, and calls of tools with arguments and results."""
+"""An agent of the OpenAI Agents SDK in the kit of packages/python: text, files, and calls of tools with arguments and results."""
 
 import json
 import sys
+from base64 import b64encode
 
 import uvicorn
 from agents import Agent as SdkAgent
@@ -24,9 +25,18 @@ model = OpenAIChatCompletionsModel("stand-in", AsyncOpenAI(base_url=MODEL_URL, a
 sdk_agent = SdkAgent(name="forecaster", instructions="Forecast.", tools=[weather], model=model)
 
 
+def content_of(part):
+    if part.HasField("text"):
+        return {"type": "input_text", "text": part.text}
+    data = f"data:{part.media_type};base64,{b64encode(part.raw).decode()}"
+    if part.media_type.startswith("image/"):
+        return {"type": "input_image", "image_url": data}
+    return {"type": "input_file", "file_data": data, "filename": part.filename}
+
+
 async def run(turn):
     names = {}
-    result = Runner.run_streamed(sdk_agent, turn.text)
+    result = Runner.run_streamed(sdk_agent, [{"role": "user", "content": [content_of(part) for part in turn.parts]}])
     async for event in result.stream_events():
         if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
             yield event.data.delta

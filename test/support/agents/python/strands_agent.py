@@ -1,16 +1,26 @@
-"""A Strands agent whose model streams its answer. A second argument makes it stream as A2A means it, in one artifact."""
+"""
+A Strands agent whose model streams its answer. A third argument makes it stream as A2A means it, in one artifact. "fail" makes its model fail, "wait"
+makes it wait for the server of its second argument, "ask" makes it call a tool that asks a question, and the text of a document is its answer.
+"""
 
 import logging
 import sys
 
+import httpx
 import uvicorn
-from strands import Agent
+from strands import Agent, ToolContext, tool
 from strands.models import Model
 from strands.multiagent.a2a import A2AServer
 
 logging.disable(logging.CRITICAL)
-PORT = int(sys.argv[1])
+PORT, HELD_URL = int(sys.argv[1]), sys.argv[2]
 WORDS = ["The", " answer", ":", " ", "ha", "ha", "\r\n\r\n", "**bold**", " ✅ done", " 👩‍👩‍👧"]
+
+
+@tool(context=True)
+def choose_color(tool_context: ToolContext) -> str:
+    """Asks a person for a color."""
+    return tool_context.interrupt("color", reason="Which color?")
 
 
 class Streaming(Model):
@@ -25,16 +35,36 @@ class Streaming(Model):
         yield
 
     async def stream(self, messages, tool_specs=None, system_prompt=None, **kwargs):
+        blocks = messages[-1]["content"]
+        text = "".join(block.get("text", "") for block in blocks)
         yield {"messageStart": {"role": "assistant"}}
+        if "ask" in text:
+            yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": "call-1", "name": "choose_color"}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}}}
+            yield {"contentBlockStop": {}}
+            yield {"messageStop": {"stopReason": "tool_use"}}
+            return
+        words = WORDS
+        for block in blocks:
+            if "toolResult" in block:
+                words = ["You chose ", block["toolResult"]["content"][0]["text"], "."]
+            elif "document" in block:
+                words = [block["document"]["name"], ": ", block["document"]["source"]["bytes"].decode()]
         yield {"contentBlockStart": {"start": {}}}
-        for word in WORDS:
+        if "fail" in text or "wait" in text:
+            yield {"contentBlockDelta": {"delta": {"text": "Let"}}}
+            if "fail" in text:
+                raise RuntimeError("no oven")
+            async with httpx.AsyncClient(timeout=None) as client:
+                await client.get(HELD_URL)
+        for word in words:
             yield {"contentBlockDelta": {"delta": {"text": word}}}
         yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "end_turn"}}
 
 
-agent = Agent(model=Streaming(), name="streaming", description="Streams", callback_handler=None)
-server = A2AServer(agent, host="127.0.0.1", port=PORT, enable_a2a_compliant_streaming=len(sys.argv) > 2)
+agent = Agent(model=Streaming(), tools=[choose_color], name="streaming", description="Streams", callback_handler=None)
+server = A2AServer(agent, host="127.0.0.1", port=PORT, enable_a2a_compliant_streaming=len(sys.argv) > 3)
 
 if __name__ == "__main__":
     uvicorn.run(server.to_starlette_app(), host="127.0.0.1", port=PORT, log_level="critical")
