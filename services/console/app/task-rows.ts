@@ -171,7 +171,7 @@ export function searchOf(text: string): { server: string; page: string } {
   return isId ? { server: '', page: wanted } : { server: wanted.slice(0, SERVER_TEXT_CHARS_MAX), page: '' };
 }
 
-/** Who searches: a server that does so does not report how many tasks it has looked at. Undefined for a list that is not searched. */
+/** The side that searches. A server does not report how many tasks it has examined. Undefined for a list that is not searched. */
 export function searcherOf(query: { state: string; agent: string; longer: string; text: string }): 'server' | 'page' | undefined {
   const { server, page } = searchOf(query.text);
   if (server !== '' || query.agent !== '' || query.longer !== '') return 'server';
