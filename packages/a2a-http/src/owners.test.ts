@@ -28,7 +28,12 @@ const taskOf = ({ result }: { result?: JsonObject }) => result?.task as Task;
 
 test('the task of another caller or tenant is not found: get, cancel, subscribe, resume, continue, list, in every dialect', async t => {
   const rig = await openRig(t, { authenticate });
-  const begun = await call(rig, 'send', sendParams(userMessage('mine', { metadata: { agent: 'guide' } }), '1.0', { blocking: false }), { headers: ANNA });
+  const begun = await call(
+    rig,
+    'send',
+    sendParams(userMessage('mine', { metadata: { agent: 'guide' } }), '1.0', { blocking: false }),
+    { headers: ANNA },
+  );
   const { id } = taskOf(begun);
   for (const headers of OTHERS) {
     // The second replica has not served the task before.

@@ -490,7 +490,12 @@ test('a list by duration finds ended tasks that took at least that long, without
   assert.deepEqual(idsOf(await list(process, { minDurationMs: 1_002 })), []);
   assert.equal((await list(process, { minDurationMs: 0 })).totalSize, 4, 'as without it');
   assert.equal(reads(), 0);
-  for (const params of [{ minDurationMs: -1 }, { minDurationMs: 31_536_000_001 }, { minDurationMs: 'x' }, { agent: 'a'.repeat(65) }])
+  for (const params of [
+    { minDurationMs: -1 },
+    { minDurationMs: 31_536_000_001 },
+    { minDurationMs: 'x' },
+    { agent: 'a'.repeat(65) },
+  ])
     for (const refused of [
       (await rpc(process, params)).error!.message,
       (await rest(process, `GET /tasks?${new URLSearchParams(params as Record<string, string>)}`)).body.error.message,

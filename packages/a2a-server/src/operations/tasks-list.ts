@@ -141,10 +141,7 @@ function isFoundIn(task: Task, { text, agent }: ListTasksRequest): boolean {
 }
 
 /** Whether the row of a task has all that the request asks for. Without `historyLength` it asks for the newest messages that a row has room for. */
-function isShown(
-  task: IndexedTask,
-  request: ListTasksRequest,
-): task is IndexedTask & { listed: ListedTask } {
+function isShown(task: IndexedTask, request: ListTasksRequest): task is IndexedTask & { listed: ListedTask } {
   const { listed, state } = task;
   const { historyLength, includeArtifacts } = request;
   if (isFound(listed, request) === undefined) return false;
