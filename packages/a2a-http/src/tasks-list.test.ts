@@ -461,6 +461,7 @@ test('a list by agent reads no task whose row names its agents, and a bounded nu
   const found = await list(process, { agent: 'guide' });
   assert.deepEqual([idsOf(found), found.nextPageToken, reads()], [[id], '', 0]);
   // Rows of an earlier version have words and no agents.
+  await putTask(log, id, { ...entry, at: STARTED - 1, listed: { messages: 1, answer: 'x' } });
   for (let n = 0; n < 250; n += 1) await putRow(rig, idAt(n), n, { messages: 0, answer: 'words' });
   assert.deepEqual([idsOf(await list(process, { text: 'nowhere', agent: 'guide' })), reads()], [[], 0]);
   const ids: string[] = [];
