@@ -110,6 +110,7 @@ for (const shards of [4, SHARDS_DEFAULT])
         messages: 1,
         history: [question(n)],
         answer: `answer ${n}`,
+        agents: ['guide'],
       }));
       observer = await connect({ servers: nats.url });
       observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
@@ -183,6 +184,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       ['a page', {}],
       ['a page of one state', { status: COMPLETED }],
       ['a page of one text', { text: 'ANSWER' }],
+      ['a page of one agent', { agent: 'guide' }],
       ['a page with one message of each task', { historyLength: 1 }],
     ] as const)
       test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {

@@ -28,7 +28,12 @@ const taskOf = ({ result }: { result?: JsonObject }) => result?.task as Task;
 
 test('the task of another caller or tenant is not found: get, cancel, subscribe, resume, continue, list, in every dialect', async t => {
   const rig = await openRig(t, { authenticate });
-  const begun = await call(rig, 'send', sendParams(userMessage('mine'), '1.0', { blocking: false }), { headers: ANNA });
+  const begun = await call(
+    rig,
+    'send',
+    sendParams(userMessage('mine', { metadata: { agent: 'guide' } }), '1.0', { blocking: false }),
+    { headers: ANNA },
+  );
   const { id } = taskOf(begun);
   for (const headers of OTHERS) {
     // The second replica has not served the task before.
@@ -45,6 +50,8 @@ test('the task of another caller or tenant is not found: get, cancel, subscribe,
       assert.equal(resumed.error?.code, NOT_FOUND);
       const listed = await rest(replica, 'GET /tasks', { headers });
       assert.deepEqual([listed.body.tasks, listed.body.totalSize], [[], 0]);
+      for (const query of ['text=mine', 'agent=guide', 'minDurationMs=1'])
+        assert.deepEqual((await rest(replica, `GET /tasks?${query}`, { headers })).body.tasks, [], query);
     }
   }
   const ofAnna = await rest(rig, 'GET /tasks', { headers: ANNA });
@@ -52,6 +59,8 @@ test('the task of another caller or tenant is not found: get, cancel, subscribe,
     ofAnna.body.tasks.map((task: Task) => task.id),
     [id],
   );
+  for (const query of ['text=mine', 'agent=guide'])
+    assert.equal((await rest(rig, `GET /tasks?${query}`, { headers: ANNA })).body.tasks[0]?.id, id, query);
   assert.equal(taskOf({ result: { task: (await call(rig, 'get', { id }, { headers: ANNA })).result } }).id, id);
 });
 

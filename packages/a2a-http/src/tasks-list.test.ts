@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Task } from '@hopline/a2a';
-import { addEnded, LogUnavailable, listPrefixOf, putTask } from '@hopline/log';
+import { timeOfTaskId } from '@hopline/events';
+import { addEnded, type ListedTask, LogUnavailable, listPrefixOf, putTask } from '@hopline/log';
+import { until } from '../../../test/kit/until.ts';
 import { call, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -386,4 +388,133 @@ test('a list by text ignores case, and finds questions and answers of its caller
   const firstPage = await list(rig, { text: 'station', pageSize: 1 });
   assert.deepEqual(idsOf(firstPage), [next]);
   assert.deepEqual(idsOf(await list(rig, { text: 'station', pageSize: 1, pageToken: firstPage.nextPageToken })), [first]);
+});
+
+const STARTED = Date.parse('2026-01-01T00:00:00Z');
+const START_HEX = STARTED.toString(16).padStart(12, '0');
+/** An id that was made at STARTED. */
+const idAt = (n: number) => `${START_HEX.slice(0, 8)}-${START_HEX.slice(8)}-7000-8000-${`${n}`.padStart(12, '0')}`;
+
+/** The row of an ended task that took `ms`. The log has no record of the task. */
+async function putRow(rig: Rig, taskId: string, ms: number, listed?: ListedTask): Promise<void> {
+  const row = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 3 } as const;
+  await putTask(rig.log, taskId, { ...row, at: STARTED + ms, ...(listed && { listed }) });
+}
+
+/** Counts the records of tasks that a process reads. */
+function countRecords({ log }: Rig): () => number {
+  let reads = 0;
+  const last = log.facts.lastOfEach.bind(log.facts);
+  log.facts.lastOfEach = taskIds => {
+    reads += taskIds.length;
+    return last(taskIds);
+  };
+  return () => reads;
+}
+
+test('a list by agent finds tasks in which it worked and those that name it, on any process', async t => {
+  const rig = await openRig(t);
+  const ids: string[] = [];
+  for (const [sourceAgent, named] of [
+    ['guide', undefined],
+    ['files', undefined],
+    ['files', 'guide'],
+  ]) {
+    rig.relay.onClient = async taskId => {
+      await rig.relay.publish(taskId, { kind: 'open', lane: 'l', artifact: { name: 'answer', metadata: { sourceAgent } } });
+      await rig.relay.text(taskId, 'l', 'a joke');
+      await rig.relay.end(taskId);
+    };
+    const message = userMessage('x', named === undefined ? {} : { metadata: { agent: named } });
+    ids.push((await call(rig, 'send', sendParams(message))).result.task.id);
+    await sleep(2);
+  }
+  const [guide, files, both] = ids;
+  for (const process of [rig, await rig.another()]) {
+    const found = await list(process, { agent: 'guide' });
+    assert.deepEqual([idsOf(found), found.totalSize, found.nextPageToken], [[both, guide], undefined, '']);
+    assert.deepEqual((await rest(process, 'GET /tasks?agent=guide')).body, found);
+    assert.deepEqual(idsOf(await list(process, { agent: 'files', text: 'JOKE' })), [both, files]);
+    assert.deepEqual(idsOf(await list(process, { agent: 'files', text: 'nowhere' })), []);
+    assert.deepEqual(idsOf(await list(process, { agent: 'gui' })), [], 'a part of a name');
+    assert.equal((await list(process, { agent: '' })).totalSize, 3, 'as without it');
+    const first = await list(process, { agent: 'guide', pageSize: 1 });
+    const second = await list(process, { agent: 'guide', pageSize: 1, pageToken: first.nextPageToken });
+    assert.deepEqual([...idsOf(first), ...idsOf(second)], [both, guide]);
+  }
+});
+
+test('a list by agent reads no task whose row names its agents, and a bounded number of those whose row does not', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = async taskId => {
+    await rig.relay.publish(taskId, { kind: 'open', lane: 'l', artifact: { name: 'a', metadata: { sourceAgent: 'guide' } } });
+    await rig.relay.text(taskId, 'l', 'x');
+    await rig.relay.end(taskId);
+  };
+  const { id } = (await call(rig, 'send', sendParams(userMessage('x')))).result.task;
+  const { log } = rig;
+  const entry = { contextId: 'c', role: 'supervisor', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 9 } as const;
+  await putTask(log, id, { ...entry, at: STARTED - 1, listed: { messages: 1, answer: 'x', agents: ['guide'] } });
+  for (let n = 0; n < 250; n += 1) await putRow(rig, idAt(n), n, { messages: 0, agents: ['files'] });
+  const process = await rig.another();
+  const reads = countRecords(process);
+  const found = await list(process, { agent: 'guide' });
+  assert.deepEqual([idsOf(found), found.nextPageToken, reads()], [[id], '', 0]);
+  // Rows of an earlier version have words and no agents.
+  await putTask(log, id, { ...entry, at: STARTED - 1, listed: { messages: 1, answer: 'x' } });
+  for (let n = 0; n < 250; n += 1) await putRow(rig, idAt(n), n, { messages: 0, answer: 'words' });
+  assert.deepEqual([idsOf(await list(process, { text: 'nowhere', agent: 'guide' })), reads()], [[], 0]);
+  const ids: string[] = [];
+  for (let token = '', pages = 1; ; pages += 1) {
+    const before = reads();
+    const page = await list(process, { agent: 'guide', pageToken: token });
+    assert.ok(reads() - before < 110, `${reads() - before} reads for a page`);
+    ids.push(...idsOf(page));
+    token = page.nextPageToken;
+    if (token === '') break;
+    assert.ok(pages < 5);
+  }
+  assert.deepEqual(ids, [id]);
+});
+
+test('a list by duration finds ended tasks that took at least that long, without reading them', async t => {
+  const rig = await openRig(t);
+  for (const [n, ms] of [999, 1_000, 1_001].entries()) await putRow(rig, idAt(n), ms, { messages: 0 });
+  await putRow(rig, 'chosen-by-a-client', 5_000, { messages: 0 });
+  const process = await rig.another();
+  const reads = countRecords(process);
+  const found = await list(process, { minDurationMs: 1_000 });
+  assert.deepEqual([idsOf(found), found.totalSize], [[idAt(2), idAt(1)], undefined]);
+  assert.deepEqual((await rest(process, 'GET /tasks?minDurationMs=1000')).body, found);
+  assert.deepEqual((await rest(process, 'GET /tasks?min_duration_ms=1000')).body, found);
+  assert.deepEqual(idsOf(await list(process, { minDurationMs: 1_001 })), [idAt(2)]);
+  assert.deepEqual(idsOf(await list(process, { minDurationMs: 1_002 })), []);
+  assert.equal((await list(process, { minDurationMs: 0 })).totalSize, 4, 'as without it');
+  assert.equal(reads(), 0);
+  for (const params of [
+    { minDurationMs: -1 },
+    { minDurationMs: 31_536_000_001 },
+    { minDurationMs: 'x' },
+    { agent: 'a'.repeat(65) },
+  ])
+    for (const refused of [
+      (await rpc(process, params)).error!.message,
+      (await rest(process, `GET /tasks?${new URLSearchParams(params as Record<string, string>)}`)).body.error.message,
+    ])
+      assert.match(refused, new RegExp(`params\\.${Object.keys(params)[0]}`));
+});
+
+test('the duration of a task in progress grows, and that of a task that waits for input does not', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  const { id } = (await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }))).result.task;
+  const ageMs = () => Date.now() - timeOfTaskId(id)!;
+  const process = await rig.another();
+  const found = async (minDurationMs: number) => idsOf(await list(process, { minDurationMs }));
+  assert.deepEqual(await found(60_000), []);
+  await until(async () => (await found(200)).includes(id));
+  await rig.relay.end(id, 'INPUT_REQUIRED');
+  const longerMs = ageMs() + 1;
+  await until(() => ageMs() > longerMs);
+  assert.deepEqual(await found(longerMs), []);
 });

@@ -31,12 +31,13 @@ test('query parameters get the type of their field, by both of its names; others
     paramsOfQuery({
       pageSize: '7',
       history_length: '0',
+      min_duration_ms: '5',
       includeArtifacts: 'false',
       contextId: '12',
       status: '',
       pageToken: 'true',
     }),
-    { pageSize: 7, history_length: 0, includeArtifacts: false, contextId: '12', pageToken: 'true' },
+    { pageSize: 7, history_length: 0, min_duration_ms: 5, includeArtifacts: false, contextId: '12', pageToken: 'true' },
   );
   for (const value of ['1.5', '1e3', ' 1', '0x1', '9'.repeat(16), ['1', '2']]) {
     assert.deepEqual(paramsOfQuery({ pageSize: value }), { pageSize: value });

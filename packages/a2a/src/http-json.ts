@@ -12,7 +12,7 @@ export function httpJsonFailure(error: A2AError, status: number = error.row.http
   return { error: { code: status, status: error.row.grpc, message: error.message, details: errorInfos(error) } };
 }
 
-const NUMBERS = ['historyLength', 'timelineLength', 'pageSize'];
+const NUMBERS = ['historyLength', 'timelineLength', 'pageSize', 'minDurationMs'];
 const FLAGS = ['includeArtifacts'];
 
 /**

@@ -83,4 +83,8 @@ export type ListTasksRequest = {
    * no such member.
    */
   text?: string;
+  /** Only tasks in which this agent worked, or that a message names. A2A has no such member. */
+  agent?: string;
+  /** Only tasks that took at least this long. A2A has no such member. */
+  minDurationMs?: number;
 };

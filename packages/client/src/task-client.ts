@@ -90,6 +90,10 @@ export type ListOptions = Omit<GetOptions, 'currentGeneration'> & {
   includeArtifacts?: boolean | undefined;
   /** Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure. Servers other than Hopline ignore it. */
   text?: string | undefined;
+  /** Only tasks in which this agent worked, or that a message names. Servers other than Hopline ignore it. */
+  agent?: string | undefined;
+  /** Only tasks that took at least this long, or have been in progress for so long. Servers other than Hopline ignore it. */
+  minDurationMs?: number | undefined;
 };
 
 /** Options of `subscribe`. */
@@ -258,6 +262,8 @@ function listParams({
   statusSince,
   includeArtifacts,
   text,
+  agent,
+  minDurationMs,
 }: ListOptions): JsonObject {
   return {
     ...(contextId !== undefined && { contextId }),
@@ -268,5 +274,7 @@ function listParams({
     ...(statusSince !== undefined && { statusTimestampAfter: statusSince.toISOString() }),
     ...(includeArtifacts !== undefined && { includeArtifacts }),
     ...(text !== undefined && { text }),
+    ...(agent !== undefined && { agent }),
+    ...(minDurationMs !== undefined && { minDurationMs }),
   };
 }

@@ -81,6 +81,13 @@ test('ids of tasks, roles, URLs and times are checked as their readers need them
     for (const more of [{ failingSince: at }, { retryAt: at }])
       assert.equal(ENTRY_CHECKS.pushProgress({ ...progress, ...more }, 'k'), isValid, JSON.stringify(more));
   }
+  for (const [agents, isValid] of [
+    [undefined, true],
+    [['guide'], true],
+    ['guide', false],
+    [[7], false],
+  ] as const)
+    assert.equal(ENTRY_CHECKS.tasks({ ...entry, listed: { messages: 1, agents } }, 't1'), isValid, JSON.stringify(agents));
   assert.equal(ENTRY_CHECKS.contexts({ tasks: ['t1', 'a.b'] }, 'k'), false);
   assert.equal(ENTRY_CHECKS.messageIds({ ...messageId, taskId: '' }, 'k'), false);
   assert.equal(ENTRY_CHECKS.pushConfigs({ ...webhook, url: 'no url' }, 'k'), false);

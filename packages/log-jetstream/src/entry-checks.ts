@@ -30,7 +30,8 @@ const isListed = optional(
     (value.message === undefined || isMessages([value.message])) &&
     (value.metadata === undefined || isObject(value.metadata)) &&
     isOptionalText(value.question) &&
-    isOptionalText(value.answer),
+    isOptionalText(value.answer) &&
+    optional(agents => Array.isArray(agents) && agents.every(isText))(value.agents),
 );
 
 const isTaskEntry: EntryCheck = (entry, taskId) =>

@@ -38,7 +38,9 @@ export type { InputAppendOptions, InputLog, RejectedInput, StoredInput, Unread }
 export { InputWriter, RECORD_INPUT_BYTES_MAX, RECORD_TOKENS_MAX, WRITER_WAITING_BYTES_MAX } from './input-writer.ts';
 export { type Change, type Entry, type KeyValue, MATCHES_PER_REQUEST_MAX } from './key-value.ts';
 export {
+  agentsOf,
   hasText,
+  LISTED_AGENTS_BYTES_MAX,
   LISTED_TASK_BYTES_MAX,
   LISTED_TEXT_BYTES_MAX,
   type ListedTask,

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message, Task } from '@hopline/a2a';
-import { hasText, LISTED_TASK_BYTES_MAX, LISTED_TEXT_BYTES_MAX, listedTaskOf, taskOfRow } from './listed-task.ts';
+import {
+  agentsOf,
+  hasText,
+  LISTED_AGENTS_BYTES_MAX,
+  LISTED_TASK_BYTES_MAX,
+  LISTED_TEXT_BYTES_MAX,
+  listedTaskOf,
+  taskOfRow,
+} from './listed-task.ts';
 
 const AT = 1_790_000_000_000;
 const timestamp = new Date(AT).toISOString();
@@ -19,16 +27,16 @@ test('a short task is listed with its whole history, its metadata and the beginn
   const history = [user('which one?')];
   const metadata = { a: 1 };
   const listed = listedTaskOf(taskOf({ history, metadata, ...answer('a plan', 'this one', '') }), AT);
-  assert.deepEqual(listed, { messages: 1, history, metadata, answer: 'this one' });
+  assert.deepEqual(listed, { messages: 1, history, metadata, answer: 'this one', agents: [] });
 });
 
 test('a history is listed up to the last byte that fits, and a longer one without its oldest messages', () => {
-  const room = LISTED_TASK_BYTES_MAX - bytesOf({ messages: 1, history: [user('')] });
+  const room = LISTED_TASK_BYTES_MAX - bytesOf({ messages: 1, agents: [], history: [user('')] });
   const fits = listedTaskOf(taskOf({ history: [user('x'.repeat(room))] }), AT);
   assert.equal(bytesOf(fits), LISTED_TASK_BYTES_MAX);
   assert.equal(fits.history?.length, 1);
   const longer = listedTaskOf(taskOf({ history: [user('x'.repeat(room + 1))] }), AT);
-  assert.deepEqual(longer, { messages: 1, question: 'x'.repeat(LISTED_TEXT_BYTES_MAX - 2) });
+  assert.deepEqual(longer, { messages: 1, question: 'x'.repeat(LISTED_TEXT_BYTES_MAX - 2), agents: [] });
   const many = Array.from({ length: 40 }, (_, n) => user(`question ${n}`, n));
   const listed = listedTaskOf(taskOf({ history: many }), AT);
   assert.ok(bytesOf(listed) <= LISTED_TASK_BYTES_MAX);
@@ -49,6 +57,23 @@ test('no task takes more bytes than a row has room for, whatever its characters'
       assert.equal(listed.cut === true, 'status' in more || 'metadata' in more, 'a list reads the task');
     }
   }
+});
+
+test('a row has each agent of its task once, up to the last byte that fits, also if the task is too large for the row', () => {
+  const by = (...names: unknown[]) => names.map(sourceAgent => ({ artifactId: 'a', parts: [], metadata: { sourceAgent } }));
+  const asks = (agent: unknown) => ({ ...user('q'), metadata: { agent } });
+  const task = taskOf({ artifacts: by('guide', 'files', 'guide', 7), history: [asks('painter'), asks({}), user('r', 2)] });
+  assert.deepEqual(agentsOf(task), ['guide', 'files', 'painter']);
+  assert.deepEqual(listedTaskOf(task, AT).agents, agentsOf(task));
+  const metadata = { text: 'x'.repeat(LISTED_TASK_BYTES_MAX) };
+  const large = listedTaskOf({ ...task, metadata }, AT);
+  assert.deepEqual([large.cut, large.agents], [true, agentsOf(task)]);
+  const longest = 'x'.repeat(LISTED_AGENTS_BYTES_MAX - bytesOf(['']));
+  const full = taskOf({ history: [user('x'.repeat(3_000))], ...answer('y'.repeat(3_000)), metadata });
+  const withAgent = (name: string) => listedTaskOf({ ...full, artifacts: [...full.artifacts!, ...by(name)] }, AT + 1);
+  assert.deepEqual(withAgent(longest).agents, [longest]);
+  assert.ok(bytesOf(withAgent(longest)) <= LISTED_TASK_BYTES_MAX);
+  assert.equal(withAgent(`${longest}x`).agents, undefined);
 });
 
 test('a row leaves out only the task ids of its messages, and the list restores them', () => {

@@ -3,7 +3,7 @@ import { type Message, type Metadata, type Task, type TaskState, textOf } from '
 /**
  * The part of an ended task that a page of a list shows, so that a list reads no records of tasks:
  * the members of the task without its artifacts, as far as they fit in
- * LISTED_TASK_BYTES_MAX, and the words that a filter by text searches.
+ * LISTED_TASK_BYTES_MAX, and the words and agents that filters search.
  */
 export type ListedTask = {
   /** Messages in the whole history. */
@@ -21,12 +21,16 @@ export type ListedTask = {
   question?: string;
   /** Beginning of the text of the newest artifact that has text. */
   answer?: string;
+  /** Agents of the task (`agentsOf`). Absent if they do not fit, and in rows of earlier versions: a filter by agent then reads the task. */
+  agents?: string[];
 };
 
 /** Bytes of its JSON. A question of one or two sentences and its answer take 300 to 500. */
 export const LISTED_TASK_BYTES_MAX = 1_024;
 /** Bytes of the JSON of the beginning of a question or an answer. */
 export const LISTED_TEXT_BYTES_MAX = 256;
+/** Bytes of the JSON of the agents: eight of the longest names. */
+export const LISTED_AGENTS_BYTES_MAX = 288;
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
@@ -38,11 +42,13 @@ export function listedTaskOf(task: Task, at?: number): ListedTask {
   const isTimeOfRow = timestamp === undefined || at === undefined || timestamp === new Date(at).toISOString();
   const question = history.find(({ role }) => role === 'ROLE_USER');
   const answer = artifacts.map(({ parts }) => textOf(parts)).findLast(text => text !== '');
+  const agents = agentsOf(task);
   const words = {
     messages: history.length,
     ...(!isTimeOfRow && { timestamp }),
     ...(question !== undefined && { question: beginningOf(textOf(question.parts)) }),
     ...(answer !== undefined && { answer: beginningOf(answer) }),
+    ...(bytesOf(agents) <= LISTED_AGENTS_BYTES_MAX && { agents }),
   };
   const shown = {
     ...words,
@@ -94,6 +100,12 @@ export function hasText({ history = [], message, metadata, question = '', answer
   return [question, answer, reason, ...messages.map(({ parts }) => textOf(parts))].some(one =>
     one.toLowerCase().includes(wanted),
   );
+}
+
+/** The agents in whose name the artifacts of a task are, and those that its messages named. */
+export function agentsOf({ artifacts = [], history = [] }: Pick<Task, 'artifacts' | 'history'>): string[] {
+  const names = [...artifacts.map(({ metadata }) => metadata?.sourceAgent), ...history.map(({ metadata }) => metadata?.agent)];
+  return [...new Set(names.filter(name => typeof name === 'string'))];
 }
 
 /** As many whole characters as fit in LISTED_TEXT_BYTES_MAX. */

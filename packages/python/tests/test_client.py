@@ -213,7 +213,8 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(([one["id"] for one in first.tasks], first.next_page_token), (["task-1"], "n"))
             self.assertEqual(first.total_size, 7)
             self.assertEqual(server.requests[0].params, {"status": "TASK_STATE_WORKING", "pageSize": 1})
-            self.assertEqual((await client.list(page_token="n")).next_page_token, None)
+            self.assertEqual((await client.list(page_token="n", agent="guide", min_duration_ms=5)).next_page_token, None)
+            self.assertEqual(server.requests[1].params, {"pageToken": "n", "agent": "guide", "minDurationMs": 5})
 
     async def test_events_of_unknown_kinds_are_skipped(self) -> None:
         unknown = [frame({"other": {}}, 1), frame({"task": {"id": "x", "status": {"state": "NEW"}}}, 2)]

@@ -53,6 +53,19 @@ test('warnings and artifacts are always written; colors only on a terminal, and 
   }
 });
 
+test('lines of a comparison have colors on a terminal only, and not with NO_COLOR', () => {
+  for (const [tty, environment, expected] of [
+    [true, { TERM: 'xterm' }, ['out:\x1b[31ma[2J\x1b[0m\n', 'out:\x1b[32mb\x1b[0m\n']],
+    [true, { TERM: 'xterm', NO_COLOR: '1' }, ['out:a[2J\n', 'out:b\n']],
+    [false, { TERM: 'xterm' }, ['out:a\x1b[2J\n', 'out:b\n']],
+  ] as const) {
+    const { written, output } = screen(tty, true, environment);
+    output.compared('a\x1b[2J', 'first');
+    output.compared('b', 'second');
+    assert.deepEqual(written, expected);
+  }
+});
+
 test('colors follow FORCE_COLOR, NO_COLOR and TERM as in Node', () => {
   const sink = (isTTY: boolean) => ({ isTTY, write: () => {} });
   const cases: [boolean, Record<string, string>, boolean][] = [

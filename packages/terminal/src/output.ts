@@ -15,6 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const DIM = '2';
 const RED = '31';
+const GREEN = '32';
 
 /** Used if the terminal does not report its width. */
 const COLUMNS_DEFAULT = 80;
@@ -40,6 +41,7 @@ export function hasColors({ isTTY }: Sink, environment: Environment): boolean {
 export class Output implements Display {
   readonly #out: Sink;
   readonly #err: Sink;
+  readonly #outColors: boolean;
   readonly #colors: boolean;
   #midLine = false;
   #unendedAnswer = false;
@@ -47,6 +49,7 @@ export class Output implements Display {
   constructor(out: Sink, err: Sink, environment: Environment) {
     this.#out = out;
     this.#err = err;
+    this.#outColors = hasColors(out, environment);
     this.#colors = hasColors(err, environment);
   }
 
@@ -66,6 +69,12 @@ export class Output implements Display {
   /** A line of the command's result that is not text of an agent. */
   line(text: string): void {
     this.#out.write(`${this.#out.isTTY ? withoutControls(text) : text}\n`);
+  }
+
+  /** A line of a comparison: of the first or of the second side, in its color where standard output has colors. */
+  compared(text: string, side: 'first' | 'second'): void {
+    const clean = this.#out.isTTY ? withoutControls(text) : text;
+    this.#out.write(this.#outColors ? `\x1b[${side === 'first' ? RED : GREEN}m${clean}\x1b[0m\n` : `${clean}\n`);
   }
 
   /** Replaces the screen with as many lines as it has rows. `last` is always shown below them, however few rows there are. */

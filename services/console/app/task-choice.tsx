@@ -83,7 +83,7 @@ function useOffers(text: string, isOpen: boolean, connection: Connection) {
       connection.json<{ tasks: Task[] }>(`/api/tasks?${query}`).then(
         ({ tasks }) => {
           if (!isCurrent) return;
-          setRows(tasks.map(rowOf));
+          setRows(tasks.map(task => rowOf(task)));
           setAt(0);
         },
         // Without offers, an id can still be typed.

@@ -14,9 +14,9 @@ import {
   foundText,
   furtherThan,
   isBefore,
-  isSearch,
   isShown,
   searchedText,
+  searcherOf,
   searchOf,
   type TaskFilter,
   type TaskRow,
@@ -43,11 +43,10 @@ const DURATIONS = [
   ['1m', 'over 1 minute'],
   ['10m', 'over 10 minutes'],
 ] as const;
-const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
 /** Rest time after which a typed text is searched. */
 const TYPING_MS = 250;
 
-type Query = ListQuery & { longer: string; text: string };
+type Query = ListQuery & { text: string };
 
 function initialQuery(): Query {
   return {
@@ -61,7 +60,8 @@ function initialQuery(): Query {
 
 export function TaskListPage({ connection, info }: { connection: Connection; info: ConsoleInfo }) {
   const [query, setFilters] = useState(initialQuery);
-  const search = searchOf(useRested(query.text, TYPING_MS));
+  const rested = useRested(query.text, TYPING_MS);
+  const search = searchOf(rested);
   const { list, total, fault, isLoading, hasMore, pages, loadMore, showWaiting } = useTasks(connection, query, search.server);
   const searchField = useRef<HTMLInputElement>(null);
   useListKeys(searchField);
@@ -70,11 +70,12 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
   const set = (change: Partial<Query>) => setFilters({ ...query, ...change });
   const { state, agent, time, longer, text } = query;
   useEffect(() => setQuery({ state, agent, time, longer, q: text }), [query]);
-  const filter: TaskFilter = { state, agent, sinceMs: TIME_MS[time] ?? 0, longerMs: DURATION_MS[longer] ?? 0, text: search.page };
+  const filter: TaskFilter = { state, sinceMs: TIME_MS[time] ?? 0, text: search.page };
   const rows = useMemo(() => list.shown.filter(row => isShown(row, filter, nowMs)), [list.shown, query, search.page, nowMs]);
   const waiting = list.waiting.filter(row => isShown(row, filter, nowMs)).length;
   const read = list.shown.length;
-  const searches = isSearch({ ...filter, text });
+  const searcher = searcherOf({ ...query, text: rested });
+  const searches = searcher !== undefined;
   const reached = { rows: rows.length, read, pages };
   const [wanted, setWanted] = useState(FIRST_READ);
   useEffect(() => setWanted(FIRST_READ), [query, search.server]);
@@ -85,9 +86,9 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
   }, [isReadingOn, isLoading, list]);
   const isReading = isLoading || isReadingOn;
   const progress =
-    search.server === ''
-      ? searchedText({ found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read })
-      : foundText(rows.length, !hasMore, isReading);
+    searcher === 'server'
+      ? foundText(rows.length, !hasMore, isReading)
+      : searchedText({ found: rows.length, read, total: hasMore ? Math.max(total, read + 1) : read });
   return (
     <>
       {info.writes && (

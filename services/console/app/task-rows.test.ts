@@ -5,7 +5,6 @@ import {
   foundText,
   furtherThan,
   isBefore,
-  isSearch,
   isShown,
   NEWS_MS_MAX,
   NEWS_MS_MIN,
@@ -18,6 +17,7 @@ import {
   SEARCHED_PAGES_MAX,
   SEARCHED_TASKS_MAX,
   searchedText,
+  searcherOf,
   searchOf,
   type TaskRow,
   withNews,
@@ -86,16 +86,12 @@ test(`a search stops after ${SEARCHED_PAGES_MAX} pages, ${SEARCHED_TASKS_MAX} ta
 
 test('all filters apply together', () => {
   const now = Date.parse('2026-01-01T01:00:00Z');
-  const all = { state: '', agent: '', sinceMs: 0, longerMs: 0, text: '' };
-  const one = { ...row('a'), agents: ['guide'], durationMs: 900 };
-  assert.equal(isShown(one, { ...all, state: 'open', agent: 'guide', text: ' A' }, now), true);
+  const all = { state: '', sinceMs: 0, text: '' };
+  const one = row('a');
+  assert.equal(isShown(one, { ...all, state: 'open', text: ' A' }, now), true);
   assert.equal(isShown(one, { ...all, state: 'completed' }, now), false);
-  assert.equal(isShown(one, { ...all, agent: 'files' }, now), false);
   assert.equal(isShown(one, { ...all, sinceMs: 3_600_000 }, now), true);
   assert.equal(isShown(one, { ...all, sinceMs: 3_599_999 }, now), false);
-  assert.equal(isShown(one, { ...all, longerMs: 900 }, now), true);
-  assert.equal(isShown(one, { ...all, longerMs: 901 }, now), false);
-  assert.equal(isShown(row('a'), { ...all, longerMs: 1 }, now), false);
   assert.equal(isShown(one, { ...all, text: 'b' }, now), false);
 });
 
@@ -120,20 +116,24 @@ test('a row has the reason of a failure, the time that the task took, and the to
   assert.equal(rowOf({ ...task, id: 'chosen-by-a-client' }).durationMs, undefined);
   const asked = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'why?' }], metadata: { agent: 'guide' } };
   assert.deepEqual(rowOf({ ...task, history: [asked] }).agents, ['guide']);
+  assert.deepEqual(rowOf({ ...task, history: [asked] }, 'files').agents, ['guide', 'files'], 'filtered by files');
+  assert.deepEqual(rowOf({ ...task, history: [asked] }, 'guide').agents, ['guide']);
+  assert.equal(rowOf(task).agents, undefined);
 });
 
-test('filters that servers lack are searches, and show how far they have searched', () => {
-  const none = { state: '', agent: '', longerMs: 0, text: ' ' };
+test('words, an agent and a duration are searched by the server, the rest by the page, and both show how far they are', () => {
+  const none = { state: '', agent: '', longer: '', text: ' ' };
   assert.deepEqual(
     [
       none,
       { ...none, state: 'failed' },
       { ...none, state: 'open' },
-      { ...none, agent: 'a' },
+      { ...none, text: '01a22454' },
+      { ...none, state: 'open', agent: 'a' },
       { ...none, text: 'b' },
-      { ...none, longerMs: 1 },
-    ].map(isSearch),
-    [false, false, true, true, true, true],
+      { ...none, longer: '1s' },
+    ].map(searcherOf),
+    [undefined, undefined, 'page', 'page', 'server', 'server', 'server'],
   );
   assert.equal(searchedText({ found: 1, read: 100, total: 2_208 }), '1 found; searched the newest 100 of 2,208 tasks');
   assert.equal(searchedText({ found: 0, read: 2_208, total: 2_208 }), '0 found in 2,208 tasks');
@@ -143,15 +143,13 @@ test('filters that servers lack are searches, and show how far they have searche
   assert.equal(foundText(0, false, false), '0 found; the search stopped before your oldest tasks');
 });
 
-test('a row has the first question and the agents of the artifacts', () => {
-  const artifacts = ['guide', 'guide', 7].map(sourceAgent => ({ artifactId: 'a', parts: [], metadata: { sourceAgent } }));
+test('a row has the first question', () => {
   const history = [{ messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'why\u202e?' }] }];
-  const { question, agents, state } = rowOf({
+  const { question, state } = rowOf({
     id: 't',
     contextId: 'c',
     status: { state: 'TASK_STATE_INPUT_REQUIRED' },
     history,
-    artifacts,
   });
-  assert.deepEqual([question, agents, state], ['why⟪U+202E⟫?', ['guide'], 'input-required']);
+  assert.deepEqual([question, state], ['why⟪U+202E⟫?', 'input-required']);
 });

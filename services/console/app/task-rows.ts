@@ -1,4 +1,4 @@
-import { failureReason, isObject, isTerminal, type Message, type Metadata, stateWord, type Task } from '@hopline/a2a';
+import { failureReason, isObject, isTerminal, type Metadata, stateWord, type Task } from '@hopline/a2a';
 import { textOfParts } from './conversation.ts';
 import { excerpt } from './plain-text.ts';
 
@@ -9,7 +9,7 @@ export type TaskRow = {
   /** Time of the newest status, ISO 8601. */
   at: string;
   question: string;
-  /** Agents whose artifacts the task has, otherwise the one that was asked. All are known only if artifacts were requested. */
+  /** The agent that was asked, and the one that the list was filtered by; undefined for neither. */
   agents: readonly string[] | undefined;
   /** Why the task failed or waits; empty for others. */
   reason?: string;
@@ -22,28 +22,24 @@ export type TaskRow = {
 const QUESTION_CHARS_MAX = 160;
 const REASON_CHARS_MAX = 200;
 
-export function rowOf({ id, contextId, status, metadata, history = [], artifacts }: Task): TaskRow {
+/** `agent`: the filter of the list. */
+export function rowOf({ id, contextId, status, metadata, history = [] }: Task, agent = ''): TaskRow {
   const messages = history.filter(({ role }) => role === 'ROLE_USER');
   const reason = failureReason(status, metadata);
-  const agents = artifacts?.flatMap(({ metadata }) => (typeof metadata?.sourceAgent === 'string' ? [metadata.sourceAgent] : []));
+  const agents = [messages[0]?.metadata?.agent, agent].filter(name => typeof name === 'string' && name !== '') as string[];
   return {
     id,
     contextId,
     state: stateWord(status.state),
     at: status.timestamp ?? '',
     question: excerpt(textOfParts(messages[0]?.parts ?? []), QUESTION_CHARS_MAX),
-    agents: agents ? [...new Set(agents)] : askedOf(messages),
+    agents: agents.length > 0 ? [...new Set(agents)] : undefined,
     reason: /^(?:failed|rejected|input-required|auth-required)$/.test(stateWord(status.state))
       ? excerpt(reason, REASON_CHARS_MAX)
       : '',
     durationMs: isTerminal(status.state) ? durationOf(id, status.timestamp) : undefined,
     tokens: tokensOf(metadata),
   };
-}
-
-function askedOf(messages: readonly Message[]): string[] | undefined {
-  const agent = messages[0]?.metadata?.agent;
-  return typeof agent === 'string' ? [agent] : undefined;
 }
 
 /** Ids of Hopline are UUIDs of version 7, which begin with the milliseconds of their making (RFC 9562). */
@@ -154,13 +150,11 @@ export function isBefore({ rows, read, pages }: Reading, wanted: Reading): boole
 
 const newestFirst = (rows: readonly TaskRow[]) => rows.toSorted((a, b) => b.at.localeCompare(a.at));
 
+/** The filters that the page applies itself, because states and times of shown rows change. */
 export type TaskFilter = {
   state: string;
-  agent: string;
   sinceMs: number;
-  /** Shortest duration; 0: any. */
-  longerMs: number;
-  /** Part of an id, which the page compares itself: the server cannot search ids. */
+  /** Part of an id: the server cannot search ids. */
   text: string;
 };
 
@@ -177,9 +171,11 @@ export function searchOf(text: string): { server: string; page: string } {
   return isId ? { server: '', page: wanted } : { server: wanted.slice(0, SERVER_TEXT_CHARS_MAX), page: '' };
 }
 
-/** Whether the page itself filters by something that A2A servers cannot filter by. It then reads until it has found enough tasks. */
-export function isSearch({ state, agent, longerMs, text }: Omit<TaskFilter, 'sinceMs'>): boolean {
-  return state === 'open' || agent !== '' || longerMs > 0 || text.trim() !== '';
+/** The side that searches. A server does not report how many tasks it has examined. Undefined for a list that is not searched. */
+export function searcherOf(query: { state: string; agent: string; longer: string; text: string }): 'server' | 'page' | undefined {
+  const { server, page } = searchOf(query.text);
+  if (server !== '' || query.agent !== '' || query.longer !== '') return 'server';
+  return query.state === 'open' || page !== '' ? 'page' : undefined;
 }
 
 /** Progress of a search by the server, which does not report how many tasks it has looked at. */
@@ -200,11 +196,9 @@ const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'];
 
 /** The tasks of the list that a filter shows. `state`: a state, `open`, or empty for all. */
 export function isShown(row: TaskRow, filter: TaskFilter, nowMs: number): boolean {
-  const { state, at, agents, id, contextId, durationMs } = row;
+  const { state, at, id, contextId } = row;
   if (filter.state === 'open' ? !OPEN_STATES.includes(state) : filter.state !== '' && filter.state !== state) return false;
-  if (filter.agent !== '' && agents?.includes(filter.agent) !== true) return false;
   if (filter.sinceMs > 0 && nowMs - Date.parse(at) > filter.sinceMs) return false;
-  if (filter.longerMs > 0 && !((durationMs ?? 0) >= filter.longerMs)) return false;
   const text = filter.text.trim().toLowerCase();
   return text === '' || [id.toLowerCase(), contextId.toLowerCase()].some(one => one.includes(text));
 }

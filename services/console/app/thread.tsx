@@ -16,7 +16,7 @@ export function Thread({ connection, task, state }: { connection: Connection; ta
     const query = new URLSearchParams({ contextId: task.contextId, pageSize: String(TASKS_MAX), historyLength: '1' });
     connection.json<{ tasks: Task[] }>(`/api/tasks?${query}`).then(
       ({ tasks }) => {
-        if (isCurrent) setRows(tasks.map(rowOf).toSorted((a, b) => a.at.localeCompare(b.at)));
+        if (isCurrent) setRows(tasks.map(one => rowOf(one)).toSorted((a, b) => a.at.localeCompare(b.at)));
       },
       // The page works without the list.
       () => {},

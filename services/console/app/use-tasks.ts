@@ -18,18 +18,20 @@ import {
 
 /** If there are more pages of news than this, as after a day in the background, the list is loaded again. */
 const NEWS_PAGES_MAX = 5;
+export const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
 export const TIME_MS: Record<string, number> = { '15m': 900_000, '1h': 3_600_000, '1d': 86_400_000, '7d': 604_800_000 };
 
 type Page = { tasks: Task[]; nextPageToken?: string; totalSize?: number };
 /** The filters that the server applies. */
-export type ListQuery = { state: string; agent: string; time: string };
+export type ListQuery = { state: string; agent: string; time: string; longer: string };
 
-function pagePath({ state, agent, time }: ListQuery, text: string, more: Record<string, string>): string {
+function pagePath({ state, agent, time, longer }: ListQuery, text: string, more: Record<string, string>): string {
   const query = new URLSearchParams({ pageSize: String(PAGE_TASKS), historyLength: '1', ...more });
   if (text !== '') query.set('text', text);
   if (state !== '' && state !== 'open') query.set('status', `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`);
-  // Only artifacts name the agents of a task.
-  if (agent !== '') query.set('includeArtifacts', 'true');
+  if (agent !== '') query.set('agent', agent);
+  const minDurationMs = DURATION_MS[longer];
+  if (minDurationMs !== undefined) query.set('minDurationMs', String(minDurationMs));
   const sinceMs = TIME_MS[time];
   if (sinceMs !== undefined && more.statusTimestampAfter === undefined)
     query.set('statusTimestampAfter', new Date(Date.now() - sinceMs).toISOString());
@@ -37,12 +39,12 @@ function pagePath({ state, agent, time }: ListQuery, text: string, more: Record<
 }
 
 /** Undefined for more than NEWS_PAGES_MAX pages. */
-async function readNews(connection: Connection, path: string): Promise<TaskRow[] | undefined> {
+async function readNews(connection: Connection, path: string, agent: string): Promise<TaskRow[] | undefined> {
   const rows: TaskRow[] = [];
   let token = '';
   for (let pages = 0; pages < NEWS_PAGES_MAX; pages += 1) {
     const page = await connection.json<Page>(token === '' ? path : `${path}&pageToken=${encodeURIComponent(token)}`);
-    rows.push(...page.tasks.map(rowOf));
+    rows.push(...page.tasks.map(task => rowOf(task, agent)));
     if (!page.nextPageToken) return rows;
     token = page.nextPageToken;
   }
@@ -72,7 +74,12 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
       if (token === undefined) answeredAt.current = connection.answeredAtMs;
       next.current = page.nextPageToken || undefined;
       setMore(next.current !== undefined);
-      update(withPage(current.current, page.tasks.map(rowOf)));
+      update(
+        withPage(
+          current.current,
+          page.tasks.map(task => rowOf(task, query.agent)),
+        ),
+      );
       setSeen(before => ({ total: page.totalSize ?? 0, pages: token === undefined ? 1 : before.pages + 1 }));
       setFault('');
     } catch (error) {
@@ -103,7 +110,7 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
       else {
         // Open tasks can change to any state, so the news include every state.
         const path = pagePath({ ...query, state: '' }, text, { statusTimestampAfter: newsSince(since, answeredAt.current) });
-        const rows = await readNews(connection, path);
+        const rows = await readNews(connection, path, query.agent);
         if (!isCurrent) return false;
         answeredAt.current = connection.answeredAtMs;
         setFault('');
@@ -126,7 +133,7 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
       isCurrent = false;
       stop();
     };
-  }, [query.state, query.agent, query.time, text]);
+  }, [query.state, query.agent, query.time, query.longer, text]);
   const loadMore = () => {
     if (next.current !== undefined && !isBusy.current) void load(isWanted.current, next.current);
   };

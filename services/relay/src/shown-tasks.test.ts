@@ -9,7 +9,7 @@ import { kill, logger, relayOn, sendMessage, storedWhen, write, writerOf } from 
 import { READ_UNITS_MAX, ShownTasks } from './shown-tasks.ts';
 
 const ROLE = 'agent.echo';
-const OPEN = { kind: 'open', lane: 'l', artifact: { artifactId: 'x', name: 'answer' } } as const;
+const OPEN = { kind: 'open', lane: 'l', artifact: { name: 'answer', metadata: { sourceAgent: 'guide', other: 'x' } } } as const;
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 
@@ -51,6 +51,7 @@ test('the row of an ended task has what a list shows, and its relay reads no tas
     [[{ text: 'a question' }]],
   );
   assert.equal(listed.answer, 'an answer');
+  assert.deepEqual(listed.agents, ['guide']);
   assert.equal(reads(), 0);
   await relay.stop();
 });

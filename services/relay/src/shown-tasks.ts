@@ -116,10 +116,10 @@ function keep(kept: Kept, fact: Fact): void {
   }
 }
 
-/** An artifact without its text beyond the beginning, and without parts of other kinds. */
+/** An artifact with its agent, without its text beyond the beginning, and without parts of other kinds. */
 function keepText(kept: Kept, fact: ArtifactUpdated): void {
   const { artifact, append } = fact.event.artifactUpdate;
-  const { artifactId, name } = artifact;
+  const { artifactId, name, metadata } = artifact;
   const known = kept.textChars.get(artifactId);
   const chars = append === true ? (known ?? 0) : 0;
   if (known !== undefined && append === true && chars >= LISTED_TEXT_BYTES_MAX) return;
@@ -128,7 +128,9 @@ function keepText(kept: Kept, fact: ArtifactUpdated): void {
   text = text.slice(0, LISTED_TEXT_BYTES_MAX - chars);
   kept.textChars.set(artifactId, chars + text.length);
   const parts: Part[] = text === '' ? [] : [{ text }];
-  const beginning: Artifact = { artifactId, ...(name !== undefined && { name }), parts };
+  const sourceAgent = metadata?.sourceAgent;
+  const agent = typeof sourceAgent === 'string' && { metadata: { sourceAgent } };
+  const beginning: Artifact = { artifactId, ...(name !== undefined && { name }), parts, ...agent };
   kept.units += JSON.stringify(beginning).length;
   const artifactUpdate = { ...fact.event.artifactUpdate, artifact: beginning };
   kept.builder.addFact({ ...fact, event: { artifactUpdate } });

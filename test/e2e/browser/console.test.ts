@@ -256,6 +256,20 @@ test('a search continues reading until it has found the task, and shows how much
   await type('no such text');
   await page.until(`document.querySelector('.empty')?.textContent.includes('0 found in all your tasks')`, SHOWN_MS_MAX);
   await save(page, 'tasks-none-found');
+  // So it does for an agent and a duration.
+  const choose = (label: string, value: string) =>
+    page.evaluate(
+      `{ const field = document.querySelector('select[aria-label="${label}"]'); field.value = '${value}'; field.dispatchEvent(new Event('change', { bubbles: true })); }`,
+    );
+  await type('NEEDLE');
+  await choose('Agent', 'counter');
+  await page.until(`${foot} === '1 found in all your tasks'`, SHOWN_MS_MAX);
+  assert.ok(page.requests.some(({ url }) => url.includes('text=NEEDLE&agent=counter')));
+  await choose('Duration', '10m');
+  await page.until(`document.querySelector('.empty')?.textContent.includes('0 found in all your tasks')`, SHOWN_MS_MAX);
+  assert.ok(page.requests.some(({ url }) => url.includes('agent=counter&minDurationMs=600000')));
+  await choose('Agent', '');
+  await choose('Duration', '');
   // A part of an id is compared by the page, which reads all tasks for it.
   await type(old.slice(0, 30));
   await page.until(`document.querySelector('.task-row')?.getAttribute('href') === '/tasks/${old}'`, SHOWN_MS_MAX);

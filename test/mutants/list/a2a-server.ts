@@ -144,6 +144,17 @@ export const A2A_SERVER_MUTANTS: readonly Mutant[] = [
     tests: [LIST_TEST],
   },
   {
+    name: 'a search by agent skips tasks whose row lacks their agents',
+    edits: [
+      {
+        file: 'packages/a2a-server/src/operations/tasks-list.ts',
+        from: 'listed.agents?.includes(agent);',
+        to: 'listed.agents?.includes(agent) === true;',
+      },
+    ],
+    tests: [LIST_TEST],
+  },
+  {
     name: 'a list shows an older state of a task',
     edits: [
       {

@@ -1,6 +1,6 @@
-import { A2AError, decodeListTasks, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
-import { isTaskId } from '@hopline/events';
-import { hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
+import { A2AError, decodeListTasks, isInProgress, isTerminal, type ListTasksRequest, type Task } from '@hopline/a2a';
+import { isTaskId, timeOfTaskId } from '@hopline/events';
+import { agentsOf, hasText, type ListedTask, listedTaskOf, taskOfRow } from '@hopline/log';
 import type { TaskView } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
@@ -21,23 +21,25 @@ const FIRST_ID = '-';
 
 /**
  * ListTasks: newest status first. The lists of the caller hold what a page shows of ended tasks. Open tasks are read from the log, and so are ended
- * tasks whose row lacks something that the request asks for: artifacts, a longer history than the row has room for, or a row of an earlier version. A
- * task whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or absent: with a
+ * tasks whose row lacks something that the request asks for: artifacts, a longer history than the row has room for, agents, or a row of an earlier
+ * version. A task whose status changes during paging moves to the front: it may appear twice, or only in the next list. `totalSize` is true or absent: with a
  * filter it is known only if every task of the caller was read.
  */
 export async function tasksList(server: A2AServer, context: OperationContext): Promise<OperationResult> {
   const request = decodeListTasks(context.params);
   const after = request.pageToken === undefined ? undefined : positionOfToken(request.pageToken);
   context.hop.set({ [ATTR.genAiConversation]: request.contextId });
-  const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize, text } = request;
+  const { contextId, state, statusSinceMs: sinceMs = Number.NEGATIVE_INFINITY, pageSize } = request;
+  const nowMs = Date.now();
   const owned = await server.lists.of(context.caller);
   const matches = (task: IndexedTask) =>
     hasFacts(task) &&
     task.at >= sinceMs &&
     (contextId === undefined || task.contextId === contextId) &&
     (state === undefined || task.state === state) &&
-    // A task whose row lacks its words is read, and may turn out not to match.
-    (text === undefined || task.listed === undefined || hasText(task.listed, text));
+    isLongEnough(task, request, nowMs) &&
+    // A task whose row lacks what is searched is read, and may turn out not to match.
+    isFound(task.listed, request) !== false;
   const select = () => {
     const bounds = { count: pageSize + 1, tasksMax: server.limits.listedTasksPerPageMax };
     return owned.select(matches, { after, sinceMs }, bounds).catch(thrown => {
@@ -48,11 +50,12 @@ export async function tasksList(server: A2AServer, context: OperationContext): P
   const likely = (await select()).found.slice(0, pageSize).filter(task => !isShown(task, request));
   await refreshOpenTasks(server, context, owned, { contextId, likely });
   const { found, unreadTo } = await select();
-  const { tasks, next, removed } = await readPage(server, context, request, owned, found);
+  const { tasks, next, removed } = await readPage(server, context, request, owned, found, nowMs);
   const later = unreadTo === undefined ? undefined : { at: unreadTo + 1, taskId: FIRST_ID };
   const position = next ?? later;
   const isFiltered = contextId !== undefined || state !== undefined || request.statusSinceMs !== undefined;
-  const isTotalKnown = text === undefined && (!isFiltered || owned.isWhole);
+  const isSearch = request.text !== undefined || request.agent !== undefined || request.minDurationMs !== undefined;
+  const isTotalKnown = !isSearch && (!isFiltered || owned.isWhole);
   const total = isTotalKnown ? owned.total(matches) : undefined;
   return {
     tasks: tasks.map(task => context.dialect.encodeTask(task)),
@@ -74,6 +77,7 @@ async function readPage(
   request: ListTasksRequest,
   owned: OwnedTasks,
   candidates: IndexedTask[],
+  nowMs: number,
 ): Promise<Page> {
   const tasks: Task[] = [];
   let [at, bytes, removed] = [0, 0, 0];
@@ -100,8 +104,8 @@ async function readPage(
         const { task, generation } = view;
         // The log may be newer than the index.
         if (request.state !== undefined && task.status.state !== request.state) continue;
-        const isSearched = request.text === undefined || batch[index]!.listed !== undefined;
-        if (!isSearched && !hasText(listedTaskOf(task), request.text!)) continue;
+        if (!isLongEnough({ ...positionOf(task), state: task.status.state }, request, nowMs)) continue;
+        if (isFound(batch[index]!.listed, request) === undefined && !isFoundIn(task, request)) continue;
         const shown = listedForm(task, request);
         const listed = showsTimeline(context.extensions) ? taskWithDraftGeneration(shown, generation) : shown;
         bytes += Buffer.byteLength(JSON.stringify(listed));
@@ -113,12 +117,34 @@ async function readPage(
   return { tasks, next: at < candidates.length ? candidates[at - 1] : undefined, removed };
 }
 
+/** Whether a task took at least as long as the request asks: until its last status or, while it is in progress, until now. */
+function isLongEnough(
+  { taskId, at, state }: Pick<IndexedTask, 'taskId' | 'at' | 'state'>,
+  { minDurationMs }: ListTasksRequest,
+  nowMs: number,
+): boolean {
+  if (minDurationMs === undefined) return true;
+  const from = timeOfTaskId(taskId);
+  return from !== undefined && (isInProgress(state) ? nowMs : at) - from >= minDurationMs;
+}
+
+/** Whether the row of a task has the text and the agent that the request asks for; undefined if only the task shows it. */
+function isFound(listed: ListedTask | undefined, { text, agent }: ListTasksRequest): boolean | undefined {
+  if (text === undefined && agent === undefined) return true;
+  if (listed === undefined) return undefined;
+  if (text !== undefined && !hasText(listed, text)) return false;
+  return agent === undefined ? true : listed.agents?.includes(agent);
+}
+
+function isFoundIn(task: Task, { text, agent }: ListTasksRequest): boolean {
+  return (text === undefined || hasText(listedTaskOf(task), text)) && (agent === undefined || agentsOf(task).includes(agent));
+}
+
 /** Whether the row of a task has all that the request asks for. Without `historyLength` it asks for the newest messages that a row has room for. */
-function isShown(
-  task: IndexedTask,
-  { historyLength, includeArtifacts }: ListTasksRequest,
-): task is IndexedTask & { listed: ListedTask } {
+function isShown(task: IndexedTask, request: ListTasksRequest): task is IndexedTask & { listed: ListedTask } {
   const { listed, state } = task;
+  const { historyLength, includeArtifacts } = request;
+  if (isFound(listed, request) === undefined) return false;
   if (listed === undefined || listed.cut === true || includeArtifacts || !isTerminal(state)) return false;
   const { history = [], messages } = listed;
   return historyLength === undefined || historyLength <= history.length || history.length === messages;

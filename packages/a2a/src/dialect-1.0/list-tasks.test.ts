@@ -49,6 +49,26 @@ test('all members are read by their JSON and their protobuf names', () => {
   assert.deepEqual(decodeListTasks({ ...params, statusTimestampAfter: time, include_artifacts: true }), read);
 });
 
+test('text, agent and duration are searched up to their limits; empty and 0 mean absent', () => {
+  const nothing = { pageSize: 50, includeArtifacts: false };
+  assert.deepEqual(decodeListTasks({ text: '', agent: '', minDurationMs: 0 }), nothing);
+  assert.deepEqual(decodeListTasks({ text: null, agent: null, minDurationMs: null }), nothing);
+  const longest = { text: 'x'.repeat(256), agent: 'a'.repeat(64), minDurationMs: 31_536_000_000 };
+  assert.deepEqual(decodeListTasks(longest), { ...nothing, ...longest });
+  assert.deepEqual(decodeListTasks({ min_duration_ms: 1 }), { ...nothing, minDurationMs: 1 });
+  const refused = [
+    { text: `${longest.text}x` },
+    { agent: `${longest.agent}a` },
+    { agent: 7 },
+    { minDurationMs: longest.minDurationMs + 1 },
+    { minDurationMs: -1 },
+    { minDurationMs: 1.5 },
+    { minDurationMs: '5' },
+  ];
+  for (const params of refused)
+    assert.throws(() => decodeListTasks(params), new RegExp(`params\\.${Object.keys(params)[0]}`), JSON.stringify(params));
+});
+
 test('a time finer than a millisecond is rounded up, so that "greater or equal" holds', () => {
   const since = (time: string) => decodeListTasks({ statusTimestampAfter: time }).statusSinceMs;
   const whole = Date.UTC(2026, 0, 1);
@@ -70,6 +90,9 @@ test('any input is decoded, or refused with INVALID_PARAMS [S4-32]', () => {
     'historyLength',
     'statusTimestampAfter',
     'includeArtifacts',
+    'text',
+    'agent',
+    'minDurationMs',
   );
   fc.assert(
     fc.property(fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue())), params => {

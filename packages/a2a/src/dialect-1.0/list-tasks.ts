@@ -2,7 +2,14 @@ import { A2AError } from '../errors.ts';
 import { type JsonObject, present, text } from '../json-value.ts';
 import type { ListTasksRequest } from '../requests.ts';
 import { flag, historyLength, optionalId } from '../schema/fields.ts';
-import { LIST_TEXT_CHARS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PAGE_TOKEN_CHARS_MAX } from '../schema/limits.ts';
+import {
+  LIST_AGENT_CHARS_MAX,
+  LIST_DURATION_MS_MAX,
+  LIST_TEXT_CHARS_MAX,
+  PAGE_SIZE_DEFAULT,
+  PAGE_SIZE_MAX,
+  PAGE_TOKEN_CHARS_MAX,
+} from '../schema/limits.ts';
 import { Type } from '../schema/type.ts';
 import { paramsCheck } from '../schema/validate.ts';
 import { TASK_STATES, type TaskState } from '../types.ts';
@@ -34,8 +41,10 @@ export const listParams = Type.Object({
     Type.String({ pattern: TIMESTAMP, ...nullable, reason: 'must be a time in RFC 3339 format' }),
   ),
   includeArtifacts: flag,
-  // Hopline's addition. Other servers ignore it.
+  // Hopline's additions. Other servers ignore them.
   text: Type.Optional(Type.String({ maxLength: LIST_TEXT_CHARS_MAX, ...nullable })),
+  agent: Type.Optional(Type.String({ maxLength: LIST_AGENT_CHARS_MAX, ...nullable })),
+  minDurationMs: Type.Optional(Type.Integer({ minimum: 0, maximum: LIST_DURATION_MS_MAX, ...nullable })),
 });
 
 const check = paramsCheck(listParams);
@@ -53,6 +62,8 @@ export function decodeListTasks(params: unknown): ListTasksRequest {
     statusTimestampAfter,
     includeArtifacts,
     text: wanted,
+    agent,
+    minDurationMs,
   } = named as JsonObject;
   const state = status === ANY_STATE ? undefined : (text(status) as TaskState | undefined);
   return {
@@ -61,6 +72,9 @@ export function decodeListTasks(params: unknown): ListTasksRequest {
     ...present({
       contextId: text(contextId),
       text: text(wanted),
+      agent: text(agent),
+      // 0 means absent, as the default of any number in ProtoJSON.
+      minDurationMs: (minDurationMs as number | null | undefined) || undefined,
       state,
       pageToken: text(pageToken),
       historyLength: (history as number | null | undefined) ?? undefined,

@@ -6,7 +6,15 @@ import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { run } from '../run.ts';
 
-type Params = { pageSize: number; pageToken?: string; historyLength: number; includeArtifacts?: boolean };
+type Params = {
+  pageSize: number;
+  pageToken?: string;
+  historyLength: number;
+  includeArtifacts?: boolean;
+  text?: string;
+  agent?: string;
+  minDurationMs?: number;
+};
 
 /** A server with these tasks. `reply`: the text of a response that is not a page of tasks. */
 async function listing(
@@ -95,6 +103,14 @@ test('the command stops reading a server that sends empty pages without end', { 
   const { url, asked } = await listing(t, [], () => empty);
   assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });
   assert.ok(asked.length > 1);
+});
+
+test('text, agent and duration go to the server, and a server that ignores them is filtered here', async t => {
+  const { url, asked } = await listing(t, ['one']);
+  assert.equal((await list(url, '--text', 'one', '--agent', 'guide', '--longer', '2s')).out, '');
+  assert.deepEqual([asked[0]?.text, asked[0]?.agent, asked[0]?.minDurationMs], ['one', 'guide', 2_000]);
+  await list(url, '--longer', '999d');
+  assert.equal(asked.at(-1)?.minDurationMs, 365 * 86_400_000, 'the most that a server compares');
 });
 
 test('the duration of a working task runs until now, not until its last change of state', { timeout: 60_000 }, async t => {

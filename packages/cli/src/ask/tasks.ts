@@ -17,8 +17,10 @@ const PAGE_SIZE_MAX = 100;
 const DETAILED_PAGE_SIZE_MAX = 20;
 /** How many of a task's newest messages are searched for its question. */
 const HISTORY_MAX = 20;
-/** Most tasks that are read for a filter that servers do not have. */
+/** Most tasks that are read for a filter that servers other than Hopline ignore. */
 const SCANNED_MAX = 10_000;
+/** Largest duration that a Hopline server compares. This command compares any. */
+const LONGER_MS_MAX = 365 * 86_400_000;
 const WATCH_INTERVAL_MS = 2_000;
 /** Width of the column with the agents, which has room for two names. */
 const AGENTS_WIDTH = 20;
@@ -98,7 +100,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
   }
 }
 
-/** Whether this command chooses the tasks, because A2A servers have no such filter. Hopline has one by text; other servers ignore it. */
+/** Whether this command chooses the tasks too, because servers other than Hopline ignore these filters. */
 function isFiltered({ agent, text, longer }: ListOptions): boolean {
   return agent !== undefined || text !== undefined || longer !== undefined;
 }
@@ -123,7 +125,7 @@ async function pageOf(
   sizeMax: number,
   pageToken: string | undefined,
 ): Promise<TaskPage> {
-  const { context, state, since, text } = options;
+  const { context, state, since, text, agent, longer } = options;
   const isDetailed = !json || isFiltered(options);
   const pageSize = Math.min(sizeMax, isDetailed ? DETAILED_PAGE_SIZE_MAX : PAGE_SIZE_MAX);
   const filters = {
@@ -133,6 +135,8 @@ async function pageOf(
     ...(state !== undefined && { state }),
     ...(since !== undefined && { statusSince: since }),
     ...(text !== undefined && { text }),
+    ...(agent !== undefined && { agent }),
+    ...(longer !== undefined && { minDurationMs: Math.min(longer, LONGER_MS_MAX) }),
     ...(pageToken !== undefined && { pageToken }),
   };
   for (const size of isDetailed ? new Set([pageSize, 1]) : [])

@@ -24,7 +24,7 @@ test('diff exits with 0 for the same answer in other chunks', async () => {
   assert.match(out, /^A task-1: 9 tokens, 33 characters in 9 chunks, 13 frames, 285 ms, first text after 50 ms, writer 255 ms$/m);
 });
 
-test('diff names each part that differs and where, and exits with 1', async () => {
+test('diff names each part that differs and where, in two colors on a terminal, and exits with 1', async () => {
   const changed = plainAnswer();
   const record = changed.inputs[4]!.record;
   if ('inputs' in record && record.inputs[0]?.kind === 'text') record.inputs[0].tokens = [' the'];
@@ -39,6 +39,16 @@ test('diff names each part that differs and where, and exits with 1', async () =
   ]);
   const json = JSON.parse((await hopline('diff', a, b, '--json')).out) as { same: boolean; differences: unknown[] };
   assert.deepEqual([json.same, json.differences.length], [false, 1]);
+  const colorsOf = async (isTTY: boolean, environment: Record<string, string | undefined>, ...more: string[]) =>
+    (await runWith(folder, ['diff', a, b, ...more], environment, isTTY)).out
+      .split('\n')
+      .filter(line => line.includes('\x1b'))
+      .map(line => line.slice(0, '\x1b[31m  A'.length));
+  const terminal = { NO_COLOR: undefined, TERM: 'xterm' };
+  assert.deepEqual(await colorsOf(true, terminal), ['\x1b[31m  A', '\x1b[32m  B']);
+  assert.deepEqual(await colorsOf(true, { ...terminal, NO_COLOR: '1' }), []);
+  assert.deepEqual(await colorsOf(true, terminal, '--json'), []);
+  assert.deepEqual(await colorsOf(false, terminal), []);
 });
 
 test('a missing file is a usage error, and so is a single task', async () => {

@@ -29,7 +29,12 @@ export const diff = command({
     else {
       output.line(`A ${first.taskId}: ${measureOf(a)}`);
       output.line(`B ${second.taskId}: ${measureOf(b)}`);
-      for (const difference of differences) for (const line of differenceLines(difference)) output.line(line);
+      for (const difference of differences) {
+        const [heading = '', ...sides] = differenceLines(difference);
+        if (sides.length > 0) output.line(heading);
+        else output.compared(heading, difference.a === undefined ? 'second' : 'first');
+        for (const [index, line] of sides.entries()) output.compared(line, index === 0 ? 'first' : 'second');
+      }
       output.line(same ? 'same' : `${differences.length} ${differences.length === 1 ? 'part differs' : 'parts differ'}`);
     }
     return same ? EXIT.ok : EXIT.failed;

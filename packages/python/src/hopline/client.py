@@ -228,10 +228,13 @@ class Client:
         page_token: str | None = None,
         include_artifacts: bool | None = None,
         text: str | None = None,
+        agent: str | None = None,
+        min_duration_ms: int | None = None,
     ) -> TaskPage:
         """
         One page of the caller's tasks. `page_size`: 1 to 100. `page_token`: `next_page_token` of the page before. `text`: only tasks with this
-        text in a question, in the beginning of the answer or in the reason of a failure, on Hopline servers.
+        text in a question, in the beginning of the answer or in the reason of a failure. `agent`: only tasks in which this agent worked.
+        `min_duration_ms`: only tasks that took at least this long. Servers other than Hopline ignore the last three.
         """
         given = {
             "contextId": context,
@@ -240,6 +243,8 @@ class Client:
             "pageToken": page_token,
             "includeArtifacts": include_artifacts,
             "text": text,
+            "agent": agent,
+            "minDurationMs": min_duration_ms,
         }
         params = {name: value for name, value in given.items() if value is not None}
 
