@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
-import { authorization, serverUsers } from '@hopline/log-jetstream';
+import { authorization, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
@@ -124,3 +124,35 @@ test('a restore rejects an incomplete or changed backup, another prefix, and str
   writeFileSync(data, intact);
   assert.equal((await run(empty.url, ['restore', backup])).code, 0);
 });
+
+test(
+  'a backup, a restore and a layout that NATS does not permit exit with 1, not as for a server that cannot be reached',
+  LIMITS,
+  async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const denying = (user: string, ...subjects: string[]) =>
+      `{ user: ${user}, password: ${user}, permissions: { publish: { deny: ${JSON.stringify(subjects)} } } }`;
+    const half = denying('half', '$JS.API.STREAM.SNAPSHOT.>', '$JS.API.STREAM.RESTORE.>');
+    const config = `authorization { users = [ { user: all, password: all }, ${half}, ${denying('none', '$JS.API.>')} ] }`;
+    const [full, empty] = await Promise.all([startNats({ config }), startNats({ config })]);
+    t.after(() => Promise.all([full.stop(), empty.stop()]));
+    const credentials = { user: 'all', pass: 'all' };
+    await (await openJetStreamLog({ servers: full.url, name: 'streams', credentials })).close();
+    const run = async (url: string, user: string, ...args: string[]) => {
+      const environment = { NATS_URL: url, NATS_USER: user, NATS_PASSWORD: user };
+      return await new HoplineCommand('http://127.0.0.1:1/', args, '', environment).finished;
+    };
+    const isDenied = async (url: string, user: string, ...args: string[]) => {
+      const { code, err } = await run(url, user, ...args);
+      assert.match(err, new RegExp(`NATS does not permit user ${user} to publish to \\$JS\\.API\\.`));
+      assert.equal(code, 1, err);
+    };
+    const backup = join(folder, 'backup');
+    assert.equal((await run(full.url, 'all', 'backup', backup)).code, 0);
+    await isDenied(full.url, 'none', 'backup', join(folder, 'first'));
+    await isDenied(full.url, 'half', 'backup', join(folder, 'second'));
+    await isDenied(full.url, 'none', 'layout');
+    await isDenied(empty.url, 'half', 'restore', backup);
+  },
+);

@@ -3,6 +3,7 @@ import {
   type AgentRun,
   type AgentScript,
   type Deliveries,
+  type PassedStep,
   type RunRecorder,
   tokensOf,
 } from '../support/agents/scripted-agent.ts';
@@ -64,6 +65,14 @@ export class AgentRuns implements RunRecorder {
     };
     this.all.push(run);
     return run;
+  }
+
+  addEffect(run: AgentRun, key: string): void {
+    run.effects = [...(run.effects ?? []), key];
+  }
+
+  addPassed(run: AgentRun, step: PassedStep): void {
+    run.passed = [...(run.passed ?? []), step];
   }
 
   end(run: AgentRun): void {

@@ -11,6 +11,8 @@ export interface LogServers {
   readonly log: Log | undefined;
   /** Upper limit of the timers of all idle processes. Timers left behind by tasks and connections would exceed it. */
   readonly timersAtRestMax: number;
+  /** How long a request without an answer keeps its timer, in milliseconds. */
+  readonly requestMsMax: number;
   /** Work items that no worker has finished. */
   readonly openItems: number;
   /** Requests that a double of a server could not answer. */

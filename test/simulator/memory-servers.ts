@@ -15,6 +15,7 @@ const TIMERS_AT_REST_MAX = 15;
 export class MemoryServers implements LogServers {
   readonly log: MemoryLog;
   readonly timersAtRestMax: number;
+  readonly requestMsMax = 0;
   readonly unsupported: readonly string[] = [];
   readonly #clock: VirtualClock;
   readonly #trace: Trace;

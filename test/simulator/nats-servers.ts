@@ -23,6 +23,8 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const READER = 'reader';
 /** Timers of one idle process. */
 const TIMERS_AT_REST_MAX = 25;
+/** REQUEST_TIMEOUT_MS of log-jetstream. */
+const REQUEST_MS_MAX = 20_000;
 /** How far a replica is behind the leader without a fault. */
 const LAG_MS_MAX = 5;
 const EVERY_PROCESS = '*';
@@ -43,6 +45,7 @@ type NatsServersDeps = {
 export class NatsServers implements LogServers {
   log: Log | undefined;
   readonly timersAtRestMax: number;
+  readonly requestMsMax = REQUEST_MS_MAX;
   readonly #settings: ClusterSettings;
   readonly #clock: VirtualClock;
   readonly #trace: Trace;

@@ -99,7 +99,12 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     clock.after(CHECK_MS, () => void watching(), CHECK_MS);
     await clock.run(() => hasEnded, untilMs);
     const endedAt = clock.nowMs;
-    if (hasEnded) await clock.run(() => false, clock.nowMs + REST_MS);
+    if (hasEnded) {
+      await clock.run(() => false, clock.nowMs + REST_MS);
+      // A request whose answer a fault has lost is repeated, and keeps its timer until its time limit. All such timers end; those of a leak remain.
+      const hasFewTimers = () => clock.pendingTimers <= servers.timersAtRestMax;
+      await clock.run(hasFewTimers, Math.max(clock.nowMs, endOfFaults(scenario.faults) + servers.requestMsMax));
+    }
     const { pendingTimers } = clock;
     const evidence = { scenario, cluster, clients, runs, receiver, situations, coverage, hasEnded, endedAt, pendingTimers };
     cluster.suspend();

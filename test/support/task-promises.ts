@@ -201,6 +201,11 @@ export function verifySteps(runs: readonly AgentRun[], report: Report): void {
         report('every attempt gets the stored result of a step', `${key}: of run ${before.effectOf}, then of run ${effectOf}`);
     }
   }
+  for (const [key, { effectOf }] of passed) {
+    const run = runs.find(({ id }) => id === effectOf);
+    if (run !== undefined && run.effects?.includes(key) !== true)
+      report('the result of a step is that of a run with its effect', `${key}: run ${effectOf}`);
+  }
   for (const run of runs) {
     for (const key of run.effects ?? []) {
       const before = passed.get(key)?.run;

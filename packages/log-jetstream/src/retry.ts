@@ -60,7 +60,10 @@ async function repeat<T>(
   }
 }
 
-/** The tries of one request. Those without an answer stay open. */
+/**
+ * The tries of one request. Those without an answer stay open until the time limit of nats.js, REQUEST_TIMEOUT_MS: at most six, and one more for each
+ * reconnection in that time.
+ */
 class Tries<T> {
   readonly #connection: Connection;
   readonly #request: Request<T>;

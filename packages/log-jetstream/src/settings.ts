@@ -287,6 +287,8 @@ async function connected(settings: LogSettings, use: (connection: Connection) =>
     try {
       requireServer(connection.nc.info?.version ?? 'unknown', settings.HOPLINE_REPLICAS);
       await use(connection);
+    } catch (error) {
+      throw connection.toDenied(error) ?? error;
     } finally {
       await connection.close();
     }

@@ -168,11 +168,25 @@ export class ResponseEncoder {
   #delta(label: TextLabel, delta: string): void {
     const open = this.#texts.get(label.id) ?? this.#open(label);
     open.text += delta;
-    const place = { sequence_number: this.#sequence, item_id: open.item.id, output_index: open.index };
+    if (open.item.type === 'message') this.#textDelta(open, delta);
+    else {
+      const place = { item_id: open.item.id, output_index: open.index };
+      this.#event('response.reasoning_summary_text.delta', { ...place, summary_index: 0, delta });
+    }
+  }
+
+  /** Written without `#event`, because most events are such deltas and copies of members cost more than the rest. */
+  #textDelta({ item, index }: OpenText, delta: string): void {
+    this.#events.push({
+      type: 'response.output_text.delta',
+      sequence_number: this.#sequence,
+      item_id: item.id,
+      output_index: index,
+      content_index: 0,
+      delta,
+      logprobs: [],
+    });
     this.#sequence += 1;
-    // Written without `#event`, because most events are deltas and copies of members cost more than the rest.
-    if (open.item.type === 'message') this.#events.push(textDelta(place, delta));
-    else this.#events.push({ type: 'response.reasoning_summary_text.delta', ...place, summary_index: 0, delta });
   }
 
   #open({ id: textId, channel }: TextLabel): OpenText {
@@ -317,13 +331,6 @@ export class ResponseEncoder {
     this.#events.push({ type, sequence_number: this.#sequence, ...members });
     this.#sequence += 1;
   }
-}
-
-function textDelta(
-  { sequence_number, item_id, output_index }: { sequence_number: number; item_id: string; output_index: number },
-  delta: string,
-): ResponseEvent {
-  return { type: 'response.output_text.delta', sequence_number, item_id, output_index, content_index: 0, delta, logprobs: [] };
 }
 
 function requestOf({ [RESPONSE_METADATA]: request }: Metadata): JsonObject {

@@ -218,17 +218,17 @@ export class ViewFold {
     const { artifactId } = artifact;
     const known = this.#roles.get(artifactId);
     const role = known ?? this.#roleOf(artifact);
-    this.#roles.set(artifactId, role);
+    if (known === undefined) this.#roles.set(artifactId, role);
     if (role === 'call-start') this.#tools.start(artifact, this.#turn);
     else if (role === 'call-end') this.#tools.end(artifact, this.#turn);
     else if (role === 'progress') {
       this.#isProgressOfStatus = false;
       this.#setProgress(textOf(artifact.parts).trim(), agentOf(artifact));
     } else {
+      const { text, others } = role === 'file' ? { text: '', others: artifact.parts } : this.#split(artifact);
       if (role === 'result') this.#result(artifact, how);
-      else if (role !== 'file') this.#text(artifact, role, how);
-      const parts = role === 'file' ? artifact.parts : artifact.parts.filter(part => !this.#isText(part, artifact));
-      this.#file(artifact, parts, how, known !== undefined);
+      else if (role !== 'file') this.#text(artifact, role, text, how);
+      this.#file(artifact, others, how, known !== undefined);
     }
   }
 
@@ -251,17 +251,26 @@ export class ViewFold {
     return this.#answerNames?.includes(name) === true;
   }
 
-  /** Text of the answer. A text with a file name or of another type, such as HTML, is a file, unless the reader has chosen the artifact. */
-  #isText(part: Part, artifact: Artifact): boolean {
-    return isPlain(part) || (part.text !== undefined && this.#isChosen(artifact));
+  /**
+   * The text of the answer and the other parts. A text with a file name or of another type, such as HTML, is a file, unless the reader has chosen
+   * the artifact.
+   */
+  #split(artifact: Artifact): { text: string; others: readonly Part[] } {
+    let text = '';
+    const others: Part[] = [];
+    for (const part of artifact.parts) {
+      if (isPlain(part) || (part.text !== undefined && this.#isChosen(artifact))) text += part.text ?? '';
+      else others.push(part);
+    }
+    return { text, others };
   }
 
-  #text(artifact: Artifact, role: Role, { isSnapshot, append, lastChunk }: HowShown): void {
-    const label = labelOf(artifact.artifactId, role === 'plan' ? 'plan' : 'answer', artifact);
-    const text = textOf(artifact.parts.filter(part => this.#isText(part, artifact)));
-    if (text === '' && !this.#texts.has(label.id)) return;
+  #text(artifact: Artifact, role: Role, text: string, { isSnapshot, append, lastChunk }: HowShown): void {
+    const known = this.#texts.labelOf(artifact.artifactId);
+    if (text === '' && known === undefined) return;
     // In a snapshot, a whole answer that precedes this text belongs to the texts before it.
-    if (!this.#texts.has(label.id)) this.#reconcileAll();
+    if (known === undefined) this.#reconcileAll();
+    const label = known ?? labelOf(artifact.artifactId, role === 'plan' ? 'plan' : 'answer', artifact);
     if (isSnapshot) this.#texts.snapshot(label, this.#turn, text);
     else this.#texts.update(label, this.#turn, text, !append);
     if (lastChunk) this.#texts.end(label.id);
@@ -360,8 +369,9 @@ function sameNumbers(usage: ViewUsage | undefined, numbers: readonly [string, nu
   return usage !== undefined && Object.keys(usage).length === numbers.length && numbers.every(([name, n]) => usage[name] === n);
 }
 
-function isPlain({ text, filename, mediaType = 'text/plain' }: Part): boolean {
-  return text !== undefined && filename === undefined && /^text\/(plain|markdown)\b/i.test(mediaType);
+function isPlain({ text, filename, mediaType }: Part): boolean {
+  if (text === undefined || filename !== undefined) return false;
+  return mediaType === undefined || /^text\/(plain|markdown)\b/i.test(mediaType);
 }
 
 function labelOf(id: string, channel: TextLabel['channel'], { metadata }: { metadata?: Metadata }): TextLabel {

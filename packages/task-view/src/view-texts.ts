@@ -53,6 +53,10 @@ export class ViewTexts {
     return this.#texts.has(id);
   }
 
+  labelOf(id: string): TextLabel | undefined {
+    return this.#texts.get(id)?.label;
+  }
+
   /** One artifact update. `isReplacement`: a new attempt, or a text that is sent whole. */
   update(label: TextLabel, turn: number, text: string, isReplacement: boolean): void {
     const state = this.#texts.get(label.id) ?? this.#open(label, turn);

@@ -15,8 +15,8 @@ const CLASSES = [
   MIXED,
 ];
 const TASKS = 32;
-/** The first eight tasks of the mixed class are of every kind: each agent, forks, cancels, questions, webhooks, silence, failures. */
-const SEED = 4;
+/** The first eight tasks of the mixed class are of every kind: each agent, forks, cancels, questions, webhooks, silence, stored steps, failures. */
+const SEED = 401;
 const CONCURRENCY = 4;
 /** One for each client. `npm run faults` starts six times as many after its faults. */
 const PROBES = 4;

@@ -16,6 +16,8 @@ import {
   type Violation,
   verifyAttempts,
   verifyCancel,
+  verifyOpenedSteps,
+  verifySteps,
   verifyTask,
 } from '../../support/task-promises.ts';
 import type { CampaignCluster } from './campaign-cluster.ts';
@@ -120,6 +122,8 @@ async function verifyClient(
     if (!client.isDone) report('everything ends once faults have stopped', `${name} ${client.activity}; its task is ${state}`);
     if (history === undefined) return undefined;
     if (evidence.faultClass.overlapsRuns !== true) verifyAttempts(runs, report);
+    verifySteps(evidence.faultClass.overlapsRuns === true ? withoutRepeated(runs) : runs, report);
+    verifyOpenedSteps(client, history, report);
     verifyTask(client, history, { runs, received: evidence.received() }, report);
     await verifyCancel(client, history, { ...evidence, inputs: evidence.cluster.log.inputs, runs }, report);
     verifyFailures(client, history, evidence.faultClass, verdict, report);
@@ -129,6 +133,12 @@ async function verifyClient(
     report('the log of a task can be read from its start', `${name}: ${String(error)}`);
     return undefined;
   }
+}
+
+/** Without the attempts that ran twice: until one of the two runs has written, both may run a step. */
+function withoutRepeated(runs: readonly AgentRun[]): AgentRun[] {
+  const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} ${attempt}`);
+  return [...byAttempt.values()].flatMap(same => (same.length === 1 ? same : []));
 }
 
 /** The history of a task when its webhook and the index have caught up. */

@@ -47,6 +47,9 @@ const ASKING = ['writer', 'reader'];
 const EVERY_AGENT = ['writer', 'reader', 'graph', 'thinker'];
 const FORKS_SHARE = 0.15;
 const SILENT_SHARE = 0.1;
+/** Share of the runs of the writer that begin with stored steps, and how long one of these takes. */
+const STEPS_SHARE = 0.5;
+const STEP_MS = { min: 50, max: 1_500 };
 /** Shorter and longer than the time after which the item of a worker that sends nothing goes to another one. */
 const SILENT_MS = { min: 2_000, max: 9_000 };
 
@@ -105,11 +108,18 @@ function scriptOf(random: Random, { agent, remote, asks, longShare, isMixed }: R
     end: asks ? 'asks' : 'done',
     ...(agent === 'reader' && { remote }),
     ...(isMixed && random.chance(SILENT_SHARE) && { silentMs: random.between(SILENT_MS.min, SILENT_MS.max) }),
+    ...(isMixed && agent === 'writer' && random.chance(STEPS_SHARE) && stepsOf(random)),
   };
   if (asks || !ASKING.includes(agent)) return script;
   // Only a module agent can mark a failure as retryable.
   if (random.chance(0.05)) script.end = agent === 'writer' ? random.pick(['fails', 'fails once']) : 'fails';
+  if (script.steps !== undefined && script.end === 'fails once') script.failsInStep = true;
   // Only a module agent can send half a surrogate pair; over HTTP, remote agents send whole characters.
   if (agent === 'writer' && random.chance(0.1)) script.splitsPairs = true;
   return script;
+}
+
+/** Steps with effects before the text. */
+function stepsOf(random: Random): Pick<AgentScript, 'steps' | 'stepMs'> {
+  return { steps: random.between(1, 4), stepMs: random.between(STEP_MS.min, STEP_MS.max) };
 }

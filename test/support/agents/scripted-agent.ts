@@ -21,8 +21,10 @@ export type AgentScript = {
   everyMs: number;
   /** How long it writes nothing before it begins. */
   silentMs?: number;
-  /** Steps before the text, each with an effect that counts, in the middle of `everyMs`. */
+  /** Steps before the text, each with an effect that counts, in its middle. */
   steps?: number;
+  /** How long each of these steps takes. Default: `everyMs`. */
+  stepMs?: number;
   /** A step behind these throws in the first attempt, which then fails as retryable. */
   failsInStep?: boolean;
   /** Splits emoji, so that each half is a token. */
@@ -62,7 +64,7 @@ export type AgentRun = {
   tokens: string[];
   /** Keys of the steps whose effect this run had, and of those that it passed, with the run that had the effect of the result. */
   effects?: string[];
-  passed?: { key: string; effectOf: number }[];
+  passed?: PassedStep[];
   fullText: string;
   /** Whether it waits for credentials. */
   isWaiting?: boolean;
@@ -73,12 +75,18 @@ export type AgentRun = {
   endedAt: number | undefined;
 };
 
+export type PassedStep = { key: string; effectOf: number };
+
 /** Times of the first and the last delivery of an item with one number. */
 export type Deliveries = { first: number; last: number };
 
 /** Records what each run of an agent emits. */
 export type RunRecorder = {
   begin(agent: string, turn: AgentTurn, script: AgentScript): AgentRun;
+  /** A step has its effect now. */
+  addEffect(run: AgentRun, key: string): void;
+  /** A step has returned. */
+  addPassed(run: AgentRun, step: PassedStep): void;
   end(run: AgentRun): void;
 };
 
@@ -109,13 +117,14 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
           yield artifact({ name: `${OPEN_ARTIFACT}${index}`, description: 'd'.repeat(descriptionChars), text: 'x', last: false });
         }
         for (let index = 0; index < (script.steps ?? 0); index++) {
-          const { key, effectOf } = yield* step('effect', async context => {
-            await sleep(script.everyMs / 2, undefined, { signal: turn.signal });
-            run.effects = [...(run.effects ?? []), context.key];
-            await sleep(script.everyMs / 2, undefined, { signal: turn.signal });
-            return { key: context.key, effectOf: run.id };
+          const halfMs = (script.stepMs ?? script.everyMs) / 2;
+          const passed = yield* step('effect', async ({ key }): Promise<PassedStep> => {
+            await sleep(halfMs, undefined, { signal: turn.signal });
+            runs.addEffect(run, key);
+            await sleep(halfMs, undefined, { signal: turn.signal });
+            return { key, effectOf: run.id };
           });
-          run.passed = [...(run.passed ?? []), { key, effectOf }];
+          runs.addPassed(run, passed);
         }
         if (script.failsInStep === true) {
           try {

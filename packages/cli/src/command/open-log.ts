@@ -49,9 +49,16 @@ export async function openLog(environment: Environment, name: string, login: 'op
     return await openFromSettings(settings, { user: 'operator', name, logger, openTimeoutMs: OPEN_MS_MAX });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new A2AError('UNAVAILABLE', { detail: `the log cannot be opened: ${reason}`, cause: thrown });
+    throw errorOfLog(thrown, 'the log cannot be opened');
   }
+}
+
+/** An error of the log with what it means for the command. A missing permission is no outage: a repetition fails in the same way. */
+export function errorOfLog(thrown: unknown, fault: string): A2AError {
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  // Recognized by name, because the class is loaded on demand.
+  const isDenied = thrown instanceof Error && thrown.name === 'LogDenied';
+  return new A2AError(isDenied ? 'PERMISSION_DENIED' : 'UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });
 }
 
 /** The log throws a TypeError for a text that cannot be a task id. */

@@ -1,8 +1,8 @@
-import { A2AError } from '@hopline/a2a';
 import { logSettingsOf } from '@hopline/local-cluster';
 import type { BackedUpStream } from '@hopline/log-jetstream';
 import type { CommandContext } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { errorOfLog } from '../command/open-log.ts';
 import { UsageError } from '../command/usage-error.ts';
 
 /** Copies the streams of the log into a folder, or back into the log, and prints a line for each. */
@@ -26,8 +26,7 @@ export async function copyStreams(
     await (direction === 'backup' ? backUpFromSettings : restoreFromSettings)(settings, { folder, onStream });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new A2AError('UNAVAILABLE', { detail: `the ${direction} is not complete: ${reason}`, cause: thrown });
+    throw errorOfLog(thrown, `the ${direction} is not complete`);
   }
   if (!json) output.line(`${direction} complete: ${folder}`);
   return EXIT.ok;

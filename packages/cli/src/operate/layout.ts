@@ -1,9 +1,9 @@
-import { A2AError } from '@hopline/a2a';
 import { Layouts } from '@hopline/events';
 import { logSettingsOf } from '@hopline/local-cluster';
 import type { CommandContext } from '../command/command.ts';
 import { command } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { errorOfLog } from '../command/open-log.ts';
 import { optional } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 
@@ -44,12 +44,11 @@ async function addOrPrint(text: string | undefined, { json, output, environment 
     });
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
     const fault =
       added === undefined
         ? 'the layouts cannot be read'
         : 'the layout was perhaps not added: run the command without an argument to see, then repeat it';
-    throw new A2AError('UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });
+    throw errorOfLog(thrown, fault);
   }
   return EXIT.ok;
 }

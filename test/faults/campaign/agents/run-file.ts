@@ -1,12 +1,22 @@
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentTurn } from '@hopline/agent';
-import { type AgentRun, type AgentScript, type RunRecorder, tokensOf } from '../../../support/agents/scripted-agent.ts';
+import {
+  type AgentRun,
+  type AgentScript,
+  type PassedStep,
+  type RunRecorder,
+  tokensOf,
+} from '../../../support/agents/scripted-agent.ts';
 
 /** Variable with the folder of the run files. */
 export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
 
-type Line = { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript } | { end: number; at: number };
+type Line =
+  | { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript }
+  | { effect: string; of: number }
+  | { passed: PassedStep; of: number }
+  | { end: number; at: number };
 
 /** A clock that all processes share and that is unaffected when the system clock is set. */
 export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
@@ -14,7 +24,7 @@ export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 /** Number of run ids reserved for one process: more runs than it starts in a campaign. */
 const RUNS_OF_PROCESS_MAX = 100_000;
 
-/** Writes the runs of this process to a file of its own, at once: the process may be killed at any moment. */
+/** Writes the runs of this process, and the effects of their steps, to a file of its own, at once: the process may be killed at any moment. */
 export class RunFile implements RunRecorder {
   readonly #path: string;
   #count = 0;
@@ -40,6 +50,14 @@ export class RunFile implements RunRecorder {
     return { ...begin, tokens: [], fullText: '' };
   }
 
+  addEffect({ id }: AgentRun, key: string): void {
+    this.#write({ effect: key, of: id });
+  }
+
+  addPassed({ id }: AgentRun, step: PassedStep): void {
+    this.#write({ passed: step, of: id });
+  }
+
   end({ id }: AgentRun): void {
     this.#write({ end: id, at: monotonicMs() });
   }
@@ -61,9 +79,12 @@ export function readRuns(folder: string, deaths: ReadonlyMap<number, number>): A
   const lines = texts.flatMap(text => text.slice(0, text.lastIndexOf('\n')).split('\n'));
   for (const line of lines.filter(text => text !== '')) {
     const read = JSON.parse(line) as Line;
-    if ('end' in read) {
-      const run = runs.get(read.end);
-      if (run !== undefined) run.endedAt = read.at;
+    if (!('begin' in read)) {
+      // Its beginning is in the same file.
+      const run = runs.get('end' in read ? read.end : read.of)!;
+      if ('end' in read) run.endedAt = read.at;
+      else if ('effect' in read) run.effects = [...(run.effects ?? []), read.effect];
+      else run.passed = [...(run.passed ?? []), read.passed];
       continue;
     }
     const tokens = tokensOf(read.begin.id, read.script);
