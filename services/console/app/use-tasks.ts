@@ -18,7 +18,7 @@ import {
 
 /** If there are more pages of news than this, as after a day in the background, the list is loaded again. */
 const NEWS_PAGES_MAX = 5;
-export const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
+const DURATION_MS: Record<string, number> = { '1s': 1_000, '10s': 10_000, '1m': 60_000, '10m': 600_000 };
 export const TIME_MS: Record<string, number> = { '15m': 900_000, '1h': 3_600_000, '1d': 86_400_000, '7d': 604_800_000 };
 
 type Page = { tasks: Task[]; nextPageToken?: string; totalSize?: number };
