@@ -19,7 +19,7 @@ function connectionTo(reads: ReadSlots): Connection {
 
 const settle = () => new Promise(resolve => setImmediate(resolve));
 
-/** A try that waited would be sent again and again, until most answers are for callers that have given up (ADR 215). */
+/** A try that waited would be sent again and again, until most answers are for callers that no longer wait (ADR 215). */
 test('a read that waits for its turn is sent once, however long it waits', async t => {
   mock.timers.enable({ apis: ['setTimeout', 'Date'] });
   t.after(() => mock.timers.reset());

@@ -12,7 +12,7 @@ const RETRY_MS_MAX = 1_000;
 
 /**
  * `readsFrom`: stream of which the answer has records. The request then waits for its turn among the reads (ReadSlots), at most `timeoutMs`, and its tries
- * begin with its turn: a try that only waited would be repeated, and once callers had given up, every answer would be for one of these.
+ * begin with its turn: a try that only waited would be repeated, and most answers would be for callers that no longer wait.
  */
 export type RetryOptions = { timeoutMs?: number; signal?: AbortSignal; readsFrom?: string };
 
