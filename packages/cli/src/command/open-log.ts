@@ -53,7 +53,7 @@ export async function openLog(environment: Environment, name: string, login: 'op
   }
 }
 
-/** An error of the log with what it means for the command. A missing permission is no outage: a repetition fails in the same way. */
+/** An error of the log with what it means for the command. After a missing permission a repetition fails in the same way. */
 export function errorOfLog(thrown: unknown, fault: string): A2AError {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   // Recognized by name, because the class is loaded on demand.
