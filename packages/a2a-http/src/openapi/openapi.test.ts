@@ -133,7 +133,18 @@ test('requests that the document forbids are refused, others are not', async t =
   const parameters = document.paths['/tasks']!.get!.parameters.filter(one => 'name' in one);
   assert.deepEqual(
     parameters.map(one => one.name),
-    ['contextId', 'status', 'pageSize', 'pageToken', 'historyLength', 'statusTimestampAfter', 'includeArtifacts', 'text'],
+    [
+      'contextId',
+      'status',
+      'pageSize',
+      'pageToken',
+      'historyLength',
+      'statusTimestampAfter',
+      'includeArtifacts',
+      'text',
+      'agent',
+      'minDurationMs',
+    ],
   );
   for (const { name, schema } of parameters) {
     const { minimum, maximum, enum: values = [] } = schema as { minimum?: number; maximum?: number; enum?: string[] };
