@@ -86,9 +86,11 @@ async function askBoth(sides: [Side, Side], operation: Operation): Promise<[stri
     real = await ask(sides[0], operation);
     if (isCountOnly) double = await ask(sides[1], operation);
   }
-  return [real, double];
+  return endsByTime(real) && double.at(-1) === EMPTY_PULL ? [[...real.slice(0, -1), EMPTY_PULL], double] : [real, double];
 }
 
+/** A real server that gets no processor for `expires` ends a pull that has delivered messages by time, although no more are left. */
+const endsByTime = (answers: readonly string[]) => answers.length > 1 && answers.at(-1)!.startsWith('408 Request Timeout');
 const withoutCounts = (answers: readonly string[]) => answers.join('\n').replace(/"num_pending":\d+/g, '');
 
 /** Republished and pushed messages arrive by themselves, so they are compared at the end of a run. */
