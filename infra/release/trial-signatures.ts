@@ -74,7 +74,7 @@ export function verifyTrial(outFolder: string, paths: readonly string[]): void {
   }
 }
 
-/** A key alone has neither a certificate nor an entry in a log that gives it a time. */
+/** The key of a run has no certificate, and no log entry that proves when it signed. */
 function verifier(publicKey: KeyObject, hint: string): Verifier {
   const key = (given: string) => {
     if (given !== hint) throw new Error('another key has signed');
