@@ -107,18 +107,21 @@ async function requireText(page: Page, tokens: number): Promise<void> {
   if (page.faults.length > 0) throw new Error(page.faults.join('; '));
 }
 
-/** Times of the frames that the page draws until its task is completed. */
-const COUNT_FRAMES = `new Promise(resolve => {
+/** Code that resolves with the times of the frames that the page draws. `isOver`: body of a function that is called in each frame; true ends it. */
+const framesUntil = (isOver: string) => `new Promise(resolve => {
   const times = [];
   let longestTaskMs = 0;
   new PerformanceObserver(list => { for (const { duration } of list.getEntries()) longestTaskMs = Math.max(longestTaskMs, duration); })
     .observe({ type: 'longtask' });
+  const isOver = () => { ${isOver} };
   requestAnimationFrame(function next(at) {
     times.push(at);
-    if (${IS_COMPLETED}) resolve({ times, longestTaskMs });
+    if (isOver()) resolve({ times, longestTaskMs });
     else requestAnimationFrame(next);
   });
 })`;
+
+const COUNT_FRAMES = framesUntil(`return ${IS_COMPLETED};`);
 
 async function stream({ bench, web, path }: Measured, { streamed }: Plan): Promise<Frames> {
   const taskId = await begin(bench);
@@ -161,21 +164,12 @@ async function fillList({ client, cluster, producer }: DirectCluster, { listed }
   }
 }
 
-/** Scrolls the list to its end and back, and resolves with the times of the frames. */
-const SCROLL = `new Promise(resolve => {
-  const rows = document.querySelector('.rows');
-  const times = [];
-  let longestTaskMs = 0;
-  new PerformanceObserver(list => { for (const { duration } of list.getEntries()) longestTaskMs = Math.max(longestTaskMs, duration); })
-    .observe({ type: 'longtask' });
-  requestAnimationFrame(function next(at) {
-    times.push(at);
-    const share = (at - times[0]) / ${SCROLL_MS};
+/** Scrolls the list to its end and back. */
+const SCROLL = framesUntil(`
+    const rows = document.querySelector('.rows');
+    const share = (times.at(-1) - times[0]) / ${SCROLL_MS};
     rows.scrollTop = (1 - Math.abs(1 - 2 * share)) * (rows.scrollHeight - rows.clientHeight);
-    if (share >= 1) resolve({ times, longestTaskMs });
-    else requestAnimationFrame(next);
-  });
-})`;
+    return share >= 1;`);
 
 async function scroll({ web, path }: Measured, { listed }: Plan): Promise<Frames> {
   await using browser = await Chromium.start(path);

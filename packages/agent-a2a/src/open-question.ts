@@ -11,7 +11,7 @@ const NOT_TEXT = ['adk_request_confirmation', 'adk_request_credential'];
 /** The text of a question without one. */
 export const NO_TEXT = 'The agent waits for an answer.';
 
-/** What the answer to this question must name; undefined if text is the answer, or if the message asks for several answers. */
+/** The call or interrupt that the answer must name. Undefined if text is the answer, or if the message asks for several answers. */
 export function openQuestion({ parts }: Message): OpenQuestion | undefined {
   const open = parts.flatMap(questionsOf);
   return open.length === 1 ? open[0] : undefined;

@@ -5,7 +5,7 @@ import type { Turn } from '@hopline/agent';
 /** UTF-16 units of the JSON of a state that is kept for the next run of its thread. */
 export const STATE_UNITS_MAX = 64 * 1024;
 
-/** What a turn leaves to the next one: the state of the thread, and the question that the next message answers. */
+/** State that a turn passes to the next one: that of the thread, and the question that the next message answers. */
 export type ThreadResume = { state?: JsonObject; interruptId?: string };
 
 export function resumeOf(resume: unknown): ThreadResume {

@@ -12,7 +12,7 @@ export type GivenAnswer = { question: string; result: ElicitResult };
 /** The result `input_required` of a call (MCP 2026-07-28): its questions, and a state of the server that the next call returns. */
 export type InputRound = { requests: InputRequests; state?: string };
 
-/** What the next run of a call needs of the earlier ones: JSON, because the log keeps it while the task waits for the user. */
+/** State of the earlier runs of a call that its next run needs. It is JSON, because the log keeps it while the task waits for the user. */
 export type CallInput = {
   /** Answers to the round, or to the whole call without one. */
   answers: readonly GivenAnswer[];
