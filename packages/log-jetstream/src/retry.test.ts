@@ -12,6 +12,7 @@ function connectionTo(reads: ReadSlots): Connection {
     reads,
     nc: { flush: async () => {} },
     requireOpen: () => {},
+    toDenied: () => undefined,
     onDisconnect: () => () => {},
     onReconnect: () => () => {},
   } as unknown as Connection;
@@ -41,4 +42,16 @@ test('a read that waits for its turn is sent once, however long it waits', async
   earlier.resolve();
   assert.equal(await answer, 'answer');
   assert.equal(sent, 1);
+});
+
+test('a request that ends at its time limit reports the last answer, not the try that the limit cut short', async () => {
+  const unavailable = Object.assign(new Error('no answer from a leader'), { name: 'RequestError' });
+  let sent = 0;
+  const send = () => {
+    sent += 1;
+    return sent === 1 ? Promise.reject(unavailable) : new Promise<never>(() => {});
+  };
+  const answer = retry(connectionTo(new ReadSlots()), 'a request', send, { timeoutMs: 100 });
+  await assert.rejects(answer, { name: 'LogUnavailable', message: 'a request: no answer from a leader' });
+  assert.ok(sent > 1);
 });

@@ -39,7 +39,7 @@ async function repeat<T>(
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   const tries = new Tries(connection, request);
-  let reason = 'not connected';
+  let reason: string | undefined;
   for (let failures = 1; ; failures += 1) {
     connection.requireOpen();
     if (connection.connected) {
@@ -50,12 +50,14 @@ async function repeat<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
+        // The time limit often cuts a try short. The answer to the try before it says more.
+        if (error instanceof OutOfTime) reason ??= error.message;
+        else reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
     }
     const left = deadline - performance.now();
     const ends = signal ? AbortSignal.any([signal, connection.closed]) : connection.closed;
-    if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason}`);
+    if (left <= 0 || ends.aborted) throw new LogUnavailable(`${what}: ${reason ?? 'not connected'}`);
     await pause(connection, Math.min(left, backoffMs(failures, RETRY_MS_BASE, RETRY_MS_MAX, 10)), ends);
   }
 }
@@ -85,6 +87,7 @@ class Tries<T> {
     const over = Promise.withResolvers<never>();
     over.promise.catch(() => {});
     const end = (reason: string) => over.reject(new Unanswered(reason));
+    const endAtLimit = () => over.reject(new OutOfTime('timeout'));
     const removeListener = this.#connection.onDisconnect(() => end('disconnected'));
     const onAbort = () => end('aborted');
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -95,7 +98,7 @@ class Tries<T> {
         () => {},
       );
     const repeatTimer = setTimeout(isRead, this.#isFirst ? FIRST_ANSWER_MS : LATER_ANSWER_MS);
-    const endTimer = setTimeout(() => end('timeout'), leftMs);
+    const endTimer = setTimeout(endAtLimit, leftMs);
     this.#isFirst = false;
     try {
       return await Promise.race([this.#answer.promise, this.#send(() => repeatTimer.refresh()), over.promise]);
@@ -122,6 +125,9 @@ class Tries<T> {
 class Unanswered extends Error {
   override readonly name = 'Unanswered';
 }
+
+/** The time limit of the request ended a try. */
+class OutOfTime extends Unanswered {}
 
 /** Sleeps for `ms`; ends early at a reconnect or when the signal aborts. */
 export async function pause(connection: Connection, ms: number, signal: AbortSignal): Promise<void> {

@@ -365,7 +365,7 @@ test('services wait for a relay to create the streams, and end with a clear erro
   const server = await startNats();
   t.after(() => server.stop());
   const options = { servers: server.url, name: 'test' };
-  await assert.rejects(openJetStreamLog({ ...options, user: 'supervisor', openTimeoutMs: 300 }), {
+  await assert.rejects(openJetStreamLog({ ...options, user: 'supervisor', openTimeoutMs: 1_000 }), {
     name: 'LogUnavailable',
     message: 'A2A_RAW: the stream does not exist: a relay creates it when it starts, or within 15 s if it runs',
   });
