@@ -123,15 +123,6 @@ for (const [name, { replicas, left }] of Object.entries(DRAINS)) {
     if (nodes.length > 1) return t.skip('the cluster has more than one node');
     const node = nodes[0]!.replace('node/', '');
     await release.upgrade({ agents: { guide: { ...demoAgents().guide, replicas, pdb: true } } });
-    // A plan names the chosen agent's skill only while another agent exists, so the answers would differ in it.
-    await release.kubectl(
-      'wait',
-      '--for=delete',
-      'pod',
-      '--selector',
-      'app.kubernetes.io/component=agent-files',
-      '--timeout=60s',
-    );
     const load = await Load.start(release, { name: 'drain', image: await release.image(), workers: 4 });
     await load.complete(4);
     const evicted = [

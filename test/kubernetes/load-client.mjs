@@ -5,6 +5,8 @@ const { URL: url, QUESTION: question, WORKERS: workers } = process.env;
 const RETRY_MS = 200;
 /** A stream sends a heartbeat every 15 s. */
 const SILENCE_MS_MAX = 40_000;
+/** The answer, as it is streamed and as a whole. The plan and notices, e.g. about an agent that is away, differ between tasks. */
+const ANSWERS = ['streaming_result', 'partial_result'];
 
 async function* frames(response, signal) {
   let buffer = '';
@@ -89,7 +91,8 @@ class Question {
     this.#lastMs = nowMs;
     this.#task ??= result.kind === 'task' ? result.id : result.taskId;
     if (result.kind === 'artifact-update') {
-      const { artifactId, parts } = result.artifact;
+      const { artifactId, name, parts } = result.artifact;
+      if (!ANSWERS.includes(name)) return;
       const text = parts.map(part => part.text ?? '').join('');
       this.#artifacts.set(artifactId, result.append ? (this.#artifacts.get(artifactId) ?? '') + text : text);
     }

@@ -103,6 +103,7 @@ export function checkAnswers(what: string, answers: readonly Answer[], { refused
   assert.deepEqual([...new Set(answers.map(answer => answer.state))], ['completed']);
   const texts = new Map(answers.map(({ hash, task, length }) => [hash, `${length} characters in task ${task}`]));
   assert.equal(texts.size, 1, `every answer has the same text: ${[...texts.values()].join(', ')}`);
+  assert.ok(answers[0]!.length > 0, 'answers have text');
   assert.equal(new Set(answers.map(answer => answer.task)).size, answers.length, 'every question has one task');
 }
 
