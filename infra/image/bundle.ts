@@ -48,11 +48,22 @@ export async function imageModules(root: string): Promise<Map<string, readonly s
   return modulesOf([services.metafile, await pageMetafile(root)]);
 }
 
+/** The bundles of `bundleCode` below `folder`, with their licenses and their bill of materials. */
+export async function bundle(root: string, folder: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  const packages = await packagesOf(root, await bundleCode(root, folder, more));
+  const checksums = lockedChecksums(readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8'));
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  // The Node that builds the image may have another version.
+  const subject = { type: 'application', name: 'hopline', version, node: PINS.node.version } as const;
+  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(subject, packages, checksums), null, 2)}\n`);
+  writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+}
+
 /**
  * Bundles every service and the command line into ES modules below `folder`. They share chunks, so that an agent module gets the
  * same classes as the service that runs it. The same sources give the same bytes. `more`: further modules by the name of their bundle.
  */
-export async function bundle(root: string, folder: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+export async function bundleCode(root: string, folder: string, more: Readonly<Record<string, string>> = {}): Promise<Metafile> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const services = await build({ ...serviceBuild(root, more), outdir: folder, metafile: true, write: false });
   for (const { path, text } of services.outputFiles) {
@@ -66,12 +77,7 @@ export async function bundle(root: string, folder: string, more: Readonly<Record
   writePackage(folder, AGENT_CODE, { 'host.mjs': 'code-host.mjs' });
   cpSync(join(root, 'infra/local/demo/guide.jsonl'), join(folder, 'demo/guide.jsonl'));
   cpSync(join(root, 'services/console/dist'), join(folder, 'console-app'), { recursive: true });
-  const packages = await packagesOf(root, services.metafile);
-  const checksums = lockedChecksums(readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8'));
-  // The Node that builds the image may have another version.
-  const subject = { type: 'application', name: 'hopline', version, node: PINS.node.version } as const;
-  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(sbom(subject, packages, checksums), null, 2)}\n`);
-  writeFileSync(join(folder, 'LICENSES.txt'), licenseTexts(join(root, 'LICENSE'), packages));
+  return services.metafile;
 }
 
 /** The command line as one file, with the npm packages whose code is in it or in the page. The same sources give the same bytes. */
@@ -136,8 +142,17 @@ function serviceBuild(root: string, more: Readonly<Record<string, string>> = {})
   };
 }
 
+/** By the root of the checkout, because a release asks for it twice, and it takes as long as a bundle. */
+const pageMetafiles = new Map<string, Promise<Metafile>>();
+
+function pageMetafile(root: string): Promise<Metafile> {
+  const known = pageMetafiles.get(root) ?? buildPageMetafile(root);
+  pageMetafiles.set(root, known);
+  return known;
+}
+
 /** Vite builds the page, and does not report which packages it took. esbuild follows the same imports, also those that Vite finds unused. */
-async function pageMetafile(root: string): Promise<Metafile> {
+async function buildPageMetafile(root: string): Promise<Metafile> {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [join(root, 'services/console/app/main.tsx')],

@@ -29,7 +29,7 @@ export function packCreateHopline(root: string, outFolder: string): Tarball {
     };
     writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
     writeFileSync(join(staging, 'template/package.json'), `${JSON.stringify(projectOf(root, version), null, 2)}\n`);
-    return npmPack(staging, outFolder);
+    return npmPack([staging], outFolder)[0]!;
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }

@@ -29,7 +29,11 @@ const CHARTS = ['infra/helm/hopline', 'infra/helm/hopline-agent'];
 type Release = { tarballs: Tarball[]; charts: Chart[]; binary: string | undefined; notes: string; signed: number };
 
 /** Makes everything of a release that this machine can make without an account, in `outFolder`, which is emptied first. */
-async function makeRelease(root: string, outFolder: string, { images = false } = {}): Promise<Release> {
+async function makeRelease(
+  root: string,
+  outFolder: string,
+  { registry, images = false }: { registry: string; images?: boolean },
+): Promise<Release> {
   rmSync(outFolder, { recursive: true, force: true });
   mkdirSync(join(outFolder, 'charts'), { recursive: true });
   const hopline = await packHopline(root, outFolder);
@@ -45,7 +49,7 @@ async function makeRelease(root: string, outFolder: string, { images = false } =
     ...(images ? makeImages(root, join(outFolder, 'images'), version) : []),
     ...tarballs.flatMap(tarball => [tarball.path, writePackageSbom(root, tarball)]),
     ...binary,
-    writeFormula(outFolder, hopline, sha256(hopline.path)),
+    writeFormula(outFolder, hopline, { sha256: sha256(hopline.path), registry }),
     ...charts.flatMap(({ path, ociPath }) => [path, ociPath]),
   ];
   const sums = files.map(path => `${sha256(path)}  ${relative(outFolder, path)}\n`);
@@ -95,7 +99,8 @@ async function main(): Promise<void> {
   });
   if (values.help) return console.log(USAGE);
   const outFolder = resolve(process.env.INIT_CWD ?? process.cwd(), values.output);
-  const release = await makeRelease(ROOT, outFolder, values);
+  const registry = npmRegistry();
+  const release = await makeRelease(ROOT, outFolder, { ...values, registry });
   for (const tarball of release.tarballs) console.log(describe(tarball));
   for (const { name, version } of release.charts) console.log(`charts/${name}:${version}`);
   console.log(release.binary ?? `No single-file binary: ${binaryFault()}.`);
@@ -106,7 +111,7 @@ async function main(): Promise<void> {
     `${release.signed} files are signed by a key of this run, and verified: *.sigstore.json, provenance.sigstore.json, dry-run.pub. Only release.yml signs for the identity of the workflow.`,
   );
   if (!values.serve) return;
-  const { url } = await startRegistry(release, { port: Number(values.port), upstream: npmRegistry() });
+  const { url } = await startRegistry(release, { port: Number(values.port), upstream: registry });
   console.log(`
 Serving them at ${url} until Ctrl-C. In an empty folder:
   npx --registry ${url} hopline dev

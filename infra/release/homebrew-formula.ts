@@ -1,11 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { npmRegistry, type Tarball } from './npm-pack.ts';
+import type { Tarball } from './npm-pack.ts';
 
-/** Writes a Homebrew formula that installs the npm package `hopline` from npm's registry, and returns its path. `sha256`: checksum of the tarball. */
-export function writeFormula(outFolder: string, { name, version, manifest }: Tarball, sha256: string): string {
+/**
+ * Writes a Homebrew formula that installs the npm package `hopline` from npm's registry, and returns its path. `sha256`: checksum of the tarball.
+ * `registry`: address with a slash at its end.
+ */
+export function writeFormula(
+  outFolder: string,
+  { name, version, manifest }: Tarball,
+  { sha256, registry }: { sha256: string; registry: string },
+): string {
   const path = join(outFolder, `${name}.rb`);
-  const registry = npmRegistry();
   writeFileSync(
     path,
     `class Hopline < Formula

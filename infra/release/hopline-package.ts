@@ -28,7 +28,7 @@ export async function packHopline(root: string, outFolder: string): Promise<Tarb
     cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));
     cpSync(join(root, 'infra/release/hopline-package.md'), join(staging, 'README.md'));
     writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifestOf(root, staging), null, 2)}\n`);
-    return npmPack(staging, outFolder);
+    return npmPack([staging], outFolder)[0]!;
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }

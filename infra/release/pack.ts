@@ -12,13 +12,15 @@ export function packAll(root: string, outFolder: string): Tarball[] {
   try {
     const compiled = join(work, 'compiled');
     compile(root, compiled);
-    return PUBLIC_PACKAGES.map(target => pack(root, compiled, join(work, target.folder), target, outFolder));
+    const folders = PUBLIC_PACKAGES.map(target => stage(root, compiled, join(work, target.folder), target));
+    return npmPack(folders, outFolder);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-function pack(root: string, compiled: string, staging: string, target: PublicPackage, outFolder: string): Tarball {
+/** Writes the files of a package to `staging`, and returns that folder. */
+function stage(root: string, compiled: string, staging: string, target: PublicPackage): string {
   const source = JSON.parse(readFileSync(join(root, target.folder, 'package.json'), 'utf8'));
   const { version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const entries = Object.entries<string>(source.exports ?? {});
@@ -81,7 +83,7 @@ function pack(root: string, compiled: string, staging: string, target: PublicPac
   writeFileSync(join(staging, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   cpSync(join(root, 'LICENSE'), join(staging, 'LICENSE'));
   cpSync(join(root, target.folder, 'README.md'), join(staging, 'README.md'));
-  return npmPack(staging, outFolder);
+  return staging;
 }
 
 /**

@@ -38,6 +38,7 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'packages/telemetry/src/start-telemetry.test.ts', waits: true },
   { path: 'packages/agent-mcp', waits: true },
   { path: 'packages/agent-code', waits: true },
+  { path: 'test/security', waits: true },
   { path: 'test/e2e/packages.test.ts' },
   { path: 'test/faults/campaign/campaign.test.ts' },
   { path: 'test/simulator/simulator.test.ts' },

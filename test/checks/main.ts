@@ -36,12 +36,11 @@ async function runChecks(): Promise<Totals> {
   const isLive = Object.values(found).flat().length === 1;
   const run = { root: ROOT, report, signal: stop.signal, times, isLive };
   const checks = isFull ? ALL_CHECKS : isQuick ? QUICK_CHECKS : [];
-  const checked = await runStaticChecks(ROOT, console.log, checks);
-  if (found.withBroker.length > 1) {
-    // A bundle has no coverage of the sources.
-    if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
-    await fillCompileCache();
-  }
+  // Side by side, because the last of the checks uses one core.
+  const [checked] = await Promise.all([
+    runStaticChecks(ROOT, console.log, checks),
+    found.withBroker.length > 1 ? prepareServices(isCovered) : undefined,
+  ]);
   const totals = [checked, ...(await runTests(found, run, coverage))];
   await report.end();
   const slowest = times.slowest(SLOWEST_SHOWN);
@@ -51,6 +50,12 @@ async function runChecks(): Promise<Totals> {
   }
   if (coverage !== undefined) console.log(coverage.summary());
   return totals.reduce(add);
+}
+
+async function prepareServices(isCovered: boolean): Promise<void> {
+  // A bundle has no coverage of the sources.
+  if (!isCovered) process.env.TEST_SERVICES = await bundleServices(ROOT);
+  await fillCompileCache();
 }
 
 async function runTests(

@@ -11,7 +11,7 @@ const UNUSED_MS_MIN = 24 * 60 * 60 * 1000;
  */
 export async function bundleServices(root: string): Promise<string> {
   // Loads esbuild, which a run of single files does not need.
-  const { bundle } = await import('../../infra/image/bundle.ts');
+  const { bundleCode } = await import('../../infra/image/bundle.ts');
   const cache = join(root, 'node_modules', '.cache', 'hopline-services');
   mkdirSync(cache, { recursive: true });
   for (const name of readdirSync(cache)) {
@@ -21,7 +21,7 @@ export async function bundleServices(root: string): Promise<string> {
   const made = mkdtempSync(join(cache, 'made-'));
   // Code of agents may run as another user.
   chmodSync(made, 0o755);
-  await bundle(root, made);
+  await bundleCode(root, made);
   const hash = createHash('sha256');
   for (const name of readdirSync(made).sort())
     if (name.endsWith('.mjs')) hash.update(name).update(readFileSync(join(made, name)));

@@ -10,7 +10,7 @@ const UNIT = [
 ];
 const WITH_BROKER = ['test/**/*.test.ts'];
 const ON_CLUSTER = ['test/kubernetes/{cluster,upgrade}.test.ts'];
-/** Unit tests that start clusters, install packages, build images, or need a tool of Prometheus. */
+/** Unit tests that start clusters, install packages, build images, need a tool of Prometheus, or take 15 seconds or more. */
 const NOT_QUICK = [
   'infra/{image,nats,observe,release}/**/*.test.ts',
   'infra/local/launcher/{main,nats-users}.test.ts',
@@ -19,6 +19,12 @@ const NOT_QUICK = [
   // These start processes, one after the other, for 20 seconds.
   'packages/lifecycle/src/run-service.test.ts',
   'packages/telemetry/src/start-telemetry.test.ts',
+  'packages/cli/src/operate/top.test.ts',
+  // These fill a log several times, write thousands of frames, or wait for time limits.
+  'packages/a2a-grpc/src/artifact-frame.test.ts',
+  'packages/a2a-http/src/open-streams.test.ts',
+  'services/relay/src/{lost-facts,retention-sweep}.test.ts',
+  'services/supervisor/src/gone-agents.test.ts',
 ];
 
 export type TestFiles = { unit: string[]; withBroker: string[]; onCluster: string[] };

@@ -38,6 +38,7 @@ before(async () => {
     },
   });
   cluster = await Cluster.shared({
+    replicas: 2,
     agents: [
       { name: 'ticker', adapter: 'a2a', url: ticker.url },
       { name: 'poet', adapter: 'a2a', url: poet.url },

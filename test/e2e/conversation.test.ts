@@ -78,7 +78,7 @@ before(async () => {
       return [{ token: answer }, { complete: true }];
     },
   });
-  cluster = await Cluster.shared({ agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.shared({ replicas: 2, agents: [{ name: 'remembers', adapter: 'a2a', url: remote.url }] });
   await serveForgetful();
 });
 

@@ -40,7 +40,7 @@ before(async () => {
       yield { complete: true };
     },
   });
-  cluster = await Cluster.shared({ agents: [{ name: 'streamer', adapter: 'a2a', url: remote.url }] });
+  cluster = await Cluster.shared({ replicas: 2, agents: [{ name: 'streamer', adapter: 'a2a', url: remote.url }] });
 });
 
 after(async () => {

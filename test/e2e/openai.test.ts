@@ -37,6 +37,7 @@ before(async () => {
     },
   });
   cluster = await Cluster.shared({
+    replicas: 2,
     agents: [
       { name: 'counter', adapter: 'a2a', url: counter.url },
       { name: 'writer', adapter: 'a2a', url: writer.url },

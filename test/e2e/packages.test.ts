@@ -83,18 +83,23 @@ function install(cwd: string, ...args: string[]) {
 
 let commandCluster: Promise<Cluster> | undefined;
 
-/** The cluster that the tests of the command share, with the agent `echo`. */
+/** The cluster that the tests of the command share, with the agent `echo`. The last of them stops it. */
 function clusterOfCommand(): Promise<Cluster> {
   if (commandCluster === undefined) {
     const path = join(folder, 'echo.mjs');
     writeFileSync(path, ECHO);
-    commandCluster = Cluster.start({ shards: 'product', agents: [{ name: 'echo', adapter: 'module', path }] });
+    commandCluster = Cluster.start({ agents: [{ name: 'echo', adapter: 'module', path }] });
   }
   return commandCluster;
 }
 
-after(async () => {
+async function stopClusterOfCommand(): Promise<void> {
   await (await commandCluster)?.[Symbol.asyncDispose]();
+  commandCluster = undefined;
+}
+
+after(async () => {
+  await stopClusterOfCommand();
   await release?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -438,6 +443,7 @@ test('every command of the package runs on the lowest Node that it declares and 
   writeFileSync(module, ECHO);
   writeFileSync(typed, ECHO.replace('(turn)', '(turn: { text: string })'));
   const cluster = await clusterOfCommand();
+  t.after(stopClusterOfCommand);
   const home = mkdtempSync(join(folder, 'home-'));
   mkdirSync(join(home, 'logs'));
   writeFileSync(join(home, 'logs/relay-1.log'), `${JSON.stringify({ level: 30, time: Date.now(), msg: 'ready' })}\n`);
@@ -493,7 +499,7 @@ test('every command of the package runs on the lowest Node that it declares and 
       // By now the server has created the streams.
       restore: [{ args: ['restore', at('backup')], code: 2 }],
       layout: [
-        { args: ['layout'], prints: /^256 shards in 1 stream group from the beginning on/ },
+        { args: ['layout'], prints: /^16 shards in 1 stream group from the beginning on/ },
         { args: ['layout', '2/3'], code: 2 },
       ],
       // The task of this line has just ended, so no relay has listed it: another id shows that the command reaches the log.

@@ -13,7 +13,7 @@ let log: Log;
 
 before(async () => {
   echo = await startRemoteAgent({ dialect: '0.3', script: ({ text }) => answer(text.split(/(?<= )/)) });
-  cluster = await Cluster.shared({ agents: [{ name: 'words', adapter: 'a2a', url: echo.url }] });
+  cluster = await Cluster.shared({ replicas: 2, agents: [{ name: 'words', adapter: 'a2a', url: echo.url }] });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });
 });
 

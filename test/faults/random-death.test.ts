@@ -17,6 +17,7 @@ let cluster: Cluster;
 before(async () => {
   remote = await startCountingAgent(TOKENS, 18);
   cluster = await Cluster.shared({
+    replicas: 2,
     agents: [{ name: 'numbers', adapter: 'a2a', url: remote.url }],
     env: { HOPLINE_ACK_WAIT_MS: '1500' },
   });

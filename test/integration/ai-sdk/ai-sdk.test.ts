@@ -42,9 +42,9 @@ before(async () => {
       }),
     );
   const agents = AGENTS.map((name, index) => ({ name, adapter: 'a2a', url: remotes[index]!.url }));
-  clusters.set('caipe', await Cluster.shared({ agents }));
+  clusters.set('caipe', await Cluster.shared({ replicas: 2, agents }));
   // The agents above serve this profile, too.
-  clusters.set('transparent', await Cluster.shared({ profile: 'transparent', agents: [] }));
+  clusters.set('transparent', await Cluster.shared({ replicas: 2, profile: 'transparent', agents: [] }));
 });
 
 after(async () => {

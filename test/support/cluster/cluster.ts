@@ -52,6 +52,8 @@ export function loginOf(user: LogUser, env: Record<string, string> = {}): { NATS
 
 /** Options of a cluster that files share. */
 export type SharedClusterOptions = Pick<ClusterOptions, 'agents' | 'agentsFolder' | 'balanced' | 'env' | 'profile'> & {
+  /** Relays, and ingresses of the profile. The second of each starts with the first file that needs it. Default: two if `balanced`, else one. */
+  replicas?: 1 | 2;
   /** Settings that only the processes of the file have: its agents, and ingresses of its own, one or two behind a balancer, instead of the shared ones. */
   ownEnv?: Record<string, string>;
 };
@@ -89,8 +91,9 @@ export class Cluster implements AsyncDisposable {
   }
 
   /**
-   * The cluster that the files of this process with the same `env` share, with agents of the caller: two relays, a supervisor and two ingresses for
-   * each profile, which serve gRPC as well. A file may restart its services, but changes neither the streams nor their limits. Other files have left tasks in the log.
+   * The cluster that the files of this process with the same `env` share, with agents of the caller: a supervisor, and one or two relays and ingresses
+   * of each profile, which serve gRPC as well. There may be more of them than the file asks for. A file may restart its services, but changes neither
+   * the streams nor their limits. Other files have left tasks in the log.
    */
   static async shared({
     agents,
@@ -99,26 +102,27 @@ export class Cluster implements AsyncDisposable {
     env = {},
     ownEnv,
     profile = 'caipe',
+    replicas = balanced ? 2 : 1,
   }: SharedClusterOptions): Promise<Cluster> {
     const services = await sharedServices(env);
-    const { nats, base, names, ingresses } = services;
+    const { nats, base, names } = services;
+    if (replicas === 2) {
+      services.secondRelay ??= base.#startSecondRelay();
+      await services.secondRelay;
+    }
     for (const { name } of agents) {
       // A turn that another file left behind would reach this file's agent.
       if (names.has(name)) throw new Error(`another file has an agent named ${name}: choose a name of its own`);
       names.add(name);
     }
-    const none = { nats, relays: 0, supervisors: 0 };
-    const replicas = { balanced: true, grpc: true, profile };
     const own = await Cluster.start({
-      ...none,
-      ...(ownEnv === undefined ? { ingresses: 0 } : { ...replicas, balanced }),
+      ...ingressesOnly(nats),
+      ...(ownEnv === undefined ? { ingresses: 0 } : { balanced, profile }),
       agents,
       agentsFolder,
       env: { ...env, ...ownEnv },
     });
-    if (ownEnv === undefined && !ingresses.has(profile))
-      ingresses.set(profile, Cluster.start({ ...none, ...replicas, agents: [], env }));
-    const front = ownEnv === undefined ? await ingresses.get(profile)! : own;
+    const front = ownEnv === undefined ? await frontOf(services, { profile, replicas, env }) : own;
     const cluster = new Cluster(nats, false);
     cluster.#shared = { own, services };
     cluster.relays.push(...base.relays);
@@ -153,6 +157,14 @@ export class Cluster implements AsyncDisposable {
     this.ingresses.push(ingress);
     await ingress.start();
     return ingress;
+  }
+
+  async #startSecondRelay(): Promise<void> {
+    const [first] = this.relays;
+    const spec = { ...first!.spec, instance: 'relay-2' };
+    const second = new ServiceProcess(spec, await freePort());
+    this.relays.push(second);
+    await second.start();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -248,9 +260,27 @@ type SharedServices = {
   names: Set<unknown>;
   /** The supervisor may still know agents of a file that has left, also those that the file has started itself. */
   hasOldAgents: boolean;
-  /** By profile. */
-  ingresses: Map<string, Promise<Cluster>>;
+  secondRelay: Promise<void> | undefined;
+  fronts: Front[];
 };
+
+/** The shared ingresses of a profile, two of them behind a balancer. */
+type Front = { profile: string; replicas: 1 | 2; cluster: Promise<Cluster> };
+
+/** Options of a cluster that has only ingresses, and agents. */
+const ingressesOnly = (nats: NatsServer) => ({ nats, relays: 0, supervisors: 0, grpc: true });
+
+/** Ingresses of a profile, started if the process has too few. Those that an earlier file has used stay as they are, because its addresses do not change. */
+function frontOf(
+  { nats, fronts }: SharedServices,
+  { profile, replicas, env }: Pick<Front, 'profile' | 'replicas'> & { env: Record<string, string> },
+): Promise<Cluster> {
+  const started = fronts.find(front => front.profile === profile && front.replicas >= replicas);
+  if (started !== undefined) return started.cluster;
+  const cluster = Cluster.start({ ...ingressesOnly(nats), profile, balanced: replicas === 2, agents: [], env });
+  fronts.push({ profile, replicas, cluster });
+  return cluster;
+}
 
 async function sharedServices(env: Record<string, string>): Promise<SharedServices> {
   const key = JSON.stringify(env);
@@ -268,8 +298,8 @@ async function sharedServices(env: Record<string, string>): Promise<SharedServic
 
 async function startShared(env: Record<string, string>): Promise<SharedServices> {
   const nats = await startNats();
-  const base = await Cluster.start({ nats, shards: SHARDS, relays: 2, ingresses: 0, agents: [], env });
-  return { nats, base, names: new Set(), hasOldAgents: false, ingresses: new Map() };
+  const base = await Cluster.start({ nats, shards: SHARDS, ingresses: 0, agents: [], env });
+  return { nats, base, names: new Set(), hasOldAgents: false, secondRelay: undefined, fronts: [] };
 }
 
 /**
@@ -279,8 +309,8 @@ async function startShared(env: Record<string, string>): Promise<SharedServices>
  */
 export async function stopSharedClusters(): Promise<void> {
   for (const started of shared.values()) {
-    const { nats, base, ingresses } = await started;
-    const clusters = [base, ...(await Promise.all(ingresses.values()))];
+    const { nats, base, fronts } = await started;
+    const clusters = [base, ...(await Promise.all(fronts.map(({ cluster }) => cluster)))];
     await Promise.all(clusters.map(cluster => cluster[Symbol.asyncDispose]()));
     await nats.stop();
   }
