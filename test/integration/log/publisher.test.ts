@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InputRecord } from '@hopline/events';
+import { type InputRecord, RAW_PREFIX } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import { INPUTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -174,3 +174,32 @@ for (const [change, stepMs] of [
     await server.stop();
   });
 }
+
+test('publishes that the server has not read yet are not sent again, however long it stands still', {
+  timeout: 120_000,
+}, async t => {
+  const server = await startNats();
+  t.after(() => server.stop());
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const ackTimeoutMs = 100;
+  const log = await openJetStreamLog({ servers: proxy.url, name: 'late', ackTimeoutMs });
+  t.after(() => log.close());
+  const nc = await connect({ servers: server.url });
+  t.after(() => nc.close());
+  let received = 0;
+  nc.subscribe(`${RAW_PREFIX}.>`, {
+    callback: () => {
+      received += 1;
+    },
+  });
+  await nc.flush();
+  proxy.freeze();
+  const appends = Array.from({ length: 5 }, (_, n) => log.inputs.append('task', record('x'), { id: `task:${n}` }));
+  await new Promise(resolve => setTimeout(resolve, 15 * ackTimeoutMs));
+  proxy.thaw();
+  await Promise.all(appends);
+  await nc.flush();
+  // The answer to the PING may arrive before those to the publishes, which are then sent a second time.
+  assert.ok(received >= 5 && received <= 10, `the server received 5 publishes ${received} times`);
+});
