@@ -409,12 +409,12 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     name: 'a read is sent although its caller no longer waits',
     edits: [
       {
-        file: 'packages/log-jetstream/src/read-slots.ts',
-        from: 'return isLate ? late.promise : request();',
-        to: 'void isLate;\n      return request();',
+        file: 'packages/log-jetstream/src/turn-queue.ts',
+        from: 'return isLate ? late.promise : task();',
+        to: 'void isLate;\n      return task();',
       },
     ],
-    tests: ['packages/log-jetstream/src/read-slots.test.ts'],
+    tests: ['packages/log-jetstream/src/turn-queue.test.ts', 'packages/log-jetstream/src/read-slots.test.ts'],
   },
   {
     name: 'a delivery that was requeued is counted a second time as lost',
@@ -432,5 +432,33 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/log-jetstream/src/running-items.test.ts'],
     withServer: [LOST_DELIVERIES, DEAD_WORKERS],
+  },
+  {
+    name: 'a page of a history waits for its turn without a limit',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/history-reader.ts',
+        from: '{ ms: REQUEST_TIMEOUT_MS,',
+        to: '{ ms: 1_000 * REQUEST_TIMEOUT_MS,',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/history-reader.test.ts'],
+  },
+  {
+    name: 'a relay that reads for an agent is silent until it has the answer',
+    edits: [{ file: READ_SERVICE, from: "this.#connection.send(this.#reply, '');", to: '' }],
+    tests: [],
+    withServer: [RELAYED_READS],
+  },
+  {
+    name: 'a part of the answer to an earlier try does not delay the next one',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/retry.ts',
+        from: 'this.#send(() => this.#repeatTimer?.refresh())',
+        to: 'this.#send(() => {})',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/retry.test.ts'],
   },
 ];
