@@ -50,7 +50,7 @@ async function repeat<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        // The time limit often cuts a try short. The answer to the try before it says more.
+        // The time limit often cuts a try short. The answer to the try before it is more precise.
         if (error instanceof OutOfTime) reason ??= error.message;
         else reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
