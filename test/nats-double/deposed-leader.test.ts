@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Log } from '@hopline/log';
-import { factRecord } from '@hopline/log/test-kit';
+import { factRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import type { ToLeader } from './client-connection.ts';
 import { REAL_CLOCK } from './clock.ts';
@@ -14,7 +14,7 @@ const SILENT_MS = 5_000;
 /** Reads that the deposed leader answers before it notices. */
 const STALE_READS = 3;
 
-const READ = /^\$JS\.API\.(STREAM\.MSG\.GET|DIRECT\.GET)\./;
+const READ = /^\$JS\.API\.(STREAM\.MSG\.GET\.|DIRECT\.GET\.|STREAM\.INFO\.A2A_WORK$)/;
 
 /** A log of three replicas with one record of a task, and another log that reaches only a leader that was deposed then. */
 async function open(t: TestContext) {
@@ -44,7 +44,7 @@ async function open(t: TestContext) {
     state.views = new Map([...double.streams].map(([name, stream]) => [name, { ...stream.view(), silentSinceMs }]));
   };
   const append = () => writer.facts.append(factRecord('t', 2, first.seq), { expected: first.seq, id: 't:w:2' });
-  return { reader, state, depose, append };
+  return { writer, reader, state, depose, append };
 }
 
 test('the newest record of a task is not that of a deposed leader', { timeout: 60_000 }, async t => {
@@ -68,5 +68,13 @@ test('a record that a deposed leader lacks is not lost', { timeout: 60_000 }, as
   depose();
   const { seq } = await append();
   assert.equal(await reader.facts.isLost({ seq, id: 't:w:2' }), false);
+  assert.equal(state.staleReads, STALE_READS);
+});
+
+test('an item of work that a deposed leader lacks is not gone', { timeout: 60_000 }, async t => {
+  const { writer, reader, state, depose } = await open(t);
+  depose();
+  await writer.work.request('agent.mine', workItem('t'), { id: 't:call' });
+  assert.equal(await reader.work.hasItem('agent.mine', 't'), true);
   assert.equal(state.staleReads, STALE_READS);
 });

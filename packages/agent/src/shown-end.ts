@@ -41,9 +41,7 @@ export async function requireShownEnd(
 ): Promise<void> {
   const { work, item, attempt } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, item, attempt };
-  const takenOver = new AbortController();
-  const ended = AbortSignal.any([signal, takenOver.signal, AbortSignal.timeout(waitMs)]);
-  await sleepUnlessAborted(FIRST_LOOK_MS, ended);
+  await sleepUnlessAborted(FIRST_LOOK_MS, signal);
   const newest = await log.facts.last(work.taskId);
   if (newest === undefined) throw new Error('the log does not contain the task of this work item');
   const isShown = ({ record: { aggregate } }: typeof newest) => {
@@ -53,6 +51,11 @@ export async function requireShownEnd(
     return over !== undefined || foldedOrdinal(aggregate, producer) >= lastN;
   };
   if (isShown(newest)) return;
+  const takenOver = new AbortController();
+  const late = new AbortController();
+  // Not AbortSignal.timeout, which is held until its time is over, however early the turn ends.
+  const timer = setTimeout(() => late.abort(), waitMs);
+  const ended = AbortSignal.any([signal, takenOver.signal, late.signal]);
   const check = setInterval(() => {
     // If the log is away, the next check tries again.
     job.isTakenOver?.().then(
@@ -65,6 +68,7 @@ export async function requireShownEnd(
     for await (const stored of await log.facts.follow(work.taskId, after, ended)) if (isShown(stored)) return;
   } finally {
     clearInterval(check);
+    clearTimeout(timer);
   }
   if (signal.aborted) throw new Requeued('shutdown');
   if (takenOver.signal.aborted) throw new Superseded();

@@ -163,7 +163,11 @@ export class DeadWorkers {
     this.#listedAtMs = performance.now();
     // A worker that starts during the read is not in its answer.
     const known = [...this.#siblings.keys()];
-    const entries = await bucket.under(workersKey(role));
+    const entries = await bucket.under(workersKey(role)).catch(error => {
+      // The next round reads them.
+      this.#listedAtMs = Number.NEGATIVE_INFINITY;
+      throw error;
+    });
     const found = new Set(
       entries.filter(({ value }) => isWorkerEntry(value)).map(({ key }) => key.slice(key.lastIndexOf('.') + 1)),
     );

@@ -1,12 +1,12 @@
 import { LogDenied, LogUnavailable } from '@hopline/log';
-import type { Connection } from './connection.ts';
+import { type Connection, REQUEST_TIMEOUT_MS } from './connection.ts';
 import { type DirectGets, LAG_RETRY_MS, type StoredMessage } from './direct-gets.ts';
 import { headersOf } from './message-headers.ts';
 import { deleteConsumer, openConsumer } from './ordered-reader.ts';
 import { type Delivery, type PullEnd, PullInbox } from './pull-inbox.ts';
 import { PAGE_BYTES_MAX } from './read-slots.ts';
 import { pause, retry } from './retry.ts';
-import { LoopTurns, type Party, PartySlots } from './turn-queue.ts';
+import { LoopTurns, type Party, PartySlots, type WaitLimit } from './turn-queue.ts';
 
 /** A message of the history, from a consumer or from a direct get. */
 export type HistoryMessage = Pick<Delivery, 'msg' | 'seq' | 'storedAt'>;
@@ -86,7 +86,7 @@ export class HistoryReader {
   ): AsyncGenerator<HistoryMessage, number | undefined> {
     if (this.#connection.replicas > 1) return undefined;
     for (let next = from; ; ) {
-      const page = await this.#slots.run(party, () => this.#following(stream, subject, next));
+      const page = await this.#slots.run(party, () => this.#following(stream, subject, next), waitLimit(stream));
       const last = page?.messages.at(-1);
       if (page === undefined || last === undefined) return next === from ? undefined : next - 1;
       for (const [index, message] of page.messages.entries()) {
@@ -133,17 +133,21 @@ export class HistoryReader {
 
   async *#wholePage(range: Range, from: number | Date, party: Party): AsyncGenerator<readonly HistoryMessage[], PullEnd> {
     const deliveries: HistoryMessage[] = [];
-    const end = await this.#slots.run(party, async () => {
-      const direct = await this.#directPage(range, from);
-      if (direct !== undefined) {
-        deliveries.push(...direct.messages);
-        return direct.end;
-      }
-      const page = await this.#open(range, from, PAGE_RECORDS, delivery => deliveries.push(delivery));
-      const ended = await page.ended;
-      await page.close();
-      return ended;
-    });
+    const end = await this.#slots.run(
+      party,
+      async () => {
+        const direct = await this.#directPage(range, from);
+        if (direct !== undefined) {
+          deliveries.push(...direct.messages);
+          return direct.end;
+        }
+        const page = await this.#open(range, from, PAGE_RECORDS, delivery => deliveries.push(delivery));
+        const ended = await page.ended;
+        await page.close();
+        return ended;
+      },
+      waitLimit(range.stream),
+    );
     if (deliveries.length > 0) yield deliveries;
     return end;
   }
@@ -247,6 +251,10 @@ export class HistoryReader {
     if (newest === null) return false;
     return from instanceof Date ? newest.time >= from : newest.seq >= from;
   }
+}
+
+function waitLimit(stream: string): WaitLimit {
+  return { ms: REQUEST_TIMEOUT_MS, what: `reading ${stream}` };
 }
 
 function historyMessageOf({ seq, msg }: StoredMessage): HistoryMessage {

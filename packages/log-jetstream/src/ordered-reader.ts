@@ -173,7 +173,7 @@ class DisposableConsumer {
     const { name } = await openConsumer(this.#connection, this.#reading, READ_UNAVAILABLE_MS);
     this.#name = name;
     const onDelivery = (delivery: Delivery) => {
-      if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;
+      if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lose();
       if (this.#lost) return;
       this.#consumerSeq += 1;
       this.#newestBytes = delivery.msg.data.length;
@@ -218,6 +218,12 @@ class DisposableConsumer {
     this.#lost = true;
     await this.#inbox?.close();
     if (this.#name) await deleteConsumer(this.#connection, this.#reading.stream, this.#name);
+  }
+
+  /** Ends the pull at once: while further messages arrive, the server sends no heartbeat, and the pull may last for a minute. */
+  #lose(): void {
+    this.#lost = true;
+    void this.#inbox?.close();
   }
 
   #pull(): void {

@@ -1,4 +1,3 @@
-import { LogUnavailable } from '@hopline/log';
 import { PartySlots } from './turn-queue.ts';
 
 const MIB = 1024 * 1024;
@@ -28,19 +27,8 @@ export class ReadSlots {
    * Sends one request to a stream, and resolves with its answer. Streams take turns. Rejects with LogUnavailable, without sending the request, when it has
    * waited `waitMsMax` for its turn.
    */
-  async run<T>(stream: string, request: () => Promise<T>, waitMsMax?: number): Promise<T> {
-    if (waitMsMax === undefined) return this.#slots.run(stream, request);
-    const late = Promise.withResolvers<never>();
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      late.reject(new LogUnavailable(`reading ${stream}: earlier reads take too long`));
-    }, waitMsMax);
-    const begin = () => {
-      clearTimeout(timer);
-      return isLate ? late.promise : request();
-    };
-    return Promise.race([this.#slots.run(stream, begin), late.promise]);
+  run<T>(stream: string, request: () => Promise<T>, waitMsMax?: number): Promise<T> {
+    return this.#slots.run(stream, request, waitMsMax === undefined ? undefined : { ms: waitMsMax, what: `reading ${stream}` });
   }
 
   /** An answer of this size has arrived. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from './connection.ts';
 import { ReadSlots } from './read-slots.ts';
 import { retry } from './retry.ts';
@@ -51,7 +52,27 @@ test('a request that ends at its time limit reports the last answer, not the try
     sent += 1;
     return sent === 1 ? Promise.reject(unavailable) : new Promise<never>(() => {});
   };
-  const answer = retry(connectionTo(new ReadSlots()), 'a request', send, { timeoutMs: 100 });
+  const answer = retry(connectionTo(new ReadSlots()), 'a request', send, { timeoutMs: 1_000 });
   await assert.rejects(answer, { name: 'LogUnavailable', message: 'a request: no answer from a leader' });
   assert.ok(sent > 1);
+});
+
+test('while the answer to an earlier try arrives in parts, the request is not sent again', async () => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<string>();
+  const { promise: repeated, resolve: onRepeated } = Promise.withResolvers<void>();
+  const parts: (() => void)[] = [];
+  const send = (onPart: () => void) => {
+    if (parts.push(onPart) === 2) onRepeated();
+    return answered;
+  };
+  const received = retry(connectionTo(new ReadSlots()), 'a request', send);
+  await repeated;
+  // Longer than the wait for the answer to the second try. Timers of mock.timers cannot be restarted.
+  for (let n = 0; n < 20; n += 1) {
+    parts[0]!();
+    await sleep(250);
+  }
+  assert.equal(parts.length, 2);
+  answer('answer');
+  assert.equal(await received, 'answer');
 });

@@ -50,7 +50,7 @@ async function repeat<T>(
         const denied = connection.toDenied(error);
         if (denied !== undefined) throw denied;
         if (!isTransient(error)) throw error;
-        // The time limit often cuts a try short. The answer to the try before it says more.
+        // The time limit often cuts a try short. The answer to the try before it is more precise.
         if (error instanceof OutOfTime) reason ??= error.message;
         else reason = isStreamNotFound(error) ? STREAM_MISSING : (error as Error).message;
       }
@@ -71,6 +71,8 @@ class Tries<T> {
   readonly #request: Request<T>;
   /** The first answer to any try, or the first error that a repetition cannot change. */
   readonly #answer = Promise.withResolvers<T>();
+  /** Ends the current try. A part of an answer to any try restarts it. */
+  #repeatTimer: NodeJS.Timeout | undefined;
   #isFirst = true;
 
   constructor(connection: Connection, request: Request<T>) {
@@ -97,15 +99,17 @@ class Tries<T> {
         () => end('timeout'),
         () => {},
       );
-    const repeatTimer = setTimeout(isRead, this.#isFirst ? FIRST_ANSWER_MS : LATER_ANSWER_MS);
+    this.#repeatTimer = setTimeout(isRead, this.#isFirst ? FIRST_ANSWER_MS : LATER_ANSWER_MS);
     const endTimer = setTimeout(endAtLimit, leftMs);
     this.#isFirst = false;
     try {
-      return await Promise.race([this.#answer.promise, this.#send(() => repeatTimer.refresh()), over.promise]);
+      return await Promise.race([this.#answer.promise, this.#send(() => this.#repeatTimer?.refresh()), over.promise]);
     } finally {
       removeListener();
       signal?.removeEventListener('abort', onAbort);
-      clearTimeout(repeatTimer);
+      clearTimeout(this.#repeatTimer);
+      // A timer that has ended would begin again.
+      this.#repeatTimer = undefined;
       clearTimeout(endTimer);
     }
   }

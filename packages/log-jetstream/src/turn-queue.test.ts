@@ -90,3 +90,28 @@ test('each turn of the event loop resumes one reader, and parties take turns', a
   assert.deepEqual(order, ['b1', 'a1', 'b2', 'b3']);
   assert.ok(Math.max(...perLoop) <= 1, `${perLoop}`);
 });
+
+test('a reader that has waited too long for a slot fails, and its task never runs', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const slots = new PartySlots(1, 1);
+  const { promise: read, resolve: end } = Promise.withResolvers<string>();
+  const ran: string[] = [];
+  const run = (name: string) =>
+    slots.run(
+      undefined,
+      () => {
+        ran.push(name);
+        return read;
+      },
+      { ms: 1_000, what: 'reading a' },
+    );
+  const first = run('first');
+  await settle();
+  const late = assert.rejects(run('late'), { name: 'LogUnavailable', message: 'reading a: earlier reads take too long' });
+  t.mock.timers.tick(1_000);
+  await late;
+  const next = run('next');
+  end('read');
+  assert.deepEqual([await first, await next], ['read', 'read']);
+  assert.deepEqual(ran, ['first', 'next']);
+});

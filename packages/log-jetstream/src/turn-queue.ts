@@ -1,5 +1,10 @@
+import { LogUnavailable } from '@hopline/log';
+
 /** A tenant, or a caller without one (`tenantTokenOf`). Undefined: a reader of the cluster itself, or a caller of a server without tenants. */
 export type Party = string | undefined;
+
+/** `ms`: longest wait of a reader for its slot: its caller may have left, and those behind it would wait for its answer. `what`: begins the error. */
+export type WaitLimit = { ms: number; what: string };
 
 type Waiting = { party: Party; grant: () => void };
 
@@ -50,7 +55,23 @@ export class PartySlots {
     this.#partySlots = Math.max(1, Math.floor(slots * this.#partyShare));
   }
 
-  async run<T>(party: Party, task: () => Promise<T>): Promise<T> {
+  /** Rejects with LogUnavailable, without running the task, when it has waited longer than `limit` for its slot. */
+  run<T>(party: Party, task: () => Promise<T>, limit?: WaitLimit): Promise<T> {
+    if (limit === undefined) return this.#run(party, task);
+    const late = Promise.withResolvers<never>();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      late.reject(new LogUnavailable(`${limit.what}: earlier reads take too long`));
+    }, limit.ms);
+    const begin = () => {
+      clearTimeout(timer);
+      return isLate ? late.promise : task();
+    };
+    return Promise.race([this.#run(party, begin), late.promise]);
+  }
+
+  async #run<T>(party: Party, task: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#queue.push(party, resolve);
     this.#grant();

@@ -12,6 +12,8 @@ type CallWaitsOptions = {
   /** Undefined if the supervisor has no such profile. */
   profile: Profile | undefined;
   isLive: (agent: string) => boolean;
+  /** Called when a notice cannot be written. The timer that asks for the places belongs to all turns of the process. */
+  fail: (error: unknown) => void;
 };
 
 /**
@@ -40,8 +42,8 @@ export class CallWaits {
       taskId,
       ...(owner && { owner }),
       wasShown: isStatus ? view.aggregate?.queued === true : view.isOpen(this.#lane(call)),
-      show: ahead => this.#show(call, agent, ahead),
-      clear: () => this.#clear(call, agent),
+      show: ahead => this.#orFail(() => this.#show(call, agent, ahead)),
+      clear: () => this.#orFail(() => this.#clear(call, agent)),
     });
   }
 
@@ -63,6 +65,14 @@ export class CallWaits {
   #isOver(call: string): boolean {
     const { view } = this.#options;
     return view.aggregate?.producers[call] !== undefined || view.ended(call) !== undefined;
+  }
+
+  #orFail(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      this.#options.fail(error);
+    }
   }
 
   #show(call: string, agent: string, ahead: number): void {

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Message, TaskState } from '@hopline/a2a';
 import type { ChatMessage, ChatModel } from '@hopline/chat-model';
 import { type CallContent, INPUT_DEPTH_MAX, shardOf, type Work } from '@hopline/events';
-import { LiveAgents, QueueWaits, Requeued, Superseded } from '@hopline/log';
+import { LiveAgents, LogUnavailable, QueueWaits, Requeued, Superseded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { agentPresentation, PROFILES, TRANSPARENT } from '@hopline/profiles';
 import { agent, StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -299,6 +299,31 @@ for (const profile of ['caipe', 'transparent']) {
     assert.match(String(status?.metadata?.reason), /the agent is gone$/);
   });
 }
+
+test('a turn whose notice cannot be stored is given back, and the process goes on', { timeout: 120_000 }, async t => {
+  const unhandled: unknown[] = [];
+  const onUnhandled = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', onUnhandled);
+  t.after(() => process.off('unhandledRejection', onUnhandled));
+  using relayed = new Relayed();
+  const { task, log } = relayed;
+  await task.message('version?', 'm', 'supervisor', 'caipe').store();
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+  await task.input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' }).store();
+  await log.agents.create('argocd.1', { name: 'argocd', url: 'http://x/', description: 'An agent', skills: [], heartbeat: 1 });
+  const places = [5, 5];
+  log.work.ahead = async () => places.shift() ?? 1;
+  relayed.relay();
+  const supervised = relayed.supervise(2);
+  await untilTick(() => relayed.hasLane('1/call-1-1/start'));
+  log.inputs.append = async () => {
+    throw new LogUnavailable('away');
+  };
+  await Promise.race([
+    assert.rejects(supervised, LogUnavailable),
+    until(() => unhandled.length > 0).then(() => assert.fail('an unhandled rejection would end the process')),
+  ]);
+});
 
 test('in profile `chat` a supervisor that takes over repeats no status, and withheld text is the one answer', async () => {
   using relayed = new Relayed();

@@ -155,7 +155,7 @@ async function followTurn(deps: SuperviseDeps, job: Job, { hop, takenAt, signal,
     }
   };
   const isLive = (agent: string) => deps.agents.isLive(agent);
-  const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile, isLive });
+  const waits = new CallWaits({ waits: deps.waits, job, view, writer, profile, isLive, fail: failTurn });
   const items = new CallItems({ ...deps, job, view, writer, waits, hop, takenAt });
   signal.addEventListener('abort', () => waits.stop(), { once: true });
   const composing = new ComposeHop(deps.metrics, job.trace);

@@ -61,6 +61,46 @@ test('messages that are lost on their way to a reader are still read once and in
   }
 });
 
+test('a watch continues after a lost delivery although further ones arrive all the time', { timeout: 120_000 }, async t => {
+  const nats = await startNats();
+  t.after(() => nats.stop());
+  const proxy = await startNatsProxy(nats.port);
+  t.after(() => proxy.close());
+  const [log, writer] = await Promise.all([
+    openJetStreamLog({ servers: proxy.url, name: 'watcher' }),
+    openJetStreamLog({ servers: nats.url, name: 'writer' }),
+  ]);
+  t.after(() => Promise.all([log.close(), writer.close()]));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const seen: number[] = [];
+  let isReady = false;
+  const watching = (async () => {
+    for await (const change of log.leases.watch(stop.signal))
+      if (change.type === 'entry') seen.push(change.revision);
+      else isReady = true;
+  })();
+  await until(() => isReady);
+  const put = (key: string) => writer.leases.put(key, { owner: key });
+  await put('relay.first');
+  await until(() => seen.length === 1);
+  let isLost = false;
+  proxy.lose = ({ subject }) => {
+    const losesThis = !isLost && subject.endsWith('.relay.lost');
+    isLost ||= losesThis;
+    return losesThis;
+  };
+  const lost = await put('relay.lost');
+  await until(() => isLost, 'the delivery is lost');
+  // Shorter than the interval of heartbeats, which the server sends only to an idle consumer.
+  const others = setInterval(() => void put('relay.other'), 500);
+  t.after(() => clearInterval(others));
+  await until(() => seen.includes(lost), 'the watch yields the lost revision', 20_000);
+  clearInterval(others);
+  stop.abort();
+  await watching;
+});
+
 test('an item that is delivered again to the process that runs it runs once, and counts as one attempt however it ends', {
   timeout: 120_000,
 }, async t => {

@@ -26,6 +26,9 @@ for (const user of serverUsers(['guide', 'files'])) PASSWORDS.set(user, { text: 
 
 const upTo = (newest: number) => Array.from({ length: newest }, (_, n) => n + 1);
 
+/** Time until a relay gets an answer: an agent that repeated its request would have done so three times. */
+const LATE_MS = 9_000;
+
 type Aggregate = FactRecord['aggregate'];
 const CALLED: Partial<Aggregate> = { calls: { c1: { agent: 'guide' } } };
 
@@ -391,4 +394,41 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await agent.close();
     await alone.stop();
   });
+});
+
+test('a read for which the relay itself waits is not sent to relays again and again', { timeout: 120_000 }, async t => {
+  const server = await startNats({ config: authorization(PASSWORDS) });
+  t.after(() => server.stop());
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const login = (user: ServerUser) => ({ user: userName(user), pass: user });
+  const open = (user: LogUser, servers: string) => openJetStreamLog({ servers, name: user, user, credentials: login(user) });
+  const relay = await open('relay', proxy.url);
+  t.after(() => relay.close());
+  const agent = await open(GUIDE, server.url);
+  t.after(() => agent.close());
+  const record = factRecord('task', 1, 0);
+  Object.assign(record.aggregate, CALLED);
+  await relay.facts.append(record, { expected: 0, id: 'task:me:1' });
+  const nc = await connect({ servers: server.url, ...login('relay'), inboxPrefix: '_INBOX.hopline.relay' });
+  t.after(() => nc.close());
+  let requests = 0;
+  nc.subscribe(readSubject('guide'), {
+    callback: () => {
+      requests += 1;
+    },
+  });
+  await nc.flush();
+  let isLate = false;
+  const beganMs = performance.now();
+  // The relay reads again after 2, 6 and 10 s.
+  proxy.lose = ({ header }) => {
+    const losesThis = header.includes('\r\nNats-Subject: ') && performance.now() - beganMs < LATE_MS;
+    isLate ||= losesThis;
+    return losesThis;
+  };
+  assert.equal((await agent.facts.last('task'))?.record.aggregate.generation, 1);
+  await nc.flush();
+  assert.ok(isLate, 'the relay has read the record at once: the test proves nothing');
+  assert.ok(requests >= 1 && requests <= 2, `${requests} requests`);
 });

@@ -131,4 +131,15 @@ export const AGENT_MUTANTS: readonly Mutant[] = [
     ],
     tests: [TURN_TEST, LIFE_TEST],
   },
+  {
+    name: 'a work item is done one input before the log shows its end',
+    edits: [
+      {
+        file: 'packages/agent/src/shown-end.ts',
+        from: 'foldedOrdinal(aggregate, producer) >= lastN;',
+        to: 'foldedOrdinal(aggregate, producer) >= lastN - 1;',
+      },
+    ],
+    tests: ['packages/agent/src/shown-end.test.ts'],
+  },
 ];

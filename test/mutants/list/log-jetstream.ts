@@ -8,6 +8,8 @@ const COMPACT = 'packages/log-jetstream/src/compact-record.ts';
 const COMPACT_TEST = 'packages/log-jetstream/src/compact-record.test.ts';
 const REQUEUES = 'packages/log-jetstream/src/requeue-counts.ts';
 const REQUEUES_TEST = 'packages/log-jetstream/src/requeue-counts.test.ts';
+const PUBLISHER = 'packages/log-jetstream/src/publisher.ts';
+const PUBLISHER_TEST = 'test/integration/log/publisher.test.ts';
 const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
 const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
 const INPUTS_TEST = 'test/integration/log/inputs.test.ts';
@@ -68,7 +70,7 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/ordered-reader.ts',
-        from: 'if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lost = true;',
+        from: 'if (delivery.consumerSeq !== this.#consumerSeq + 1) this.#lose();',
         to: '',
       },
     ],
@@ -337,5 +339,126 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
       { file: 'packages/log-jetstream/src/relayed-reads/followed-tasks.ts', from: '() => this.#missed(),', to: '() => {},' },
     ],
     tests: [RELAYED_READS],
+  },
+  {
+    name: 'a publish is sent again although the server has not read it',
+    edits: [
+      {
+        file: PUBLISHER,
+        from: 'if (open.sent) this.#repeatWhenRead();\n        else this.#send(open);',
+        to: 'this.#send(open);',
+      },
+    ],
+    tests: [],
+    withServer: [PUBLISHER_TEST],
+  },
+  {
+    name: 'publishes in flight are not sent again after a reconnect',
+    edits: [
+      {
+        file: PUBLISHER,
+        from: 'for (const open of [...this.#open.values()]) this.#send(open);\n    this.#fill();',
+        to: 'this.#fill();',
+      },
+    ],
+    tests: [],
+    withServer: [PUBLISHER_TEST],
+  },
+  {
+    name: 'a publish that expired before it was sent takes room in the buffer for good',
+    edits: [
+      {
+        file: PUBLISHER,
+        from: 'for (const open of this.#waiting.filter(isLate)) {\n      this.#waitingBytes -= open.payload.length;',
+        to: 'for (const open of this.#waiting.filter(isLate)) {',
+      },
+    ],
+    tests: [],
+    withServer: [PUBLISHER_TEST],
+  },
+  {
+    name: 'a lost delivery ends a pull only with its time',
+    edits: [{ file: 'packages/log-jetstream/src/ordered-reader.ts', from: 'void this.#inbox?.close();', to: '' }],
+    tests: [],
+    withServer: [LOST_DELIVERIES],
+  },
+  {
+    name: 'a worker that could not read the list of workers does not read it again',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/dead-workers.ts',
+        from: 'this.#listedAtMs = Number.NEGATIVE_INFINITY;\n      throw error;',
+        to: 'throw error;',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/dead-workers.test.ts'],
+  },
+  {
+    name: 'a deposed leader is asked whether a call has an item',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/work.ts',
+        from: 'const read = () => leaders.read(names.workStream, info);',
+        to: 'void leaders;\n      const read = info;',
+      },
+    ],
+    tests: [],
+    withServer: ['test/nats-double/deposed-leader.test.ts'],
+  },
+  {
+    name: 'a read is sent although its caller no longer waits',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/turn-queue.ts',
+        from: 'return isLate ? late.promise : task();',
+        to: 'void isLate;\n      return task();',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/turn-queue.test.ts', 'packages/log-jetstream/src/read-slots.test.ts'],
+  },
+  {
+    name: 'a delivery that was requeued is counted a second time as lost',
+    edits: [{ file: REQUEUES, from: 'delivery - 1 - Math.max(begun, before.deliveries)', to: 'delivery - 1 - begun' }],
+    tests: [REQUEUES_TEST],
+  },
+  {
+    name: 'a new delivery of a claimed item counts as claimed',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/running-items.ts',
+        from: "const { takenAtMs = performance.now() } = this.#items.get(delivery.seq) ?? {};\n    this.#items.set(delivery.seq, { delivery, takenAtMs, state: 'unclaimed' });",
+        to: "const { takenAtMs = performance.now(), state = 'unclaimed' } = this.#items.get(delivery.seq) ?? {};\n    this.#items.set(delivery.seq, { delivery, takenAtMs, state });",
+      },
+    ],
+    tests: ['packages/log-jetstream/src/running-items.test.ts'],
+    withServer: [LOST_DELIVERIES, DEAD_WORKERS],
+  },
+  {
+    name: 'a page of a history waits for its turn without a limit',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/history-reader.ts',
+        from: '{ ms: REQUEST_TIMEOUT_MS,',
+        to: '{ ms: 1_000 * REQUEST_TIMEOUT_MS,',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/history-reader.test.ts'],
+  },
+  {
+    name: 'a relay that reads for an agent is silent until it has the answer',
+    edits: [{ file: READ_SERVICE, from: "this.#connection.send(this.#reply, '');", to: '' }],
+    tests: [],
+    withServer: [RELAYED_READS],
+  },
+  {
+    name: 'a part of the answer to an earlier try does not delay the next one',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/retry.ts',
+        from: 'this.#send(() => this.#repeatTimer?.refresh())',
+        to: 'this.#send(() => {})',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/retry.test.ts'],
   },
 ];

@@ -228,4 +228,9 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/log/src/semaphore.test.ts'],
   },
+  {
+    name: 'a slot is given to a caller that no longer waits for it',
+    edits: [{ file: 'packages/log/src/semaphore.ts', from: 'this.#waiting.delete(grant);\n', to: '' }],
+    tests: ['packages/log/src/semaphore.test.ts'],
+  },
 ];

@@ -126,4 +126,9 @@ export const NOTIFIER_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['services/notifier/src/webhook-client.test.ts'],
   },
+  {
+    name: 'a webhook that ends keeps its part of the memory of all backlogs',
+    edits: [{ file: 'services/notifier/src/backlog.ts', from: 'this.#budget.bytes -= this.#bytes;', to: '' }],
+    tests: ['services/notifier/src/backlog.test.ts'],
+  },
 ];

@@ -186,4 +186,26 @@ export const RELAY_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['services/relay/src/task-lists.test.ts', 'services/relay/src/index-writes.test.ts'],
   },
+  {
+    name: 'the checkpoint passes an append that the log has refused',
+    edits: [
+      {
+        file: 'services/relay/src/task-pipeline.ts',
+        from: 'if (isTaskFault(error)) this.#barriers.release(oldestSeq);\n        throw error;',
+        to: 'this.#barriers.release(oldestSeq);\n        throw error;',
+      },
+    ],
+    tests: ['services/relay/src/relay.test.ts', 'services/relay/src/shard.test.ts'],
+  },
+  {
+    name: 'the last record of a task that leaves memory is never checked',
+    edits: [
+      {
+        file: 'services/relay/src/stored-records.ts',
+        from: 'if (task !== undefined && task.stored !== task.listed) this.#unproven.push(task.stored);',
+        to: 'void task;',
+      },
+    ],
+    tests: ['services/relay/src/stored-records.test.ts'],
+  },
 ];

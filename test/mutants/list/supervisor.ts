@@ -146,4 +146,15 @@ export const SUPERVISOR_MUTANTS: readonly Mutant[] = [
     ],
     tests: [SUPERVISE_TEST],
   },
+  {
+    name: 'a notice that cannot be stored ends the process with all its turns',
+    edits: [
+      {
+        file: 'services/supervisor/src/call-waits.ts',
+        from: 'show: ahead => this.#orFail(() => this.#show(call, agent, ahead)),',
+        to: 'show: ahead => this.#show(call, agent, ahead),',
+      },
+    ],
+    tests: ['services/supervisor/src/supervise.test.ts'],
+  },
 ];

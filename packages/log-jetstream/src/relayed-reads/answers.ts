@@ -1,6 +1,6 @@
 /*
  * Answers of relays: stored messages as they are in the log, with SEQ, and an end. Each answer ends with a message that has ANSWERED, the number of stored
- * messages before it or in it, so that the agent notices a lost one.
+ * messages before it or in it, so that the agent notices a lost one. An empty message shows that the relay still reads.
  */
 
 import { headers, type MsgHdrs } from '@nats-io/nats-core';

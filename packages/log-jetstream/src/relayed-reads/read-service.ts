@@ -21,6 +21,8 @@ const RECORDS_PER_ANSWER_MAX = 512;
 const BYTES_PER_ANSWER_MAX = 1024 * 1024;
 /** Requests of one agent that a relay handles at once: those of eight processes. It drops others, which the agent sends again; so a flood costs no reads. */
 const REQUESTS_AT_ONCE_MAX = 256;
+/** Less than the time after which an agent sends a request again. */
+const GOES_ON_MS = 1_000;
 /** Relays that share the requests of agents. */
 const READERS = 'readers';
 
@@ -84,10 +86,13 @@ export class ReadService {
   }
 
   async #answer(answer: Answer, agent: string, request: ReadRequest): Promise<void> {
+    const timer = setInterval(() => answer.goesOn(), GOES_ON_MS);
     try {
       await this.#read(answer, agent, request);
     } catch (error) {
       answer.end({ error: error instanceof Error ? error.message : String(error) });
+    } finally {
+      clearInterval(timer);
     }
   }
 
@@ -207,6 +212,11 @@ class Answer {
     const headers = withAnswer(message);
     headers.set(ANSWERED, '1');
     this.#connection.sendBytes(this.#reply, message.data, headers);
+  }
+
+  /** The relay still reads: without this message the agent would ask other relays for the same, and busy ones would read everything several times. */
+  goesOn(): void {
+    this.#connection.send(this.#reply, '');
   }
 
   end(end: AnswerEnd): void {
