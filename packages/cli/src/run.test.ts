@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { approvalRequestParts, type StreamResponse, type TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
+import { until } from '../../../test/kit/until.ts';
 import { QUESTION_BYTES_MAX } from './ask/read-question.ts';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { run } from './run.ts';
@@ -45,7 +46,8 @@ type Options = {
   tty?: boolean;
   /** A terminal that can show a prompt. */
   prompts?: boolean;
-  stdin?: string | Uint8Array;
+  /** A function generates it from what has been printed. */
+  stdin?: string | Uint8Array | ((out: () => string) => AsyncIterable<string>);
   environment?: Record<string, string>;
   signal?: AbortSignal;
   columns?: number;
@@ -65,7 +67,9 @@ async function hopline(replies: Record<string, Reply>, argv: string[], options: 
   const code = await run(argv, {
     environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
     folder: CHECKOUT,
-    stdin: Object.assign(Readable.from([Buffer.from(stdin)]), { isTTY: tty }),
+    stdin: Object.assign(Readable.from(typeof stdin === 'function' ? stdin(() => written.out) : [Buffer.from(stdin)]), {
+      isTTY: tty,
+    }),
     stdout: prompts
       ? Object.assign(
           collecting(text => (written.out += text)),
@@ -140,6 +144,24 @@ for (const [typed, parts] of [
     assert.equal(code, 4);
     assert.match(err, /approve with: .* ask --task t-1 --url \S+ yes; refuse with: .* ask --task t-1 --url \S+ REASON\n$/);
   });
+
+test('in a chat the line after a call that waits for an approval decides, as its prompt shows', { timeout: 90_000 }, async () => {
+  const replies = streaming({ task: task('TASK_STATE_WORKING') }, ASKS);
+  async function* stdin(printed: () => string) {
+    yield 'refund\n';
+    await until(() => printed().includes('(yes approves, other words refuse) > '));
+    yield 'yes\n';
+  }
+  const { requests } = await hopline(replies, ['chat'], { prompts: true, stdin });
+  const messages = requests.map(({ params }) => params.message!);
+  assert.deepEqual(
+    messages.map(({ taskId, parts }) => [taskId, parts]),
+    [
+      [undefined, [{ text: 'refund' }]],
+      ['t-1', [{ text: 'yes' }]],
+    ],
+  );
+});
 
 test('without a terminal, ask leaves a call that waits for an approval open, and prints how to decide', async () => {
   const replies = streaming({ task: task('TASK_STATE_WORKING') }, ASKS);

@@ -44,9 +44,9 @@ class ViewFoldTest(unittest.TestCase):
         call = {"callId": "c1", "tool": "refund", "arguments": {"order": "17"}}
         question = asked("INPUT_REQUIRED", {"approvalRequest": call})
         self.assertEqual((question.approval, question.to_json()["approval"]), (call, call))
-        self.assertIsNone(asked("AUTH_REQUIRED", {"approvalRequest": call}).approval)
+        self.assertEqual(asked("AUTH_REQUIRED", {"approvalRequest": call}).approval, None)
         others = ["approvalRequest", {"approvalRequest": 1}, {"approvalRequest": {**call, "callId": ""}}, {"approvalRequest": {**call, "arguments": []}}]
-        self.assertIsNone(asked("INPUT_REQUIRED", *others).approval)
+        self.assertEqual(asked("INPUT_REQUIRED", *others).approval, None)
         self.assertNotIn("approval", asked("INPUT_REQUIRED").to_json())
 
     def test_halves_of_a_character_from_two_events_are_joined(self) -> None:

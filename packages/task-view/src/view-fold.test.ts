@@ -126,7 +126,7 @@ test('a question that asks to approve a call has the call, until it is answered'
   assert.ok(fold.view.question !== undefined && !('approval' in fold.view.question));
   const waits = new ViewFold();
   waits.add({ event: status('TASK_STATE_AUTH_REQUIRED', parts) });
-  assert.ok(waits.view.question !== undefined && !('approval' in waits.view.question), 'an authorization is no decision');
+  assert.ok(waits.view.question !== undefined && !('approval' in waits.view.question), 'an authorization waits for no decision');
 });
 
 test('a failure and a cancel end the texts with a reason', () => {

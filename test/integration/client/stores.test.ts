@@ -12,7 +12,17 @@ import { until } from '../../kit/until.ts';
 /** The stores of the client in Svelte and Vue, as the README of the client shows them. */
 
 const ANSWER = Array.from({ length: 20 }, (_, index) => `${index} `).join('');
-const DOM_NAMES = ['window', 'document', 'Node', 'Element', 'Text', 'Comment', 'HTMLElement', 'HTMLMediaElement', 'navigator'] as const;
+const DOM_NAMES = [
+  'window',
+  'document',
+  'Node',
+  'Element',
+  'Text',
+  'Comment',
+  'HTMLElement',
+  'HTMLMediaElement',
+  'navigator',
+] as const;
 
 const HALF = ANSWER.slice(0, ANSWER.indexOf('10 '));
 
@@ -54,7 +64,7 @@ async function svelteWith(component: string, page: Window): Promise<Svelte> {
   return evaluated(...DOM_NAMES.map(name => page[name as keyof Window])) as Svelte;
 }
 
-test('a component of Svelte shows a task by `$task`, and leaves its stream when it is removed', { timeout: 60_000 }, async () => {
+test('a component of Svelte shows a task by `$task`, and leaves its stream when it is removed', { timeout: 90_000 }, async () => {
   const page = new Window({ url: 'http://127.0.0.1/' });
   const svelte = await svelteWith(
     `<script>let { task, chat } = $props();</script>
@@ -90,7 +100,7 @@ test('a component of Svelte shows a task by `$task`, and leaves its stream when 
 });
 
 test('a component of Vue shows a task by a shallow reference, and leaves its stream with its scope', {
-  timeout: 60_000,
+  timeout: 90_000,
 }, async () => {
   const setup = (task: TaskStore) => {
     const scope = effectScope();
