@@ -459,7 +459,7 @@ test('agent reports a missing file or cluster before it starts a process', async
   assert.match(noCluster.err, /no local cluster is running/);
 });
 
-test('an agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
+test('an agent that cannot start prints the reason instead of log lines', { timeout: 90_000 }, async () => {
   const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/command/exit-code.ts`, '--export', 'missing'], {
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });

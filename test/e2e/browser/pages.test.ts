@@ -184,6 +184,12 @@ const pages = (): Record<string, { at: string; shown: string; act?: (page: Page)
   },
 });
 
+/** The elements that make the page wider than its window. */
+const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')].flatMap(element => {
+  const { right } = element.getBoundingClientRect();
+  return right > innerWidth ? [element.tagName + ' ' + element.className + ' ' + right] : [];
+})`;
+
 /** Violations of every rule and severity, with the elements. */
 async function violationsOf(page: Page): Promise<string[]> {
   await page.evaluate(`${AXE}; undefined`);
@@ -223,7 +229,7 @@ for (const name of [
     }
     await page.setSize(390, 844);
     for (const violation of await violationsOf(page)) found.push(`phone: ${violation}`);
-    assert.equal(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, 'no horizontal scroll');
+    assert.deepEqual(await page.evaluate(tooWide), [], 'no horizontal scroll');
     const lists = await page.evaluate<boolean[]>(`[...document.querySelectorAll('.menu')].map(menu => {
       menu.open = true;
       const { left, right } = menu.querySelector('.menu-list').getBoundingClientRect();
@@ -239,7 +245,7 @@ for (const name of [
         SHOWN_MS_MAX,
       );
       for (const violation of await violationsOf(page)) found.push(`phone, conversation: ${violation}`);
-      assert.equal(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, 'no horizontal scroll');
+      assert.deepEqual(await page.evaluate(tooWide), [], 'no horizontal scroll');
     }
     assert.deepEqual(found, []);
     // A browser reports each refusal of credentials as a fault of the page.
