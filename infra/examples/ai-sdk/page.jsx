@@ -10,11 +10,25 @@ const id = location.hash.slice(1) || crypto.randomUUID();
 location.hash = id;
 
 // main.mjs defines HOPLINE_URL when it bundles this file.
-const transport = new DefaultChatTransport({ api: new URL('/ui/chat', HOPLINE_URL).href });
+const api = new URL('/ui/chat', HOPLINE_URL).href;
+const transport = new DefaultChatTransport({ api });
+
+// Without the list of agents, Hopline chooses who answers.
+const { agents } = await fetch(new URL('/agents', HOPLINE_URL))
+  .then(response => response.json())
+  .catch(() => ({ agents: [] }));
+
+/** Ends the task, also at its agent: `stop` of useChat only closes the stream. */
+const cancelTask = () =>
+  fetch(`${api}/${encodeURIComponent(id)}/stop`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  });
 
 function Chat() {
   const stored = JSON.parse(localStorage.getItem(id) ?? '[]');
-  const { messages, sendMessage, resumeStream, status, error } = useChat({ id, messages: stored, resume: true, transport });
+  const { messages, sendMessage, resumeStream, stop, status, error } = useChat({ id, messages: stored, resume: true, transport });
   useEffect(() => localStorage.setItem(id, JSON.stringify(messages)), [messages]);
   useEffect(() => {
     // Browsers report a broken connection as a TypeError. Other errors come from the agent.
@@ -29,9 +43,22 @@ function Chat() {
           {message.parts.map(part => (part.type === 'text' ? part.text : '')).join('')}
         </p>
       ))}
-      <form action={form => void sendMessage({ text: String(form.get('text')) })}>
+      <form
+        action={form => void sendMessage({ text: String(form.get('text')) }, { body: { agent: form.get('agent') || undefined } })}
+      >
         <input name="text" aria-label="Your question" required />
+        <select name="agent" aria-label="Agent">
+          <option value="">any agent</option>
+          {agents.map(({ name }) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
         <button type="submit">Ask</button>
+        {(status === 'submitted' || status === 'streaming') && (
+          <button type="button" onClick={() => void cancelTask().then(stop)}>
+            Stop
+          </button>
+        )}
         <output>{status}</output>
       </form>
       {error !== undefined && <p>{error.message}</p>}

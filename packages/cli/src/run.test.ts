@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { StreamResponse, TaskState } from '@hopline/a2a';
+import { approvalRequestParts, type StreamResponse, type TaskState } from '@hopline/a2a';
 import { agentCard } from '@hopline/agent-card';
 import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
+import { until } from '../../../test/kit/until.ts';
 import { QUESTION_BYTES_MAX } from './ask/read-question.ts';
 import { type Reply, startServer } from './one-task-server.test-kit.ts';
 import { run } from './run.ts';
@@ -43,26 +44,52 @@ const ANSWER = [
 
 type Options = {
   tty?: boolean;
-  stdin?: string | Uint8Array;
+  /** A terminal that can show a prompt. */
+  prompts?: boolean;
+  /** A function generates it from what has been printed. */
+  stdin?: string | Uint8Array | ((out: () => string) => AsyncIterable<string>);
   environment?: Record<string, string>;
   signal?: AbortSignal;
   columns?: number;
 };
 
 async function hopline(replies: Record<string, Reply>, argv: string[], options: Options = {}) {
-  const { tty = false, stdin = '', environment = {}, signal = new AbortController().signal, columns } = options;
+  const {
+    prompts = false,
+    tty = prompts,
+    stdin = '',
+    environment = {},
+    signal = new AbortController().signal,
+    columns,
+  } = options;
   await using server = await startServer(replies);
   const written = { out: '', err: '' };
   const code = await run(argv, {
     environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
     folder: CHECKOUT,
-    stdin: Object.assign(Readable.from([Buffer.from(stdin)]), { isTTY: tty }),
-    stdout: { isTTY: tty, columns, write: text => (written.out += text) },
+    stdin: Object.assign(Readable.from(typeof stdin === 'function' ? stdin(() => written.out) : [Buffer.from(stdin)]), {
+      isTTY: tty,
+    }),
+    stdout: prompts
+      ? Object.assign(
+          collecting(text => (written.out += text)),
+          { isTTY: true, columns },
+        )
+      : { isTTY: tty, columns, write: text => (written.out += text) },
     stderr: { isTTY: tty, write: text => (written.err += text) },
     signal,
     takeInterrupts: () => {},
   });
   return { code, ...written, requests: server.requests, url: server.url };
+}
+
+function collecting(take: (text: string) => void): Writable {
+  return new Writable({
+    write(chunk, _encoding, done) {
+      take(String(chunk));
+      done();
+    },
+  });
 }
 
 const streaming = (...events: StreamResponse[]) => ({ SendStreamingMessage: { events } });
@@ -84,6 +111,68 @@ test('ask writes only the answer to a pipe, and also progress to a terminal', as
     'task t-1 completed',
     `context c-1; continue with: ${OWN} ask --context c-1 --url ${shown.url} TEXT`,
   ]);
+});
+
+const APPROVAL = { callId: 'call-1', tool: 'refund', arguments: { order: '17' } };
+const ASKS: StreamResponse = {
+  statusUpdate: {
+    ...ids,
+    status: {
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { messageId: 'q', role: 'ROLE_AGENT', parts: approvalRequestParts(APPROVAL) },
+    },
+  },
+};
+
+for (const [typed, parts] of [
+  ['y\n', [{ text: 'Approved' }, { data: { approvalResponse: { callId: 'call-1', approved: true } } }]],
+  ['\n', [{ text: 'Refused' }, { data: { approvalResponse: { callId: 'call-1', approved: false } } }]],
+  [
+    'too much\n',
+    [{ text: 'too much' }, { data: { approvalResponse: { callId: 'call-1', approved: false, reason: 'too much' } } }],
+  ],
+] as const)
+  test(`ask shows a call that waits for an approval, and sends the decision ${JSON.stringify(typed)} of the terminal`, async () => {
+    const replies = streaming({ task: task('TASK_STATE_WORKING') }, ASKS);
+    const { code, out, err, requests } = await hopline(replies, ['ask', 'refund'], { prompts: true, stdin: typed });
+    assert.match(err, /input required: Run refund with \{"order":"17"\}\?\nrefund \{\n {2}"order": "17"\n\}\n/);
+    assert.match(out, /Run refund\? \[y\/N, or why not\] /);
+    const [, answer] = requests.map(({ params }) => params.message!);
+    assert.deepEqual([answer?.taskId, answer?.parts], ['t-1', parts]);
+    // The server asks again, and the input has ended: the call waits on.
+    assert.equal(requests.length, 2);
+    assert.equal(code, 4);
+    assert.match(err, /approve with: .* ask --task t-1 --url \S+ yes; refuse with: .* ask --task t-1 --url \S+ REASON\n$/);
+  });
+
+test('in a chat the line after a call that waits for an approval decides, as its prompt shows', { timeout: 90_000 }, async () => {
+  const replies = streaming({ task: task('TASK_STATE_WORKING') }, ASKS);
+  async function* stdin(printed: () => string) {
+    yield 'refund\n';
+    await until(() => printed().includes('(yes approves, other words refuse) > '));
+    yield 'yes\n';
+  }
+  const { requests } = await hopline(replies, ['chat'], { prompts: true, stdin });
+  const messages = requests.map(({ params }) => params.message!);
+  assert.deepEqual(
+    messages.map(({ taskId, parts }) => [taskId, parts]),
+    [
+      [undefined, [{ text: 'refund' }]],
+      ['t-1', [{ text: 'yes' }]],
+    ],
+  );
+});
+
+test('without a terminal, ask leaves a call that waits for an approval open, and prints how to decide', async () => {
+  const replies = streaming({ task: task('TASK_STATE_WORKING') }, ASKS);
+  for (const argv of [
+    ['ask', 'refund'],
+    ['ask', 'refund', '--json'],
+  ]) {
+    const { code, err, requests } = await hopline(replies, argv, { stdin: 'y\n', prompts: argv.includes('--json') });
+    assert.deepEqual([code, requests.length], [4, 1]);
+    assert.match(err, /approve with: /);
+  }
 });
 
 test('ask reads its text unchanged from standard input, up to a bound', async () => {
@@ -370,7 +459,7 @@ test('agent reports a missing file or cluster before it starts a process', async
   assert.match(noCluster.err, /no local cluster is running/);
 });
 
-test('an agent that cannot start prints the reason instead of log lines', { timeout: 30_000 }, async () => {
+test('an agent that cannot start prints the reason instead of log lines', { timeout: 90_000 }, async () => {
   const { code, err, out } = await hopline({}, ['agent', `${import.meta.dirname}/command/exit-code.ts`, '--export', 'missing'], {
     environment: { NATS_URL: 'nats://127.0.0.1:1' },
   });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { A2AError, type Message, type StreamResponse, type Task, type TaskState } from '@hopline/a2a';
+import { A2AError, approvalRequestParts, type Message, type StreamResponse, type Task, type TaskState } from '@hopline/a2a';
 import { until } from '../../../test/kit/until.ts';
+import { approvalResponse } from './approval-response.ts';
 import { type ChatStore, type ChatStoreOptions, chatStore } from './chat-store.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
 import type { SubscribeOptions, TaskClient } from './task-client.ts';
@@ -33,7 +34,7 @@ const WORKING = (second: number) => status('TASK_STATE_WORKING', second);
 const COMPLETED = (second: number) => status('TASK_STATE_COMPLETED', second);
 const ASKS = (second: number, id: string, one: string) => status('TASK_STATE_INPUT_REQUIRED', second, agent(id, one));
 
-type Call = () => Promise<unknown>;
+type Call = (...args: unknown[]) => Promise<unknown>;
 
 /** A client whose server has one task. The responses to sends and lists are those of the test, in turn. */
 class OneTask {
@@ -57,7 +58,10 @@ class OneTask {
 
   get client(): TaskClient {
     const unused = async () => assert.fail('an unexpected call');
-    const next = (calls: () => Call[]) => () => (calls().shift() ?? unused)();
+    const next =
+      (calls: () => Call[]) =>
+      (...args: unknown[]) =>
+        (calls().shift() ?? unused)(...args);
     const subscribe = (_id: string, options: SubscribeOptions = {}) => this.#subscribe(options);
     return { subscribe, send: next(() => this.sends), list: next(() => this.lists), get: unused, cancel: unused } as never;
   }
@@ -135,6 +139,42 @@ test('an answer that cannot be sent is an error, and its question is open until 
   await until(() => chat.get().question?.text === 'and the frame?');
   assert.equal(chat.get().status, 'ready');
   assert.deepEqual(shown(chat), expected);
+});
+
+test('a call is approved or refused by the parts of an approval, which the chat shows as text', async () => {
+  const server = new OneTask();
+  const sent: unknown[] = [];
+  const received: Call = async message => {
+    sent.push((message as Message).parts);
+    return { task: CREATED };
+  };
+  server.sends = [received, received, received];
+  const chat = server.open();
+  await chat.send('refund order 17');
+  const asks = (second: number, callId: string) => {
+    const parts = approvalRequestParts({ callId, tool: 'refund', arguments: { order: '17' } });
+    server.push(status('TASK_STATE_INPUT_REQUIRED', second, { messageId: `q-${callId}`, role: 'ROLE_AGENT', parts }));
+    return until(() => chat.get().question?.approval?.callId === callId);
+  };
+  server.push({ task: CREATED }, WORKING(1));
+  await asks(2, 'c1');
+  await chat.send(approvalResponse(chat.get().question!.approval!, false, ' Too much. '));
+  assert.equal(chat.get().question, undefined);
+  server.push(WORKING(3));
+  await asks(4, 'c2');
+  await chat.send(approvalResponse(chat.get().question!.approval!, true));
+  server.push(WORKING(5), text('a1', 'Refunded.'), COMPLETED(6));
+  await until(() => chat.get().status === 'ready');
+  assert.deepEqual(sent, [
+    [{ text: 'refund order 17' }],
+    [{ text: 'Too much.' }, { data: { approvalResponse: { callId: 'c1', approved: false, reason: 'Too much.' } } }],
+    [{ text: 'Approved' }, { data: { approvalResponse: { callId: 'c2', approved: true } } }],
+  ]);
+  assert.deepEqual(
+    chat.get().messages.flatMap(({ role, text: one }) => (role === 'user' ? [one] : [])),
+    ['refund order 17', 'Too much.', 'Approved'],
+  );
+  assert.deepEqual(approvalResponse({ callId: 'c3' }, false, ' ')[0], { text: 'Refused' });
 });
 
 test('an answer to a question whose stream was refused follows the task again, at its cursor', async () => {

@@ -1,7 +1,8 @@
-export type { A2AErrorCode, NewPushConfig, StreamResponse, Task } from '@hopline/a2a/client';
+export type { A2AErrorCode, ApprovalRequest, NewPushConfig, StreamResponse, Task } from '@hopline/a2a/client';
 export { A2AError } from '@hopline/a2a/client';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
 export type { ListedAgent } from './agents.ts';
+export { approvalResponse } from './approval-response.ts';
 export type { TaskPage } from './calls.ts';
 export type { Card, CardOptions } from './card.ts';
 export type { Client } from './client.ts';

@@ -1,6 +1,7 @@
-export type { A2AErrorCode, StreamResponse, Task } from '@hopline/a2a/client';
+export type { A2AErrorCode, ApprovalRequest, StreamResponse, Task } from '@hopline/a2a/client';
 export { A2AError } from '@hopline/a2a/client';
 export type { ClientView, ViewFile, ViewQuestion, ViewText, ViewTool, ViewUsage } from '@hopline/task-view';
+export { approvalResponse } from './approval-response.ts';
 export type { ChatMessage, ChatStore, ChatStoreOptions, ChatValue } from './chat-store.ts';
 export { chatStore, chatTasks } from './chat-store.ts';
 export type { CallOptions } from './notice.ts';

@@ -1,6 +1,6 @@
 import unittest
 
-from hopline import ViewFold
+from hopline import ViewFold, ViewQuestion
 from hopline.view_files import ViewFiles
 
 from .broken_server import chunk, status, task
@@ -30,6 +30,24 @@ class ViewFoldTest(unittest.TestCase):
         fold.add(chunk("one", append=False))
         self.assertEqual(fold.add(chunk(" four")), ["text-restarted"])
         self.assertEqual((before.answer, fold.view.answer), ("one two", "one four"))
+
+    def test_a_question_that_asks_to_approve_a_call_has_the_call(self) -> None:
+        def asked(state: str, *data: object) -> ViewQuestion:
+            fold = ViewFold()
+            event = status(state)
+            parts = [{"text": "Refund it?"}, *({"data": one} for one in data)]
+            event["statusUpdate"]["status"]["message"] = {"messageId": "q", "role": "ROLE_AGENT", "parts": parts}
+            fold.add(event)
+            assert fold.view.question is not None
+            return fold.view.question
+
+        call = {"callId": "c1", "tool": "refund", "arguments": {"order": "17"}}
+        question = asked("INPUT_REQUIRED", {"approvalRequest": call})
+        self.assertEqual((question.approval, question.to_json()["approval"]), (call, call))
+        self.assertEqual(asked("AUTH_REQUIRED", {"approvalRequest": call}).approval, None)
+        others = ["approvalRequest", {"approvalRequest": 1}, {"approvalRequest": {**call, "callId": ""}}, {"approvalRequest": {**call, "arguments": []}}]
+        self.assertEqual(asked("INPUT_REQUIRED", *others).approval, None)
+        self.assertNotIn("approval", asked("INPUT_REQUIRED").to_json())
 
     def test_halves_of_a_character_from_two_events_are_joined(self) -> None:
         fold = ViewFold()

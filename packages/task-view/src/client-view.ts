@@ -1,4 +1,4 @@
-import type { Message, Metadata, Part, TaskState } from '@hopline/a2a/client';
+import type { ApprovalRequest, Message, Metadata, Part, TaskState } from '@hopline/a2a/client';
 
 /** A task as a page shows it. Views are immutable: members that did not change are the same objects as in the view before. */
 export type ClientView = {
@@ -89,6 +89,8 @@ export type ViewQuestion = {
   kind: 'input' | 'auth';
   text: string;
   message: Message | undefined;
+  /** The call that the agent asks to approve; absent for every other question. */
+  approval?: ApprovalRequest;
 };
 
 /** Numbers that the server reports, such as `inputTokens` and `outputTokens`. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Artifact, Fold, type StreamResponse, type TaskState, textOf } from '@hopline/a2a';
+import { type Artifact, approvalRequestParts, Fold, type Part, type StreamResponse, type TaskState, textOf } from '@hopline/a2a';
 import fc from 'fast-check';
 import { type RecordedEvent, recordedStreams, snapshotAfter } from './recorded-streams.test-kit.ts';
 import type { ViewChange } from './view-change.ts';
@@ -103,6 +103,30 @@ test('a question ends a turn, and its answer begins the next with an answer of i
   const changes = [snapshotAfter(events.slice(0, asked + 1)), ...events.slice(asked + 1)].flatMap(item => continued.add(item));
   assert.equal(continued.view.answer, recordedAnswer(events));
   assert.equal([...textsOfChanges(changes).values()].join(''), recordedAnswer(events));
+});
+
+test('a question that asks to approve a call has the call, until it is answered', () => {
+  const ids = { taskId: 't', contextId: 'c' };
+  const approval = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
+  const status = (state: TaskState, parts?: Part[]): StreamResponse => ({
+    statusUpdate: { ...ids, status: { state, ...(parts && { message: { messageId: 'q', role: 'ROLE_AGENT', parts } }) } },
+  });
+  const parts = approvalRequestParts(approval);
+  const fold = new ViewFold();
+  const changes = fold.add({ event: status('TASK_STATE_INPUT_REQUIRED', parts) });
+  assert.deepEqual(fold.view.question?.approval, approval);
+  assert.equal(fold.view.question?.text, 'Run refund with {"order":"17"}?');
+  assert.deepEqual(
+    changes.find(({ kind }) => kind === 'question'),
+    { kind: 'question', question: fold.view.question },
+  );
+  fold.add({ event: status('TASK_STATE_WORKING') });
+  assert.equal(fold.view.question, undefined);
+  fold.add({ event: status('TASK_STATE_INPUT_REQUIRED', [{ text: 'which order?' }]) });
+  assert.ok(fold.view.question !== undefined && !('approval' in fold.view.question));
+  const waits = new ViewFold();
+  waits.add({ event: status('TASK_STATE_AUTH_REQUIRED', parts) });
+  assert.ok(waits.view.question !== undefined && !('approval' in waits.view.question), 'an authorization waits for no decision');
 });
 
 test('a failure and a cancel end the texts with a reason', () => {

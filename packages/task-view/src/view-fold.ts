@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  approvalRequestOf,
   failureReason,
   type InterruptedState,
   isInProgress,
@@ -321,7 +322,9 @@ export class ViewFold {
   }
 
   #ask(state: InterruptedState, text: string, message: Message | undefined): void {
-    this.#question = { kind: state === 'TASK_STATE_AUTH_REQUIRED' ? 'auth' : 'input', text, message };
+    const isAuth = state === 'TASK_STATE_AUTH_REQUIRED';
+    const approval = isAuth ? undefined : approvalRequestOf(message);
+    this.#question = { kind: isAuth ? 'auth' : 'input', text, message, ...(approval !== undefined && { approval }) };
     // The snapshot after a gap repeats the question.
     const isRepeated = isInterrupted(this.#state) && this.#asked === message?.messageId;
     this.#asked = message?.messageId;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { StreamResponse, TaskState } from '@hopline/a2a';
+import { approvalRequestParts, type StreamResponse, type TaskState } from '@hopline/a2a';
 import { Output } from './output.ts';
 import { StreamPrinter } from './stream-printer.ts';
 
@@ -168,4 +168,13 @@ test('an artifact without a name is part of the answer, and so is one that the u
   const events = [chunk('a', 'report', 'Good day', false, true), status('TASK_STATE_COMPLETED')];
   assert.match(printed(events), /^report, 8 bytes\n\(the answer has no text; --answer NAME prints/);
   assert.match(printed(events, ['report']), /^── report\nGood day\n/);
+});
+
+test('a call that waits for an approval is printed with all of its arguments, also if its question leaves them out', () => {
+  const approval = { callId: 'c1', tool: 'refund', arguments: { order: '17', items: [1] } };
+  const message = { messageId: 'm', role: 'ROLE_AGENT' as const, parts: approvalRequestParts(approval, 'Refund it?') };
+  assert.equal(
+    printed([{ statusUpdate: { ...ids, status: { state: 'TASK_STATE_INPUT_REQUIRED', message } } }]),
+    'task t-1 input required: Refund it?\nrefund {\n  "order": "17",\n  "items": [\n    1\n  ]\n}\n',
+  );
 });

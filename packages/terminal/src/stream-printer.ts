@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  approvalRequestOf,
   failureReason,
   isInProgress,
   isObject,
@@ -194,6 +195,8 @@ export class StreamPrinter {
     const line = `${this.#inConversation ? '' : `task ${taskId} `}${name}${reason === '' ? '' : `: ${reason}`}`;
     if (!isInProgress(state)) {
       this.#display.warn(line);
+      const approval = state === 'TASK_STATE_INPUT_REQUIRED' ? approvalRequestOf(message) : undefined;
+      if (approval !== undefined) this.#display.warn(`${approval.tool} ${JSON.stringify(approval.arguments, null, 2)}`);
       const agents = choicesIn(metadata);
       if (agents.length > 0 && this.#howToChoose) this.#display.warn(this.#howToChoose(agents.join('|')));
     } else if (!this.#inConversation || text !== '') this.#display.note(line);

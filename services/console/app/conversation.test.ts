@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cutIndex, Fold, type StreamResponse } from '@hopline/a2a';
-import { type Block, Conversation, SEGMENT_CHARS_MAX } from './conversation.ts';
+import { approvalRequestParts, cutIndex, Fold, type StreamResponse } from '@hopline/a2a';
+import { type Block, Conversation, SEGMENT_CHARS_MAX, textOfParts } from './conversation.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
 const task: StreamResponse = {
@@ -139,4 +139,22 @@ test('data and files are shown by name, never opened', () => {
   const parts = [{ data: { a: 1 } }, { url: 'https://example.org/x', filename: 'x.svg', mediaType: 'image/svg+xml' }];
   conversation.add({ artifactUpdate: { ...ids, artifact: { artifactId: 'a', parts } } });
   assert.equal(textOf(conversation.at(1).blocks[0]), '```json\n{\n  "a": 1\n}\n```\n[file x.svg (image/svg+xml)]\n');
+});
+
+test('a call that waits for an approval is shown whole, and its answer by its text', () => {
+  const approval = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
+  const message = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: approvalRequestParts(approval, 'Refund it?') };
+  const conversation = new Conversation();
+  conversation.add(task);
+  conversation.add({ statusUpdate: { ...ids, status: { state: 'TASK_STATE_INPUT_REQUIRED', message } } });
+  assert.deepEqual(conversation.approval, approval);
+  assert.equal(
+    textOf(conversation.at(2).blocks.at(-1)),
+    `Refund it?\n\n\`\`\`json\n${JSON.stringify({ tool: 'refund', arguments: { order: '17' } }, null, 2)}\n\`\`\`\n`,
+  );
+  conversation.add(state('WORKING'));
+  assert.equal(conversation.approval, undefined);
+  const data = { approvalResponse: { callId: 'c1', approved: false } };
+  assert.equal(textOfParts([{ text: 'Refused' }, { data }]), 'Refused');
+  assert.match(textOfParts([{ data }]), /^```json\n/);
 });

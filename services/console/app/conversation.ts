@@ -1,7 +1,10 @@
 import {
+  type ApprovalRequest,
   type Artifact,
+  approvalRequestOf,
   codePoints,
   cutIndex,
+  isObject,
   type Message,
   type Part,
   type StreamResponse,
@@ -44,6 +47,7 @@ export class Conversation {
   readonly #items: (StreamResponse | 'gap')[] = [];
   readonly #snapshots: ConversationState[] = [{ state: 'submitted', blocks: [] }];
   #state = '';
+  #approval: ApprovalRequest | undefined;
   #history: readonly Message[] = [];
   #last: { count: number; value: ConversationState } = { count: 0, value: this.#snapshots[0]! };
 
@@ -56,11 +60,18 @@ export class Conversation {
     return this.#state;
   }
 
+  /** The call that the agent asks to approve, after all events. */
+  get approval(): ApprovalRequest | undefined {
+    return this.#approval;
+  }
+
   add(item: StreamResponse | 'gap'): void {
     this.#items.push(item);
     if (item === 'gap') return;
     const status = 'task' in item ? item.task.status : 'statusUpdate' in item ? item.statusUpdate.status : undefined;
-    if (status !== undefined) this.#state = stateWord(status.state);
+    if (status === undefined) return;
+    this.#state = stateWord(status.state);
+    this.#approval = this.#state === 'input-required' ? approvalRequestOf(status.message) : undefined;
   }
 
   /** Sets the messages of the task: the stream has only the client's first message. */
@@ -202,14 +213,23 @@ function segmentEnd(text: string): number | undefined {
 
 /** The text of parts. Parts other than text are shown by name, never opened. */
 export function textOfParts(parts: readonly Part[]): string {
-  return parts.map(textOfPart).join('');
+  const hasText = parts.some(({ text = '' }) => text !== '');
+  // The text of an answer to an approval has the meaning of its data.
+  const isRepeated = ({ data }: Part) => hasText && isObject(data) && 'approvalResponse' in data;
+  return parts.map(part => (isRepeated(part) ? '' : textOfPart(part))).join('');
+}
+
+function fenced(data: unknown): string {
+  return `\`\`\`json\n${JSON.stringify(data, null, 2)}\n\`\`\`\n`;
 }
 
 function textOfPart(part: Part): string {
   if (part.text !== undefined) return part.text;
   const { data, ...file } = part as Record<string, unknown>;
+  const approval = approvalRequestOf({ parts: [part] });
+  if (approval !== undefined) return `\n\n${fenced({ tool: approval.tool, arguments: approval.arguments })}`;
   // A line of indented JSON never begins with a fence.
-  if (data !== undefined) return `\`\`\`json\n${JSON.stringify(data, null, 2)}\n\`\`\`\n`;
+  if (data !== undefined) return fenced(data);
   const { filename = '', mediaType = 'unknown type' } = file;
   return `[file ${filename} (${mediaType})]\n`;
 }

@@ -1,5 +1,7 @@
-import { isTerminal, type Message, type Task } from '@hopline/a2a';
-import { useState } from 'preact/hooks';
+import { type ApprovalRequest, isTerminal, type Message, type Task } from '@hopline/a2a';
+import { approvalResponse } from '@hopline/client/approval-response';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { Agent } from './agents.ts';
 import { Composer } from './composer.tsx';
 import type { Connection } from './connection.ts';
@@ -13,13 +15,15 @@ type Props = {
   task: Task;
   /** The newest state. */
   state: string;
+  /** The call that the agent asks to approve. */
+  approval: ApprovalRequest | undefined;
   agents: readonly Agent[];
   /** The event at the playhead; undefined while the page follows the task. */
   forkCursor: string | undefined;
 };
 
 /** The field below a conversation: it answers the agent's question, continues the conversation, or forks it at the playhead. */
-export function TaskComposer({ connection, task, state, agents, forkCursor }: Props) {
+export function TaskComposer({ connection, task, state, approval, agents, forkCursor }: Props) {
   const [wantsFork, setFork] = useState(false);
   const canFork = forkCursor !== undefined && forkCursor !== '';
   const isAsked = state === 'input-required';
@@ -36,6 +40,23 @@ export function TaskComposer({ connection, task, state, agents, forkCursor }: Pr
     : isAsked
       ? 'Answer the agent’s question'
       : 'Continue this conversation';
+  const forkChoice = canFork && (isAsked || hasEnded) && (
+    <label class="small composer-fork">
+      <input type="checkbox" checked={wantsFork} onChange={event => setFork(event.currentTarget.checked)} />
+      <span>
+        Fork at the playhead <span class="muted">the agents know only what is shown</span>
+      </span>
+    </label>
+  );
+  if (approval !== undefined && isAsked && !isFork) {
+    const decide = (approved: boolean, reason: string) =>
+      send(connection, { parts: approvalResponse(approval, approved, reason), target });
+    return (
+      <ApprovalForm key={approval.callId} approval={approval} onDecide={decide}>
+        {forkChoice}
+      </ApprovalForm>
+    );
+  }
   return (
     <Composer
       label={label}
@@ -47,15 +68,77 @@ export function TaskComposer({ connection, task, state, agents, forkCursor }: Pr
         if (id !== undefined && id !== task.id) navigate(taskPath(id));
       }}
     >
-      {canFork && (isAsked || hasEnded) && (
-        <label class="small composer-fork">
-          <input type="checkbox" checked={wantsFork} onChange={event => setFork(event.currentTarget.checked)} />
-          <span>
-            Fork at the playhead <span class="muted">the agents know only what is shown</span>
-          </span>
-        </label>
-      )}
+      {forkChoice}
     </Composer>
+  );
+}
+
+type ApprovalProps = {
+  approval: ApprovalRequest;
+  onDecide: (approved: boolean, reason: string) => Promise<unknown>;
+  children: ComponentChildren;
+};
+
+/** The call that waits, with all of its arguments, and the decision. Enter in the field of the reason refuses: nothing approves by accident. */
+function ApprovalForm({ approval, onDecide, children }: ApprovalProps) {
+  const [reason, setReason] = useState('');
+  const [fault, setFault] = useState('');
+  const [isSending, setSending] = useState(false);
+  // The agent may ask again, also for the same call.
+  useEffect(() => setSending(false), [approval]);
+  const decide = async (approved: boolean) => {
+    setSending(true);
+    setFault('');
+    try {
+      // The state that follows removes this form.
+      await onDecide(approved, reason);
+    } catch (error) {
+      setFault((error as Error).message);
+      setSending(false);
+    }
+  };
+  const tool = visibleText(approval.tool);
+  return (
+    <form
+      class="composer approval"
+      aria-label="Approval of a call"
+      onSubmit={event => {
+        event.preventDefault();
+        if (!isSending) void decide(false);
+      }}
+    >
+      {children}
+      <p class="approval-head">
+        Run{' '}
+        <strong>
+          <bdi>{tool}</bdi>
+        </strong>{' '}
+        with these arguments?
+      </p>
+      <pre class="approval-arguments" tabIndex={0} role="region" aria-label={`Arguments of ${tool}`}>
+        {visibleText(JSON.stringify(approval.arguments, null, 2))}
+      </pre>
+      <div class="composer-field">
+        <input
+          class="approval-reason"
+          aria-label="Reason"
+          placeholder="Reason (optional)"
+          value={reason}
+          onInput={event => setReason(event.currentTarget.value)}
+        />
+        <button type="submit" class="button" disabled={isSending}>
+          Refuse
+        </button>
+        <button type="button" class="button button-primary" disabled={isSending} onClick={() => void decide(true)}>
+          Approve
+        </button>
+      </div>
+      {fault !== '' && (
+        <p class="notice notice-error" role="alert">
+          {visibleText(fault)}
+        </p>
+      )}
+    </form>
   );
 }
 

@@ -82,6 +82,7 @@ export function TaskPage({ id, connection, info }: { id: string; connection: Con
             connection={connection}
             task={session.task}
             state={state}
+            approval={conversation.approval}
             agents={agents}
             forkCursor={playback.isLive || playback.isPlaying ? undefined : recording.items[playback.index]?.cursor}
           />

@@ -45,8 +45,23 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'console-'));
   remote = await startRemoteAgent({
     dialect: '0.3',
-    script: async function* ({ text, turn }) {
+    script: async function* ({ text, turn, params }) {
       const { promise: wasKilled } = killed;
+      if ((turn === 1 && text.includes('refund order')) || (turn === 2 && text.includes('Too much'))) {
+        const approval = { callId: `call-${turn}`, tool: 'refund', arguments: { order: '17', note: HOSTILE } };
+        const parts = [
+          { kind: 'text', text: 'May I refund it?' },
+          { kind: 'data', data: { approvalRequest: approval } },
+        ];
+        yield { status: 'input-required', parts };
+        return;
+      }
+      if (turn > 1 && text.includes('Approved')) {
+        const { parts } = (params as { message: { parts: { data?: unknown }[] } }).message;
+        yield { token: `decision ${JSON.stringify(parts.find(({ data }) => data !== undefined)?.data)}` };
+        yield { complete: true };
+        return;
+      }
       if (text.includes('briefly') || turn > 1) {
         yield { token: `answer ${turn}` };
         yield { complete: true };
@@ -338,6 +353,40 @@ test('the actions of a task follow its newest state, and a later turn has its ow
   assert.equal(await page.evaluate(`${cancel} === null && ${button}`), 'Send');
   await page.until(`document.querySelector('.timeline')?.textContent.includes('turn 2')`, SHOWN_MS_MAX);
   await save(page, 'task-question-ended');
+  assert.deepEqual(page.faults, []);
+});
+
+test('a call that waits for an approval is shown with its arguments, refused with a reason, and approved', options, async () => {
+  const id = await ask('refund order 17');
+  const page = await browser.open(`${web.url}/tasks/${id}`);
+  await page.setSize(1440, 900);
+  const values = `document.querySelector('.approval-arguments')?.textContent`;
+  await page.until(values, SHOWN_MS_MAX);
+  // Markup is text, and characters that reorder text are shown by their codes.
+  const shown = JSON.stringify({ order: '17', note: HOSTILE }, null, 2).replace('\u202e', '⟪U+202E⟫');
+  assert.equal(await page.evaluate(values), shown);
+  assert.equal(await page.evaluate(`document.querySelector('.approval-head').textContent`), 'Run refund with these arguments?');
+  assert.equal(await page.evaluate(`document.querySelector('.composer textarea')`), null);
+  await save(page, 'task-approval');
+  // Enter in the field of the reason refuses, and the agent asks again.
+  await page.evaluate(`{
+    const field = document.querySelector('.approval-reason');
+    field.value = 'Too much';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }`);
+  await page.evaluate(`document.querySelector('.approval').requestSubmit()`);
+  const users = `[...document.querySelectorAll('.block-user .text')].map(e => e.textContent).join(' | ')`;
+  await page.until(
+    `${users} === 'refund order 17 | Too much' && ${values} && !document.querySelector('.approval button').disabled`,
+    SHOWN_MS_MAX,
+  );
+  assert.equal(await page.evaluate(`document.querySelector('.approval-reason').value`), '');
+  await page.evaluate(`document.querySelector('.approval .button-primary').click()`);
+  await page.until(isCompleted, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(users), 'refund order 17 | Too much | Approved');
+  await page.evaluate(showSource);
+  await page.until(`(${shownText}) === 'decision {"approvalResponse":{"callId":"call-2","approved":true}}'`, SHOWN_MS_MAX);
+  assert.equal(await page.evaluate(`document.querySelector('.approval')`), null);
   assert.deepEqual(page.faults, []);
 });
 

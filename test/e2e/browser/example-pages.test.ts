@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
+import { until } from '../../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { Chromium, chromiumPath, NO_CHROMIUM, type Page } from './chromium.ts';
@@ -26,6 +27,7 @@ const TEST_MS_MAX = 600_000;
 const path = chromiumPath();
 
 let remote: RemoteAgent;
+let parrot: RemoteAgent;
 let cluster: Cluster;
 let browser: Chromium;
 let ports: { aiSdk: number; copilotKit: number };
@@ -51,9 +53,19 @@ before(async () => {
       yield { complete: true };
     },
   });
+  parrot = await startRemoteAgent({
+    dialect: '1.0',
+    script: async function* ({ text }) {
+      yield { token: `parrot: ${text}` };
+      yield { complete: true };
+    },
+  });
   cluster = await Cluster.start({
     relays: 2,
-    agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
+    agents: [
+      { name: 'counter', adapter: 'a2a', url: remote.url, default: true },
+      { name: 'parrot', adapter: 'a2a', url: parrot.url },
+    ],
     env: { HOPLINE_CORS_ORIGINS: `http://127.0.0.1:${ports.aiSdk}` },
   });
   if (path !== undefined) browser = await Chromium.start(path);
@@ -62,7 +74,7 @@ before(async () => {
 after(async () => {
   await browser?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
-  await remote?.close();
+  await Promise.all([remote?.close(), parrot?.close()]);
 });
 
 type Example = AsyncDisposable & { url: string };
@@ -152,6 +164,69 @@ test('the page made with the AI SDK survives a reload, a killed ingress and a ki
 }, async () => {
   await using example = await startExample(AI_SDK_EXAMPLE, ports.aiSdk);
   await answersAfterReloadAndKills(example.url);
+});
+
+const isReady = `document.querySelector('output')?.textContent === 'ready'`;
+const rolesOf = (page: Page) => page.evaluate<string[]>(`[...document.querySelectorAll('[data-role]')].map(e => e.dataset.role)`);
+
+test('the page made with the AI SDK stops an answer after a reload, at its agent, and a second tab shows the same answer', {
+  skip,
+  timeout: TEST_MS_MAX,
+}, async () => {
+  killed = Promise.withResolvers();
+  await using example = await startExample(AI_SDK_EXAMPLE, ports.aiSdk);
+  const page = await browser.open(`${example.url}/`);
+  await page.until(isReady, SHOWN_MS_MAX);
+  const chat = (await page.evaluate<string>('location.hash')).slice(1);
+  const half = `${shownText} === ${JSON.stringify(TOKENS.slice(0, HALF).join(''))}`;
+  await ask(page, 'count');
+  await page.until(half, SHOWN_MS_MAX);
+  const second = await browser.open(`${example.url}/#${chat}`);
+  await second.until(half, SHOWN_MS_MAX);
+  assert.deepEqual(await rolesOf(second), ['user', 'assistant']);
+  await page.evaluate('document.isBefore = true; location.reload()');
+  await page.until(`!document.isBefore && ${half} && !(${isReady})`, SHOWN_MS_MAX);
+  const client = createClient({ url: cluster.url });
+  const newest = async () => (await client.list({ contextId: chat })).tasks[0]!;
+  // A reload and a second tab have stopped nothing.
+  assert.equal((await newest()).status.state, 'TASK_STATE_WORKING');
+  await page.evaluate(`[...document.querySelectorAll('button')].find(e => e.textContent === 'Stop').click()`);
+  await until(async () => (await newest()).status.state === 'TASK_STATE_CANCELED');
+  await until(() => remote.requests.some(({ method }) => method === 'cancel'));
+  // Both tabs show the end, and what the agent wrote until then.
+  for (const one of [page, second]) await one.until(`${isReady} && ${half}`, SHOWN_MS_MAX);
+  // The chat goes on in the second tab.
+  await ask(second, 'hello');
+  await second.until(`${shownText} === 'You wrote: hello'`, SHOWN_MS_MAX);
+  assert.equal((await client.list({ contextId: chat })).tasks.length, 2);
+});
+
+test('the page made with the AI SDK answers a question of the agent, and chooses between two agents', {
+  skip,
+  timeout: TEST_MS_MAX,
+}, async () => {
+  await using example = await startExample(AI_SDK_EXAMPLE, ports.aiSdk);
+  const page = await browser.open(`${example.url}/#${crypto.randomUUID()}`);
+  await page.until(isReady, SHOWN_MS_MAX);
+  const chat = (await page.evaluate<string>('location.hash')).slice(1);
+  const client = createClient({ url: cluster.url });
+  const count = async () => (await client.list({ contextId: chat })).tasks.length;
+  await ask(page, 'ask back');
+  await page.until(`${isReady} && ${shownText} === 'Which color?'`, SHOWN_MS_MAX);
+  await ask(page, 'blue');
+  await page.until(`${isReady} && ${shownText} === 'You wrote: blue'`, SHOWN_MS_MAX);
+  assert.deepEqual([await rolesOf(page), await count()], [['user', 'assistant', 'user', 'assistant'], 1]);
+  const agents = `[...document.querySelectorAll('select option')].map(e => e.value)`;
+  assert.deepEqual(await page.evaluate(agents), ['', 'counter', 'parrot']);
+  for (const [agent, answer] of [
+    ['parrot', 'parrot: hello'],
+    ['counter', 'You wrote: hello'],
+  ]) {
+    await page.evaluate(`document.querySelector('select').value = '${agent}'`);
+    await ask(page, 'hello');
+    await page.until(`${isReady} && ${shownText} === '${answer}'`, SHOWN_MS_MAX);
+  }
+  assert.equal(await count(), 3);
 });
 
 test('the page made with CopilotKit survives a reload, a killed ingress and a killed relay, and answers a question', {

@@ -58,6 +58,19 @@ before(async () => {
   remote = await startRemoteAgent({
     dialect: '0.3',
     script: async function* ({ text }) {
+      if (text.startsWith('Roll back')) {
+        const approval = {
+          callId: 'call-1',
+          tool: 'rollout_undo',
+          arguments: { deployment: 'shop-web', cluster: 'staging', revision: 41 },
+        };
+        const parts = [
+          { kind: 'text', text: 'The shop fails since 14:02. May I roll it back?' },
+          { kind: 'data', data: { approvalRequest: approval } },
+        ];
+        yield { status: 'input-required', parts };
+        return;
+      }
       if (text.includes('Delete')) {
         yield { fail: true, text: 'The operator may not delete anything.' };
         return;
@@ -155,7 +168,27 @@ const pages = (): Record<string, { at: string; shown: string; act?: (page: Page)
       await page.until(`document.querySelector('.timeline')?.textContent.includes('text operator')`, SHOWN_MS_MAX);
     },
   },
+  // Begins a task of its own, which the pictures above do not have.
+  approval: {
+    at: '/',
+    shown: `document.querySelector('.task-row')`,
+    act: async page => {
+      const sent = await createClient({ url: cluster.url }).send('Roll back the shop on staging');
+      assert.ok('task' in sent);
+      await page.evaluate(`location.assign('/tasks/${sent.task.id}')`);
+      await page.until(
+        `document.querySelector('.approval') && document.querySelector('.timeline')?.textContent.includes('operator')`,
+        SHOWN_MS_MAX,
+      );
+    },
+  },
 });
+
+/** The elements that make the page wider than its window. */
+const tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')].flatMap(element => {
+  const { right } = element.getBoundingClientRect();
+  return right > innerWidth ? [element.tagName + ' ' + element.className + ' ' + right] : [];
+})`;
 
 /** Violations of every rule and severity, with the elements. */
 async function violationsOf(page: Page): Promise<string[]> {
@@ -164,7 +197,19 @@ async function violationsOf(page: Page): Promise<string[]> {
     nodes.map(({ html, failureSummary }) => id + ' (' + impact + '): ' + html.slice(0, 160) + ' ' + failureSummary.replaceAll('\\n', ' ').slice(0, 200))))`);
 }
 
-for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 'compare', 'sign-in', 'cluster', 'file'])
+for (const name of [
+  'tasks',
+  'task',
+  'details',
+  'chunks',
+  'frames',
+  'webhooks',
+  'compare',
+  'sign-in',
+  'cluster',
+  'file',
+  'approval',
+])
   test(`the page "${name}" is shown in both color schemes and on a phone, without a violation of axe`, options, async () => {
     const { at, shown, act } = pages()[name]!;
     const page = await browser.open(new URL(at, web.url).href);
@@ -184,7 +229,7 @@ for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 
     }
     await page.setSize(390, 844);
     for (const violation of await violationsOf(page)) found.push(`phone: ${violation}`);
-    assert.equal(await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true, 'no horizontal scroll');
+    assert.deepEqual(await page.evaluate(tooWide), [], 'no horizontal scroll');
     const lists = await page.evaluate<boolean[]>(`[...document.querySelectorAll('.menu')].map(menu => {
       menu.open = true;
       const { left, right } = menu.querySelector('.menu-list').getBoundingClientRect();
@@ -192,6 +237,16 @@ for (const name of ['tasks', 'task', 'details', 'chunks', 'frames', 'webhooks', 
       return left >= 0 && right <= innerWidth;
     })`);
     assert.ok(!lists.includes(false), 'every menu is on the screen');
+    if (name === 'approval') {
+      // On a phone the conversation, with the call, is a view of its own.
+      await page.evaluate(`document.querySelector('.tabs .only-narrow').click()`);
+      await page.until(
+        `document.querySelector('.approval .button-primary').getBoundingClientRect().right <= innerWidth`,
+        SHOWN_MS_MAX,
+      );
+      for (const violation of await violationsOf(page)) found.push(`phone, conversation: ${violation}`);
+      assert.deepEqual(await page.evaluate(tooWide), [], 'no horizontal scroll');
+    }
     assert.deepEqual(found, []);
     // A browser reports each refusal of credentials as a fault of the page.
     const refusals = name === 'sign-in' ? /status of 401/ : /^$/;

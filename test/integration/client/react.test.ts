@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { createClient, type TaskSnapshot } from '@hopline/client/tasks';
+import { approvalRequestParts } from '@hopline/a2a';
+import { approvalResponse, createClient, type TaskSnapshot } from '@hopline/client/tasks';
 import { Window } from 'happy-dom';
 import { until } from '../../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
@@ -18,6 +19,7 @@ const { useHoplineChat, useTask } = await import('@hopline/react');
 const TOKENS = Array.from({ length: 80 }, (_, index) => `${index} 🎯 `);
 const ANSWER = TOKENS.join('');
 const HALF = TOKENS.length / 2;
+const APPROVAL = { callId: 'call-1', tool: 'refund', arguments: { order: '17' } };
 
 let remote: RemoteAgent;
 let cluster: Cluster;
@@ -27,7 +29,16 @@ let half = Promise.withResolvers<void>();
 before(async () => {
   remote = await startRemoteAgent({
     dialect: '1.0',
-    script: async function* ({ text, turn }) {
+    script: async function* ({ text, turn, params }) {
+      if (turn === 1 && text.includes('refund order 17')) {
+        yield { status: 'input-required', parts: approvalRequestParts(APPROVAL) as Record<string, unknown>[] };
+        return;
+      }
+      if (turn === 2 && text.includes('Approved')) {
+        const { parts } = (params as { message: { parts: { data?: unknown }[] } }).message;
+        yield { token: JSON.stringify(parts.find(({ data }) => data !== undefined)?.data) };
+        return yield { complete: true };
+      }
       if (text === 'ask me' && turn === 1) {
         yield { token: 'Hm. ' };
         yield { inputRequired: 'which one?' };
@@ -182,6 +193,24 @@ test('an agent asks, the next message answers it in the same task, and a reload 
   assert.deepEqual(second.texts(), expected);
   first.close();
   second.close();
+});
+
+test('a call is approved in the page, and the agent gets the decision', { timeout: 90_000 }, async () => {
+  const { chat, texts, close } = openChat(randomUUID());
+  await until(() => chat()?.status === 'ready');
+  await chat()!.send('refund order 17');
+  await until(() => chat()!.question !== undefined);
+  const { approval, text } = chat()!.question!;
+  assert.deepEqual([approval, text], [APPROVAL, 'Run refund with {"order":"17"}?']);
+  await chat()!.send(approvalResponse(approval!, true));
+  await until(() => chat()!.status === 'ready' && chat()!.question === undefined);
+  assert.deepEqual(texts(), [
+    'user: refund order 17',
+    'agent: ',
+    'user: Approved',
+    'agent: {"approvalResponse":{"callId":"call-1","approved":true}}',
+  ]);
+  close();
 });
 
 test('stop cancels the task, also before its first event, and a failure is an error of the chat', {

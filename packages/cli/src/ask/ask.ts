@@ -9,6 +9,7 @@ import { text } from '../command/options.ts';
 import { optional } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
 import { AGENT, ANSWER, CONTEXT, CONTINUE, OUT } from './answer-options.ts';
+import { askApproval } from './ask-approval.ts';
 import { outFolder } from './out-folder.ts';
 import { readQuestion } from './read-question.ts';
 import { showStream } from './show-stream.ts';
@@ -71,8 +72,15 @@ export async function showAnswer(context: CommandContext, options: AnswerOptions
   if (reached === undefined) return code;
   if (outcome.taskId !== undefined) onTask?.(outcome.taskId);
   const remembered = conversations.remember(url, reached);
+  const decision = await askApproval(context, outcome);
+  if (decision !== undefined && outcome.taskId !== undefined) {
+    const next = { taskId: outcome.taskId, contextId: reached.contextId, parts: decision };
+    return showAnswer(context, { message: next, agent, folder, answer, taskId: outcome.taskId });
+  }
   const goesOn = remembered ? '--continue' : `--context ${shellQuoted(reached.contextId)}`;
-  if (code === EXIT.waiting) output.warn(`reply with: ${context.commandLine(`ask --task ${outcome.taskId}`)} TEXT`);
+  const reply = context.commandLine(`ask --task ${outcome.taskId}`);
+  if (outcome.approval !== undefined) output.warn(`approve with: ${reply} yes; refuse with: ${reply} REASON`);
+  else if (code === EXIT.waiting) output.warn(`reply with: ${reply} TEXT`);
   else if (!context.json)
     output.note(`context ${reached.contextId}; continue with: ${context.commandLine(`ask ${goesOn}`)} TEXT`);
   return code;

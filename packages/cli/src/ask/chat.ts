@@ -45,6 +45,8 @@ class Chat {
   /** Aborts when the user leaves. A task in progress continues. */
   readonly #leaving = new AbortController();
   #at: Partial<Conversation>;
+  /** The newest answer asks to approve a call. */
+  #asksApproval = false;
   #turn: RunningTurn | undefined;
   #interrupts = 0;
   #code: ExitCode = EXIT.ok;
@@ -84,7 +86,8 @@ class Chat {
 
   #prompt(): string {
     const agent = this.#at.agent === undefined ? '' : `${this.#at.agent} `;
-    return this.#at.taskId === undefined ? `${agent}> ` : `${agent}(waits for your answer) > `;
+    if (this.#at.taskId === undefined) return `${agent}> `;
+    return `${agent}(${this.#asksApproval ? 'yes approves, other words refuse' : 'waits for your answer'}) > `;
   }
 
   async #line(line: string): Promise<void> {
@@ -129,6 +132,7 @@ class Chat {
     output.endLine();
     const reached = outcome.conversation(agent);
     if (reached === undefined) return;
+    this.#asksApproval = outcome.approval !== undefined;
     this.#at = reached;
     conversations.remember(url, reached);
   }

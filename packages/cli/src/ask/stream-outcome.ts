@@ -1,4 +1,11 @@
-import { failureReason, isTerminal, type TaskState } from '@hopline/a2a';
+import {
+  type ApprovalRequest,
+  approvalRequestOf,
+  failureReason,
+  isTerminal,
+  type TaskState,
+  type TaskStatus,
+} from '@hopline/a2a';
 import type { StreamItem } from '@hopline/client';
 import type { Conversation } from '../command/conversations.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../command/exit-code.ts';
@@ -9,6 +16,8 @@ export class StreamOutcome {
   contextId: string | undefined;
   cursor: string | undefined;
   state: TaskState | undefined;
+  /** The call that the agent asks to approve. */
+  approval: ApprovalRequest | undefined;
   #hasMessage = false;
   /** An agent threw. Its error may have content, so clients get none of it. */
   hasHiddenReason = false;
@@ -30,19 +39,24 @@ export class StreamOutcome {
     } else if ('task' in event) {
       this.taskId = event.task.id;
       this.contextId = event.task.contextId;
-      this.state = event.task.status.state;
+      this.#status(event.task.status);
     } else {
       const { taskId, contextId } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate;
       this.taskId ??= taskId;
       this.contextId ??= contextId;
       if ('statusUpdate' in event) {
         const { status, metadata } = event.statusUpdate;
-        this.state = status.state;
+        this.#status(status);
         this.hasHiddenReason =
           status.state === 'TASK_STATE_FAILED' && /\bthe agent failed$/.test(failureReason(status, metadata));
         this.#isAgentRefused = metadata?.choose !== undefined;
       }
     }
+  }
+
+  #status({ state, message }: TaskStatus): void {
+    this.state = state;
+    this.approval = state === 'TASK_STATE_INPUT_REQUIRED' ? approvalRequestOf(message) : undefined;
   }
 
   /** The conversation for `--continue`; undefined when the stream did not name one. */

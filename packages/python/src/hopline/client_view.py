@@ -126,8 +126,22 @@ class ViewQuestion:
     text: str
     message: Json | None
 
+    @cached_property
+    def approval(self) -> Json | None:
+        """The call that the agent asks to approve, with `callId`, `tool` and `arguments`; None for every other question."""
+        if self.kind == "auth":
+            return None
+        for part in (self.message or {}).get("parts", []):
+            data = part.get("data")
+            request = data.get("approvalRequest") if isinstance(data, dict) else None
+            if not isinstance(request, dict) or not isinstance(request.get("arguments"), dict):
+                continue
+            if all(isinstance(request.get(name), str) and request[name] != "" for name in ("callId", "tool")):
+                return {name: request[name] for name in ("callId", "tool", "arguments")}
+        return None
+
     def to_json(self) -> Json:
-        return _present(kind=self.kind, text=self.text, message=self.message)
+        return _present(kind=self.kind, text=self.text, message=self.message, approval=self.approval)
 
 
 @dataclass(frozen=True, eq=False)
