@@ -155,7 +155,12 @@ test(
     await isDenied(full.url, 'half', 'backup', join(folder, 'second'));
     await isDenied(full.url, 'none', 'layout');
     await isDenied(empty.url, 'half', 'restore', backup);
-    for (const args of [['trace', '--nats', 't'], ['export', '--nats', 't'], ['verify', '--all'], ['erase', 't']])
+    for (const args of [
+      ['trace', '--nats', 't'],
+      ['export', '--nats', 't'],
+      ['verify', '--all'],
+      ['erase', 't'],
+    ])
       await isDenied(full.url, 'none', ...args);
     await isDenied(full.url, 'blind', 'trace', '--nats', 't');
     await isDenied(full.url, 'blind', 'export', '--nats', 't');

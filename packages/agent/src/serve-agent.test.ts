@@ -6,6 +6,7 @@ import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Agent, Turn } from './agent.ts';
+import { FAILED_TURNS_MIN } from './failed-turns.ts';
 import { ENTRY_DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
 import { ANSWER, CALL, quiet, run, scripted, TaskLog } from './task-log.test-kit.ts';
@@ -128,6 +129,19 @@ test('work of the role runs until its attempts are used up, and is then settled'
     [['failed', 'attempts exhausted', 'attempts_exhausted']],
   );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
+});
+
+test('the entry of an agent whose turns all fail has the cause', async t => {
+  const task = await TaskLog.create('caipe');
+  const failing = scripted([{ type: 'failed', reason: 'the server failed', retryable: false, cause: 'http_500' }]);
+  const { stop, served } = serve(t, task, failing, { slots: FAILED_TURNS_MIN, drainMs: 1 });
+  await until(async () => (await registered(task)) !== undefined);
+  assert.equal((await registered(task))?.value.failing, undefined);
+  for (let turn = 0; turn < FAILED_TURNS_MIN; turn += 1)
+    await task.log.work.request('agent.argocd', task.job().work, { id: `w${turn}` });
+  await until(async () => (await registered(task))?.value.failing === 'http_500');
+  stop();
+  await served;
 });
 
 test('the line of a turn that its task no longer needed has the reason', async t => {

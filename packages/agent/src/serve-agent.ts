@@ -12,6 +12,7 @@ import {
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
 import { type Agent, TASK_ENDED } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
+import { FailedTurns } from './failed-turns.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { patientLog } from './patient-facts.ts';
 import { registerAgent } from './register-agent.ts';
@@ -61,6 +62,8 @@ export type ServeAgentOptions = {
   onSkills?: (fault: unknown) => void;
 };
 
+type ServingAgent = ServeAgentOptions & { failed: FailedTurns };
+
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   const {
@@ -95,8 +98,9 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     ...(onSkills && { onSkills }),
   };
   await untilReadable(log, signal);
-  const registered = registerAgent({ log, ...entry, logger, signal });
-  const patient = { ...options, log: patientLog(log, release.signal) };
+  const failed = new FailedTurns();
+  const registered = registerAgent({ log, ...entry, logger, signal, failing: () => failed.failing() });
+  const patient = { ...options, log: patientLog(log, release.signal), failed };
   await log.work.take(`agent.${name}`, { slots, signal, gate: agent.gate }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
@@ -114,7 +118,7 @@ async function untilReadable(log: Log, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
+async function runJob(options: ServingAgent, job: Job, release: AbortSignal): Promise<void> {
   const { log, name, metrics, endShownMsMax } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId, work.owner);
@@ -138,7 +142,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   }
 }
 
-async function measuredTurn(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<TurnOutcome> {
+async function measuredTurn(options: ServingAgent, job: Job, release: AbortSignal): Promise<TurnOutcome> {
   const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, pace, showError } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
@@ -158,6 +162,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
     );
     const isNeeded = outcome.unneeded === undefined;
     const state = (isNeeded ? stateWord(outcome.state) : 'unneeded') as TurnLabel;
+    options.failed.add(outcome);
     metrics.turnsEnded.add(1, { agent: name, outcome: state });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
     const why = isNeeded ? { reason: outcome.reason, code: outcome.cause } : { reason: UNNEEDED_REASONS[outcome.unneeded] };
