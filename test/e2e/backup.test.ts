@@ -126,7 +126,7 @@ test('a restore rejects an incomplete or changed backup, another prefix, and str
 });
 
 test(
-  'a backup, a restore and a layout that NATS does not permit exit with 1, not as for a server that cannot be reached',
+  'commands that NATS does not permit exit with 1, not as for a server that cannot be reached or a wrong command line',
   LIMITS,
   async t => {
     const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
@@ -134,7 +134,8 @@ test(
     const denying = (user: string, ...subjects: string[]) =>
       `{ user: ${user}, password: ${user}, permissions: { publish: { deny: ${JSON.stringify(subjects)} } } }`;
     const half = denying('half', '$JS.API.STREAM.SNAPSHOT.>', '$JS.API.STREAM.RESTORE.>');
-    const config = `authorization { users = [ { user: all, password: all }, ${half}, ${denying('none', '$JS.API.>')} ] }`;
+    const blind = denying('blind', '$JS.API.DIRECT.GET.>', '$JS.API.CONSUMER.>', '$JS.API.STREAM.MSG.GET.>');
+    const config = `authorization { users = [ { user: all, password: all }, ${half}, ${blind}, ${denying('none', '$JS.API.>')} ] }`;
     const [full, empty] = await Promise.all([startNats({ config }), startNats({ config })]);
     t.after(() => Promise.all([full.stop(), empty.stop()]));
     const credentials = { user: 'all', pass: 'all' };
@@ -154,5 +155,15 @@ test(
     await isDenied(full.url, 'half', 'backup', join(folder, 'second'));
     await isDenied(full.url, 'none', 'layout');
     await isDenied(empty.url, 'half', 'restore', backup);
+    for (const args of [
+      ['trace', '--nats', 't'],
+      ['export', '--nats', 't'],
+      ['verify', '--all'],
+      ['erase', 't'],
+    ])
+      await isDenied(full.url, 'none', ...args);
+    await isDenied(full.url, 'blind', 'trace', '--nats', 't');
+    await isDenied(full.url, 'blind', 'export', '--nats', 't');
+    await isDenied(full.url, 'blind', 'verify', 't');
   },
 );

@@ -585,7 +585,7 @@ test('wrong and unknown values are rejected by name', { skip }, () => {
   assert.match(rejection('supervisor.keda.enabled=true', 'supervisor.autoscaling.enabled=true'), /choose one/);
   assert.match(rejection('relay.pods.spec.containers[0].name=a'), /pods\.spec\.containers \(relay\): set pods\.sidecars instead/);
   assert.match(rejection('relay.pods.resources.limits.cpu=1'), /'\/relay\/pods': additional properties 'resources'/);
-  assert.match(rejection('agents.Not_A_Name.entry.adapter=a2a'), /additional properties 'Not_A_Name'/);
+  assert.match(rejection('agents.Not_A_Name.entry.adapter=a2a'), /"Not_A_Name" is not a name of an agent/);
   assert.match(rejection('backup.enabled=true'), /backup\.existingClaim is required/);
   assert.match(rejection('backup.restore=folder', 'backup.existingClaim=backups'), /relay\.replicas to 0/);
   assert.match(rejection('httpIngress.enabled=true', 'gateway.enabled=true'), /choose one/);
@@ -1198,6 +1198,11 @@ test('the agent with `default: true` is the default agent of supervisor and ingr
 
 test('values that render but cannot work are refused with the fix', { skip }, () => {
   const NAMED = 'agents[1].name=guide';
+  const scaled = (name: string) => [
+    `agents.${name}.keda.enabled=true`,
+    `agents.${name}.entry.adapter=a2a`,
+    `agents.${name}.entry.url=http://a`,
+  ];
   const refused: [values: readonly string[], expected: RegExp][] = [
     [['gateway.enabled=true'], /gateway\.parentRefs is required/],
     [[...AGENT, NAMED, 'agents[1].entry.adapter=a2a', 'agents[1].entry.url=http://b/'], /agents: two have the name "guide"/],
@@ -1233,6 +1238,28 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     [['networkPolicy.natsFrom[0].namespace.a=b'], /'\/networkPolicy\/natsFrom\/0': additional properties 'namespace'/],
     [['networkPolicy.natsFrom[0].namespaceSelector.matchLabel.a=b'], /namespaceSelector': additional properties 'matchLabel'/],
     [['backup.schedule=daily'], /'\/backup\/schedule'/],
+    [['pods.resources.requests.memory=2Gi'], /pods\.resources \(\w+\): requests\.memory 2Gi is above limits\.memory 512Mi, /],
+    [
+      ['relay.resources.requests.cpu=1500m', 'relay.resources.limits.cpu=1'],
+      /relay\.resources: requests\.cpu 1500m is above limits\.cpu 1, /,
+    ],
+    [['nats.resources.requests.memory=1.5Gi'], /nats\.resources: requests\.memory 1\.5Gi is above limits\.memory 1Gi, /],
+    [
+      ['nats.metrics.enabled=true', 'nats.metrics.resources.requests.memory=1G'],
+      /nats\.metrics\.resources: requests\.memory 1G is above/,
+    ],
+    [
+      [...AGENT, 'agents[0].resources.requests.cpu=2', 'agents[0].resources.limits.cpu=0.5'],
+      /agent-guide\.resources: requests\.cpu 2 is above/,
+    ],
+    [
+      ['nats.resources.limits.memory=128Mi', 'nats.resources.requests.memory=64Mi'],
+      /nats\.resources\.limits\.memory 128Mi: nats-server needs at least 256Mi/,
+    ],
+    [
+      [`fullnameOverride=${'f'.repeat(40)}`, ...scaled('a'.repeat(30))],
+      /agent-a{30}: KEDA makes the name f{40}-agent-a{30} a label, which may have 63 characters, and it has 77: /,
+    ],
     [['settings.HOPLINE_PROBE_PORT=1'], /settings\.HOPLINE_PROBE_PORT \(\w+\): set nothing: [^\n]*pod$/m],
     [['relay.settings.HOPLINE_BUCKET_BYTES_MAX=1073741824'], /relay\.settings: the streams would reserve \d+ bytes/],
     [

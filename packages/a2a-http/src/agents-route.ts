@@ -13,6 +13,8 @@ export type ListedAgent = {
   state: 'live' | 'silent';
   /** Why a live agent does not answer its sub-agent, such as `ECONNREFUSED`. Absent while it answers. */
   fault?: string;
+  /** Cause of the newest failed turn, such as `http_500`, while the last turns of a live agent have all failed. */
+  failing?: string;
   /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601, UTC. */

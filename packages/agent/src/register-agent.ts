@@ -51,6 +51,8 @@ type RegisterAgentOptions = {
   onRegistered?: (entry: AgentRegistration) => void;
   /** Called after each request for the agent's skills. `fault`: why the agent does not answer, or cannot be started. */
   onSkills?: (fault: unknown) => void;
+  /** Cause of the newest failed turn while the last turns have all failed. */
+  failing?: () => string | undefined;
 };
 
 /**
@@ -67,7 +69,9 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
     const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
     const { fault } = skills;
-    const entry: AgentRegistration = { ...shown, ...(fault !== undefined && { fault }), heartbeat: Date.now() };
+    const failing = options.failing?.();
+    const faults = { ...(fault !== undefined && { fault }), ...(failing !== undefined && { failing }) };
+    const entry: AgentRegistration = { ...shown, ...faults, heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),

@@ -92,7 +92,7 @@ test('an item that is redelivered for a canceled task cancels the runs of its de
   await deadAttempt(task);
   await cancel(task);
   const { agent, canceled } = remoteAgent(() => assert.fail('the task has ended'));
-  assert.equal(await run(task, agent, task.job(2)), undefined);
+  assert.deepEqual(await run(task, agent, task.job(2)), { unneeded: 'ended' });
   assert.deepEqual(canceled, [RUN]);
 });
 
@@ -114,7 +114,7 @@ test('after an unanswered cancel the item is redelivered; the last delivery sett
   };
   const { agent } = remoteAgent(() => assert.fail('the task has ended'), away);
   await assert.rejects(run(task, agent, task.job(2)), { name: 'RemoteRunLeft' });
-  assert.equal(await run(task, agent, task.job(4, { exhausted: true })), undefined);
+  assert.deepEqual(await run(task, agent, task.job(4, { exhausted: true })), { unneeded: 'ended' });
 });
 
 test('an item is done when the server has answered the cancel of a canceled task', async () => {

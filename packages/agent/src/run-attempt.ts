@@ -51,8 +51,8 @@ const EVENT_SHARE = 0.5;
 const INPUT_SHARE = 0.75;
 
 /**
- * Runs the agent once for a work item. Resolves with the end of the turn, or with undefined when the task no longer needs it. Rejects like
- * runTurn.
+ * Runs the agent once for a work item. Resolves with the end of the turn, or with the reason why the task no longer needs it. Rejects
+ * like runTurn.
  */
 export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptContext): Promise<TurnOutcome> {
   // Needed even for a turn that is only settled: its watch may fail in the meantime, and an unhandled rejection would end the process.
@@ -104,7 +104,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     // The next turn continues the run that waits for credentials.
     const isContinued = over === 'later turn' && inputs.waitsFor !== undefined;
     if (over !== 'other item' && !isContinued) await cancelRuns();
-    return undefined;
+    return { unneeded: over };
   }
   if (lost.signal.aborted && !deps.signal.aborted) throw lost.signal.reason;
   // Credentials may arrive after this process has ended: the turn ends here, and the next one continues.
@@ -172,7 +172,7 @@ async function settle(
   deps: AttemptDeps,
   { inputs, writer }: { inputs: TurnInputs; writer: InputWriter },
   end: TurnEnd,
-): Promise<NonNullable<TurnOutcome>> {
+): Promise<TurnEnd & { lastN: number }> {
   let outcome = end;
   try {
     inputs.end(end);

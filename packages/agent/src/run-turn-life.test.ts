@@ -274,7 +274,7 @@ test('a cancelled task stops its agent, and nothing more is written [S3-26]', as
     const running = run(task, agent);
     await written(task, 'a');
     await task.cancel().store();
-    assert.equal(await running, undefined);
+    assert.deepEqual(await running, { unneeded: 'ended' });
     assert.equal(stopped, true);
     assert.ok(!JSON.stringify(await task.records()).includes('late'));
     assert.ok(!(await task.inputs()).some(input => input.kind === 'ended'));
@@ -290,7 +290,7 @@ test('an agent that ignores its signal is abandoned after STOP_MS_MAX', { timeou
   const running = run(task, deaf);
   await written(task, 'a');
   await task.cancel().store();
-  assert.equal(await running, undefined);
+  assert.deepEqual(await running, { unneeded: 'ended' });
 });
 
 test('a later message of the client ends the previous turn [S4-27]', async () => {
@@ -304,7 +304,7 @@ test('a later message of the client ends the previous turn [S4-27]', async () =>
   );
   await written(task, 'a');
   await task.message('more', 'm2', 'agent.argocd', 'transparent').store();
-  assert.equal(await running, undefined);
+  assert.deepEqual(await running, { unneeded: 'later turn' });
   const outcome = await run(task, scripted([text('second turn'), done]), task.job(1, { turn: 2 }));
   assert.equal(outcome?.state, 'TASK_STATE_COMPLETED');
   const records = await task.records();
@@ -319,7 +319,7 @@ test('an item whose work is already over does nothing', async () => {
   await run(task, scripted([text('a'), done]));
   await task.fold();
   const before = (await task.records()).length;
-  assert.equal(await run(task, scripted([text('again'), done]), task.job(2)), undefined);
+  assert.deepEqual(await run(task, scripted([text('again'), done]), task.job(2)), { unneeded: 'ended' });
   assert.equal((await task.records()).length, before);
 });
 
@@ -566,7 +566,7 @@ test('a second stored item of a call runs only while the first has written nothi
     late.job(1, { item: 2 }),
   );
   await late.recordOf({ id: CALL, agent: 'argocd', turn: 1, item: 1, attempt: 1 });
-  assert.equal(await waiting, undefined);
+  assert.deepEqual(await waiting, { unneeded: 'other item' });
   assert.ok(stopped);
 });
 

@@ -45,7 +45,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
       const runs = await readRemoteRuns(log, newest, work);
       await cancelRemoteRuns(deps, job, { runs, trace: job.trace });
     }
-    return undefined;
+    return { unneeded: over };
   }
   if (hasWritten(newest.record.aggregate, { id: work.call?.id ?? ROOT_AGENT, item, attempt })) throw new Superseded();
   const waitsForCredentials = isWaitingForCredentials(newest.record.aggregate, work.call?.id);
@@ -66,9 +66,9 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
     };
     const attempted = () => runAttempt(deps, job, { hop, takenAt, history, waitsForCredentials, prior, watching });
     const outcome = await hop.run(() => inWork(active, attempted));
-    const state = outcome && stateWord(outcome.state);
-    hop.set({ [ATTR.outcome]: state ?? 'over', [ATTR.a2aState]: state });
-    if (outcome?.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? AGENT_FAILED);
+    const state = outcome.state && stateWord(outcome.state);
+    hop.set({ [ATTR.outcome]: state ?? 'unneeded', [ATTR.a2aState]: state });
+    if (outcome.state === 'TASK_STATE_FAILED') hop.fail(outcome.cause ?? AGENT_FAILED);
     return outcome;
   } catch (error) {
     hop.set({ [ATTR.outcome]: outcomeOf(error) });

@@ -6,9 +6,10 @@ import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { countingMetrics } from '../../../test/kit/counting-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Agent, Turn } from './agent.ts';
+import { FAILED_TURNS_MIN } from './failed-turns.ts';
 import { ENTRY_DESCRIPTION_CHARS_MAX, SKILLS_MAX } from './register-agent.ts';
 import { type ServeAgentOptions, serveAgent } from './serve-agent.ts';
-import { ANSWER, CALL, quiet, scripted, TaskLog } from './task-log.test-kit.ts';
+import { ANSWER, CALL, quiet, run, scripted, TaskLog } from './task-log.test-kit.ts';
 
 const counted: string[] = [];
 const metrics = countingMetrics((name, count) => void counted.push(`${name} ${count}`));
@@ -128,6 +129,35 @@ test('work of the role runs until its attempts are used up, and is then settled'
     [['failed', 'attempts exhausted', 'attempts_exhausted']],
   );
   assert.equal(counted.filter(line => line === 'activeTasks 1').length, counted.filter(line => line === 'activeTasks -1').length);
+});
+
+test('the entry of an agent whose turns all fail has the cause', async t => {
+  const task = await TaskLog.create('caipe');
+  const failing = scripted([{ type: 'failed', reason: 'the server failed', retryable: false, cause: 'http_500' }]);
+  const { stop, served } = serve(t, task, failing, { slots: FAILED_TURNS_MIN, drainMs: 1 });
+  await until(async () => (await registered(task)) !== undefined);
+  assert.equal((await registered(task))?.value.failing, undefined);
+  for (let turn = 0; turn < FAILED_TURNS_MIN; turn += 1)
+    await task.log.work.request('agent.argocd', task.job().work, { id: `w${turn}` });
+  await until(async () => (await registered(task))?.value.failing === 'http_500');
+  stop();
+  await served;
+});
+
+test('the line of a turn that its task no longer needed has the reason', async t => {
+  const task = await TaskLog.create('caipe');
+  await run(task, scripted([{ type: 'text', text: 'a' }, { type: 'done' }]));
+  await task.fold();
+  const lines: { msg: string; state?: string; reason?: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const logger = createLogger({ service: 'sub-agent', instance: 'test', level: 'info', destination });
+  const { stop, served } = serve(t, task, scripted([{ type: 'done' }]), { logger });
+  await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
+  await until(() => lines.some(({ msg }) => msg === 'turn ended'));
+  stop();
+  await served;
+  const ended = lines.find(({ msg }) => msg === 'turn ended');
+  assert.deepEqual([ended?.state, ended?.reason], ['unneeded', 'its task or its call had ended']);
 });
 
 test('the line of a turn that is requeued has the code of its error', async t => {

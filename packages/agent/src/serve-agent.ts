@@ -10,14 +10,15 @@ import {
   type TextPace,
 } from '@hopline/log';
 import { flushLog, type HopMetrics, inTrace, LINE, type Logger, redeliveryCause, taskLogger } from '@hopline/telemetry';
-import type { Agent } from './agent.ts';
+import { type Agent, TASK_ENDED } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
+import { FailedTurns } from './failed-turns.ts';
 import { RETRIES_DEFAULT } from './limits.ts';
 import { patientLog } from './patient-facts.ts';
 import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 import { requireShownEnd } from './shown-end.ts';
-import type { TurnOutcome } from './turn-end.ts';
+import type { TurnOutcome, UnneededTurn } from './turn-end.ts';
 
 /** How long running turns may take to end when the agent stops serving, in milliseconds. Then they are requeued. */
 const DRAIN_MS = 10_000;
@@ -61,6 +62,8 @@ export type ServeAgentOptions = {
   onSkills?: (fault: unknown) => void;
 };
 
+type ServingAgent = ServeAgentOptions & { failed: FailedTurns };
+
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   const {
@@ -95,8 +98,9 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
     ...(onSkills && { onSkills }),
   };
   await untilReadable(log, signal);
-  const registered = registerAgent({ log, ...entry, logger, signal });
-  const patient = { ...options, log: patientLog(log, release.signal) };
+  const failed = new FailedTurns();
+  const registered = registerAgent({ log, ...entry, logger, signal, failing: () => failed.failing() });
+  const patient = { ...options, log: patientLog(log, release.signal), failed };
   await log.work.take(`agent.${name}`, { slots, signal, gate: agent.gate }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
@@ -114,14 +118,14 @@ async function untilReadable(log: Log, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<void> {
+async function runJob(options: ServingAgent, job: Job, release: AbortSignal): Promise<void> {
   const { log, name, metrics, endShownMsMax } = options;
   const { work, attempt, exhausted } = job;
   const logger = taskLogger(options.logger, work.taskId, work.owner);
   try {
     const outcome = await measuredTurn({ ...options, logger }, job, release);
     // An item that is only settled writes only its end, so it does not matter which delivery is stored first.
-    if (outcome === undefined || exhausted) return;
+    if (outcome.unneeded !== undefined || exhausted) return;
     job.leaveSlot?.();
     const waiting = { lastN: outcome.lastN, signal: release, ...(endShownMsMax !== undefined && { waitMs: endShownMsMax }) };
     await requireShownEnd(log, job, waiting);
@@ -138,7 +142,7 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
   }
 }
 
-async function measuredTurn(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<TurnOutcome> {
+async function measuredTurn(options: ServingAgent, job: Job, release: AbortSignal): Promise<TurnOutcome> {
   const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, pace, showError } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
@@ -156,10 +160,13 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
       { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, metrics, signal: release },
       job,
     );
-    const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;
+    const isNeeded = outcome.unneeded === undefined;
+    const state = (isNeeded ? stateWord(outcome.state) : 'unneeded') as TurnLabel;
+    options.failed.add(outcome);
     metrics.turnsEnded.add(1, { agent: name, outcome: state });
     const fields = { agent: name, attempt, turn: work.turn, duration_ms: Math.round(performance.now() - startedMs) };
-    const line = { ...fields, state, reason: outcome?.reason, code: outcome?.cause };
+    const why = isNeeded ? { reason: outcome.reason, code: outcome.cause } : { reason: UNNEEDED_REASONS[outcome.unneeded] };
+    const line = { ...fields, state, ...why };
     inTrace(job.trace, () => logger.info(line, LINE.turnEnded));
     return outcome;
   } finally {
@@ -171,7 +178,14 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   }
 }
 
-type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'over';
+type TurnLabel = 'completed' | 'failed' | 'canceled' | 'rejected' | 'input-required' | 'auth-required' | 'unneeded';
+
+/** Reasons in the log line of a turn that the task no longer needed. */
+const UNNEEDED_REASONS: Record<UnneededTurn['unneeded'], string> = {
+  [TASK_ENDED]: 'its task or its call had ended',
+  'later turn': 'its task had a later turn',
+  'other item': 'another item of the same work had written first',
+};
 
 /** When a client addresses the agent directly there is no call, and the item comes from the relay. */
 function measureQueue(metrics: HopMetrics, agent: string, { work: { queuedAt, call }, trace }: Job, takenAt: number): void {

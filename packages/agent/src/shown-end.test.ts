@@ -42,7 +42,7 @@ async function storedEnd(mode: 'caipe' | 'direct', job: (task: TaskLog) => Job =
   const task = await TaskLog.create(mode);
   const agent = scripted([text('answer'), { type: 'done' }]);
   const outcome = await runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal }, job(task));
-  return { task, lastN: outcome!.lastN };
+  return { task, lastN: outcome.lastN! };
 }
 
 test('a superseded attempt whose last append is stored late does not complete the work item of the attempt that replaced it', {
@@ -157,7 +157,7 @@ test('a turn that leaves its wait for credentials to the next turn has ended, al
     const outcome = await runTurn(deps, task.job());
     assert.equal(outcome?.state, 'TASK_STATE_AUTH_REQUIRED');
     await task.fold();
-    await requireShownEnd(task.log, task.job(), { lastN: outcome!.lastN, signal });
+    await requireShownEnd(task.log, task.job(), { lastN: outcome.lastN!, signal });
   }
 });
 

@@ -2,6 +2,7 @@ import type { InterruptedState, Message, Metadata, TerminalState } from '@hoplin
 import type { EndEvent } from './agent.ts';
 import type { MessageRelation } from './agent-text.ts';
 import { AgentMisuse } from './misuse.ts';
+import type { Over } from './task-watch.ts';
 
 /** How a turn ended. */
 export type TurnEnd = {
@@ -19,10 +20,11 @@ export type TurnEnd = {
   resume?: unknown;
 };
 
-/**
- * `lastN`: ordinal of the turn's last input. Undefined if the turn was over or belonged to another attempt, so that nothing was written.
- */
-export type TurnOutcome = (TurnEnd & { lastN: number }) | undefined;
+/** A turn that the task no longer needed: its end was not written. */
+export type UnneededTurn = { unneeded: Exclude<Over, 'superseded'> } & { [K in keyof TurnEnd | 'lastN']?: undefined };
+
+/** `lastN`: ordinal of the turn's last input. */
+export type TurnOutcome = (TurnEnd & { lastN: number; unneeded?: undefined }) | UnneededTurn;
 
 export const COMPLETED: TurnEnd = { state: 'TASK_STATE_COMPLETED' };
 

@@ -228,6 +228,7 @@ test('agents prints names, states, skills, and which agent takes messages that f
   const agents = [
     { name: 'files', description: 'Reads files', skills: [{ id: 'r', name: 'Read' }], state: 'live', default: false },
     { name: 'down', description: '', skills: [], state: 'live', fault: 'ECONNREFUSED', default: false },
+    { name: 'bad', description: '', skills: [], state: 'live', failing: 'http_500', default: false },
     { name: 'guide', description: '', skills: [], state: 'silent', default: true, lastSeenAt: '2026-11-22T08:00:00.000Z' },
     { description: 'has no name' },
   ];
@@ -236,7 +237,7 @@ test('agents prints names, states, skills, and which agent takes messages that f
   assert.equal(code, 0);
   assert.match(
     out,
-    /^ {2}files {2}live {2}Reads files {2}\[Read\]\n {2}down {3}live, does not answer \(ECONNREFUSED\)\n\* guide {2}silent, seen \d+ \w+ ago\n$/,
+    /^ {2}files {2}live {2}Reads files {2}\[Read\]\n {2}down {3}live, does not answer \(ECONNREFUSED\)\n {2}bad {4}live, its last turns failed \(http_500\)\n\* guide {2}silent, seen \d+ \w+ ago\n$/,
   );
   const json = await hopline(replies, ['agents', '--json'], { environment: { HOPLINE_TOKEN: 'abc' } });
   assert.deepEqual(
@@ -244,7 +245,7 @@ test('agents prints names, states, skills, and which agent takes messages that f
       .trim()
       .split('\n')
       .map(line => JSON.parse(line)),
-    agents.slice(0, 3),
+    agents.slice(0, 4),
   );
   assert.equal(json.requests[0]!.headers.authorization, 'Bearer abc');
   const other = await hopline({}, ['agents']);

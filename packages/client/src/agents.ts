@@ -10,6 +10,8 @@ export type ListedAgent = {
   state: 'live' | 'silent';
   /** Why a live agent does not answer, such as `ECONNREFUSED`. Absent while it answers. */
   fault?: string;
+  /** Cause of the newest failed turn, such as `http_500`, while the last turns of a live agent have all failed. */
+  failing?: string;
   /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601. Absent if the server does not know it. */
@@ -23,7 +25,7 @@ export const AGENTS_PATH = '/agents';
 export function decodeAgents(json: unknown): ListedAgent[] {
   if (!isObject(json) || !Array.isArray(json.agents)) throw notA2A('the response is not a list of agents').error;
   return json.agents.filter(isObject).flatMap(agent => {
-    const { name, description, skills, state, fault, lastSeenAt } = agent;
+    const { name, description, skills, state, fault, failing, lastSeenAt } = agent;
     if (typeof name !== 'string' || name === '') return [];
     return [
       {
@@ -32,6 +34,7 @@ export function decodeAgents(json: unknown): ListedAgent[] {
         skills: Array.isArray(skills) ? skills.filter(isObject).flatMap(skillOf) : [],
         state: state === 'silent' ? 'silent' : 'live',
         ...(typeof fault === 'string' && { fault }),
+        ...(typeof failing === 'string' && { failing }),
         default: agent.default === true,
         ...(typeof lastSeenAt === 'string' && { lastSeenAt }),
       },

@@ -125,6 +125,8 @@ export type TopAgent = {
   state: string;
   /** Why a live agent does not answer, such as `ECONNREFUSED`. */
   fault?: string;
+  /** Cause of the newest failed turn while the last turns have all failed. */
+  failing?: string;
   activeTasks?: number;
   tokensPerS?: number;
   /** Mean seconds from a work item to its first token: in this interval or, if it had none, since the start. Absent before the first token. */
@@ -251,8 +253,8 @@ function hopsOf(before: TopReading, now: TopReading): TopCluster['hops'] {
   return shown.map(({ hop, seconds }) => ({ hop, share: seconds / all }));
 }
 
-function agentOf({ name, state, fault }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
-  const agent = { name, state, ...(fault !== undefined && { fault }) };
+function agentOf({ name, state, fault, failing }: ListedAgent, before: TopReading, now: TopReading, seconds: number): TopAgent {
+  const agent = { name, state, ...(fault !== undefined && { fault }), ...(failing !== undefined && { failing }) };
   if (now.processes === undefined) return agent;
   const labels = { agent: name };
   const HOPS = 'hopline_hop_duration_seconds';

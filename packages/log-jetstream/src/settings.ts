@@ -306,7 +306,7 @@ function connectionOf(settings: LogSettings): Pick<JetStreamLogOptions, 'servers
 
 /** Faults that a restart cannot repair are faults of the settings. */
 function asConfigError(error: unknown): never {
-  if (error instanceof LogMismatch) throw new ConfigError([error.message]);
+  if (error instanceof LogMismatch) throw new ConfigError([error.message], { cause: error.cause });
   if (error instanceof LogUnavailable && error.message.includes('unable to parse credentials'))
     throw new ConfigError(['NATS_CREDS_FILE or NATS_CREDS does not contain NATS credentials']);
   throw error;

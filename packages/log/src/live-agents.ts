@@ -150,8 +150,8 @@ function agentOf(key: string): string {
 
 function isAgentEntry(value: unknown): value is AgentRegistration {
   if (!isObject(value)) return false;
-  const { name, description, url, skills, heartbeat, fault = '' } = value;
-  const hasTexts = [name, description, url, fault].every(isText);
+  const { name, description, url, skills, heartbeat, fault = '', failing = '' } = value;
+  const hasTexts = [name, description, url, fault, failing].every(isText);
   return hasTexts && isTime(heartbeat) && Array.isArray(skills) && skills.every(isAgentSkill);
 }
 

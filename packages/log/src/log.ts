@@ -112,6 +112,8 @@ export type AgentRegistration = {
   default?: true;
   /** Why the agent does not answer this instance, as a closed word such as `ECONNREFUSED`. Absent while it answers. */
   fault?: string;
+  /** Cause of the newest failed turn as a closed word such as `http_500`, while the last turns of this instance have all failed. */
+  failing?: string;
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };

@@ -522,9 +522,9 @@ export const METRICS = {
     name: 'hopline.turns_ended',
     type: 'counter',
     unit: '{turn}',
-    meaning: 'Turns of an agent, by how they ended; `over`: the task no longer needed the turn',
+    meaning: 'Turns of an agent, by how they ended; `unneeded`: the task had ended or proceeded before the agent',
     services: ['sub-agent'],
-    labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'over'] },
+    labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'unneeded'] },
   },
   turnDuration: {
     name: 'hopline.turn.duration',

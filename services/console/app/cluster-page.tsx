@@ -95,13 +95,16 @@ function AgentTable({ agents }: { agents: NonNullable<ClusterFigures['agents']> 
           </tr>
         </thead>
         <tbody>
-          {agents.map(({ name, state, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }) => (
+          {agents.map(({ name, state, fault, failing, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }) => (
             <tr key={name}>
               <td>
                 <bdi>{visibleText(name)}</bdi>
               </td>
               <td>
-                <span class={`dot ${state === 'live' ? 'dot-on' : 'dot-off'}`} /> {state}
+                <span class={`dot ${state === 'live' && (fault ?? failing) === undefined ? 'dot-on' : 'dot-off'}`} /> {state}
+                {fault !== undefined
+                  ? `, does not answer (${fault})`
+                  : failing !== undefined && `, its last turns failed (${failing})`}
               </td>
               <td class="number">{activeTasks ?? '–'}</td>
               <td class="number">{tokensPerS === undefined ? '–' : rate(tokensPerS)}</td>

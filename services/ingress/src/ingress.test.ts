@@ -273,6 +273,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
     skills,
     default: true,
     fault: 'ECONNREFUSED',
+    failing: 'http_500',
     heartbeat,
   });
   const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
@@ -297,6 +298,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
       skills: [{ id: 'a', name: 'A' }],
       state: 'live',
       fault: 'ECONNREFUSED',
+      failing: 'http_500',
       default: true,
       lastSeenAt: '2026-01-02T03:04:05.678Z',
     },

@@ -106,12 +106,13 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
 /** Parts of an agent's entry that callers may see. Excludes addresses. */
 function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
   const byDefault = defaultAgentOf(agents.list(), configured)?.name;
-  return agents.all().map(({ name, description, skills, isLive, fault, heartbeat }) => ({
+  return agents.all().map(({ name, description, skills, isLive, fault, failing, heartbeat }) => ({
     name,
     description,
     skills: skills.map(skill => ({ id: skill.id, name: skill.name })),
     state: isLive ? 'live' : 'silent',
     ...(isLive && fault !== undefined && { fault: closedWord(fault) }),
+    ...(isLive && failing !== undefined && { failing: closedWord(failing) }),
     default: name === byDefault,
     lastSeenAt: new Date(heartbeat).toISOString(),
   }));

@@ -13,6 +13,7 @@ file of values sets to null is left out. Argument: root.
 {{- end -}}
 {{- else -}}
 {{- range $name, $agent := .Values.agents -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$" $name) -}}{{- fail (printf "agents: %q is not a name of an agent: use up to 40 lower-case letters, digits and hyphens, the first and the last no hyphen" $name) -}}{{- end -}}
 {{- if $agent -}}
 {{- if and $agent.name (ne $agent.name $name) -}}{{- fail (printf "agents.%s.name: %q is another name: leave it out" $name $agent.name) -}}{{- end -}}
 {{- $agents = append $agents (mergeOverwrite (deepCopy $agent) (dict "name" $name)) -}}

@@ -65,7 +65,7 @@ Arguments: root; pods (of the agent, merged); values (of the agent); code (its v
     {{- range .env }}
     - {{- toYaml . | nindent 6 }}
     {{- end }}
-  resources: {{- toYaml (coalesce .code.resources .values.resources $pods.resources) | nindent 4 }}
+  resources: {{- include "hopline.resources" (dict "at" "code.resources" "resources" (coalesce .code.resources .values.resources $pods.resources)) | nindent 4 }}
   volumeMounts:
     - { name: code-tmp, mountPath: /tmp }
     - { name: code, mountPath: {{ include "hopline.codeFolder" . }} }

@@ -21,6 +21,30 @@ Arguments: root, values.
 {{- mergeOverwrite $own (default (dict) .securityContext) | toYaml -}}
 {{- end -}}
 
+{{/* A quantity of Kubernetes as a number: 100m, 1.5Gi, or a number. */}}
+{{- define "hopline.quantity" -}}
+{{- if kindIs "string" . -}}
+{{- $number := regexFind "^[0-9.]+" . -}}
+{{- $units := dict "m" 0.001 "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 -}}
+{{- mulf (float64 $number) (float64 (get $units (trimPrefix $number .))) -}}
+{{- else -}}
+{{- float64 . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The resources of a container as YAML. Kubernetes refuses a pod whose request is above its limit, which only events of its ReplicaSet show. Arguments: at; resources. */}}
+{{- define "hopline.resources" -}}
+{{- range $name, $limit := default (dict) .resources.limits -}}
+{{- $request := get (default (dict) $.resources.requests) $name -}}
+{{- if and $limit $request -}}
+{{- if gt (include "hopline.quantity" $request | float64) (include "hopline.quantity" $limit | float64) -}}
+{{- fail (printf "%s: requests.%s %v is above limits.%s %v, and Kubernetes starts no such pod: lower the request, or raise the limit" $.at $name $request $name $limit) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml .resources -}}
+{{- end -}}
+
 {{/*
 The members of a pod's spec that say where it may run and as whom, and those of the value `spec`.
 Arguments: root; component; values (of the role or agent); pods (its merged `pods`).

@@ -45,6 +45,7 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- $autoscaling := mergeOverwrite (dict "enabled" false "min" 2 "max" 8 "cpu" "600m") (default (dict) .values.autoscaling) -}}
 {{- $keda := mergeOverwrite (dict "enabled" false "min" 2 "max" 8 "itemsPerPod" 64) (default (dict) .values.keda) -}}
 {{- if and $autoscaling.enabled $keda.enabled -}}{{- fail (printf "%s: autoscaling.enabled and keda.enabled: choose one" .component) -}}{{- end -}}
+{{- if and $keda.enabled (gt (len $name) 63) -}}{{- fail (printf "%s: KEDA makes the name %s a label, which may have 63 characters, and it has %d: choose a shorter one, or a shorter fullnameOverride" .component $name (len $name)) -}}{{- end -}}
 {{- if and $autoscaling.enabled (not (or $autoscaling.cpu $autoscaling.metrics)) -}}{{- fail (printf "%s: autoscaling needs cpu or metrics" .component) -}}{{- end -}}
 {{- range $kind, $scale := dict "autoscaling" $autoscaling "keda" $keda -}}
 {{- if and $scale.enabled (gt (int $scale.min) (int $scale.max)) -}}{{- fail (printf "%s: %s.min is above its max" $.component $kind) -}}{{- end -}}
@@ -176,7 +177,8 @@ spec:
           {{- if gt $preStopSeconds 0 }}
           lifecycle: { preStop: { sleep: { seconds: {{ $preStopSeconds }} } } }
           {{- end }}
-          resources: {{- toYaml (default $pods.resources .values.resources) | nindent 12 }}
+          {{- $at := ternary (printf "%s.resources" .component) (printf "pods.resources (%s)" .component) (not (empty .values.resources)) }}
+          resources: {{- include "hopline.resources" (dict "at" $at "resources" (default $pods.resources .values.resources)) | nindent 12 }}
           volumeMounts:
             - { name: tmp, mountPath: /tmp }
             {{- if and (not .withoutNats) (include "hopline.natsTlsSecret" $root) }}

@@ -2,6 +2,7 @@ import type { ListedAgent } from '@hopline/client';
 import { layOut, noticePrinter } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT, type ExitCode } from '../command/exit-code.ts';
+import { agentState } from './agent-state.ts';
 
 /** Skills named in one line; the agent of a tool server may have hundreds. */
 const SKILLS_MAX = 12;
@@ -30,12 +31,11 @@ export async function listAgents({ client, output, json, signal, own }: CommandC
 }
 
 function fieldsOf(
-  { name, description, skills, state, fault, default: isDefault, lastSeenAt }: ListedAgent,
+  { name, description, skills, default: isDefault, lastSeenAt, ...condition }: ListedAgent,
   now: number,
   width: number,
 ): string[] {
-  const unanswered = fault === undefined ? '' : `, does not answer (${fault})`;
-  const seen = `${state}${unanswered}${lastSeenAt === undefined ? '' : `, seen ${ageOf(lastSeenAt, now)}`}`;
+  const seen = `${agentState(condition)}${lastSeenAt === undefined ? '' : `, seen ${ageOf(lastSeenAt, now)}`}`;
   const names = skills.slice(0, SKILLS_MAX).map(skill => skill.name);
   const more = skills.length > SKILLS_MAX ? [`${skills.length - SKILLS_MAX} more`] : [];
   const shown = names.length === 0 ? [] : [`[${[...names, ...more].join(', ')}]`];

@@ -48,6 +48,8 @@ export async function openLog(environment: Environment, name: string, login: 'op
     const settings = defineConfig(LOG_SETTINGS).load({ ...environment, ...log });
     return await openFromSettings(settings, { user: 'operator', name, logger, openTimeoutMs: OPEN_MS_MAX });
   } catch (thrown) {
+    // A missing permission is a fault of a service's settings, but not of a command line.
+    if (thrown instanceof ConfigError && isDenied(thrown.cause)) throw errorOfLog(thrown.cause, 'the log cannot be opened');
     if (thrown instanceof ConfigError) throw new UsageError(thrown.message);
     throw errorOfLog(thrown, 'the log cannot be opened');
   }
@@ -56,9 +58,12 @@ export async function openLog(environment: Environment, name: string, login: 'op
 /** An error of the log with what it means for the command. After a missing permission a repetition fails in the same way. */
 export function errorOfLog(thrown: unknown, fault: string): A2AError {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  // Recognized by name, because the class is loaded on demand.
-  const isDenied = thrown instanceof Error && thrown.name === 'LogDenied';
-  return new A2AError(isDenied ? 'PERMISSION_DENIED' : 'UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });
+  return new A2AError(isDenied(thrown) ? 'PERMISSION_DENIED' : 'UNAVAILABLE', { detail: `${fault}: ${reason}`, cause: thrown });
+}
+
+/** Recognized by name, because the class is loaded on demand. */
+function isDenied(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && thrown.name === 'LogDenied';
 }
 
 /** The log throws a TypeError for a text that cannot be a task id. */

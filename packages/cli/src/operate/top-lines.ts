@@ -1,5 +1,6 @@
 import type { TopAgent, TopCluster, TopProcess, TopSnapshot } from '@hopline/local-cluster';
 import { wrap } from '@hopline/terminal';
+import { agentState } from '../ask/agent-state.ts';
 
 /** Live tasks that are listed; the counts above them include all. */
 const TASK_LINES_MAX = 20;
@@ -59,10 +60,10 @@ const rate = (perSecond: number) => (perSecond >= 10 ? perSecond.toFixed(0) : pe
 const known = (value: number | undefined, show: (value: number) => string = String) =>
   value === undefined ? UNKNOWN : show(value);
 
-function agentRow({ name, state, fault, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }: TopAgent): string[] {
+function agentRow({ name, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed, ...condition }: TopAgent): string[] {
   return [
     name,
-    fault === undefined ? state : `${state}, does not answer (${fault})`,
+    agentState(condition),
     known(activeTasks),
     known(tokensPerS, rate),
     known(firstTokenS, shortTime),

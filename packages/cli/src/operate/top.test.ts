@@ -68,6 +68,8 @@ test('a screen fits every width: text is wrapped, tables lose their last columns
   assert.match(wide, /AGENT +STATE +ACTIVE +TOKENS\/S +FIRST TOKEN +TURNS +FAILED\nargocd +live +0 +0\.0 +- +0 +0\n/);
   assert.match(wide, /relay-1 +ready +0 % +100 MiB +0 ms +1\n/);
   const [agent] = SNAPSHOT.agents;
+  const failing = topLines({ ...SNAPSHOT, agents: [{ ...agent!, failing: 'http_500' }] }, 200).join('\n');
+  assert.match(failing, /\nargocd +live, its last turns failed \(http_500\)/m);
   const down = topLines({ ...SNAPSHOT, agents: [{ ...agent!, fault: 'ECONNREFUSED' }] }, 200).join('\n');
   assert.match(down, /\nargocd +live, does not answer \(ECONNREFUSED\) +0 /);
   assert.match(topLines(SNAPSHOT, 20).join('\n'), /AGENT +STATE\n/);

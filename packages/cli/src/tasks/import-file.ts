@@ -5,7 +5,7 @@ import { readTaskFile, TaskFileError } from '@hopline/task-file';
 import { command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
 import { bytesOfFile } from '../command/input-file.ts';
-import { openLog } from '../command/open-log.ts';
+import { errorOfLog, openLog } from '../command/open-log.ts';
 import { flag, text } from '../command/options.ts';
 import { one } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
@@ -62,9 +62,8 @@ export const importFile = command({
     } catch (thrown) {
       if (thrown instanceof TaskFileError || thrown instanceof ImportRefused) throw new UsageError(`${file}: ${thrown.message}`);
       if (signal.aborted || thrown instanceof UsageError || thrown instanceof A2AError) throw thrown;
-      const advice = sameIds ? 'repeat the command to continue' : 'may these credentials write facts?';
-      const detail = `the log did not store the tasks after the first ${tasks}; ${advice}`;
-      throw new A2AError('UNAVAILABLE', { detail, cause: thrown });
+      const advice = sameIds ? '; repeat the command to continue' : '';
+      throw errorOfLog(thrown, `the log did not store the tasks after the first ${tasks}${advice}`);
     } finally {
       output.progress('');
       await log.close();
