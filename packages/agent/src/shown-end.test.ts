@@ -115,6 +115,22 @@ test('a turn of which relays have shown only the beginning has not ended', async
   await assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal, waitMs: 50 }), AttemptFailed);
 });
 
+test('a turn has ended with the fact of its last input, not with that of the one before', async () => {
+  const { task, lastN } = await storedEnd('caipe');
+  await task.recordOf(ofAttempt(1));
+  const { facts } = task.log;
+  const shown = await facts.last(task.job().work.taskId);
+  const wait = (n: number) => {
+    const newest = structuredClone(shown!);
+    newest.record.aggregate.producers[CALL]!.n = n;
+    const follow = facts.follow.bind(facts);
+    const log = { facts: { last: async () => newest, follow } as unknown as typeof facts };
+    return requireShownEnd(log, task.job(), { lastN, signal, waitMs: 50 });
+  };
+  await assert.rejects(wait(lastN - 1), AttemptFailed);
+  await wait(lastN);
+});
+
 test('a later attempt, another item, a later turn or the end of the task settles the item', async () => {
   const wait = ({ task, lastN }: Awaited<ReturnType<typeof storedEnd>>) =>
     requireShownEnd(task.log, task.job(), { lastN, signal });
