@@ -1,3 +1,11 @@
+export type { ApprovalDecision, ApprovalRequest, ApprovalResponse } from './approval.ts';
+export {
+  approvalQuestion,
+  approvalRequestOf,
+  approvalRequestParts,
+  approvalResponsePart,
+  readApprovalResponse,
+} from './approval.ts';
 export { fullJitterMs } from './backoff.ts';
 export { codePoints, cutIndex, differingSpan } from './code-points.ts';
 export type { RemoteResponse } from './decode-event.ts';

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { approvalRequestOf, approvalRequestParts, approvalResponsePart, readApprovalResponse } from './approval.ts';
+import type { Part } from './types.ts';
+
+const REQUEST = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
+
+test('the question has text for people, and the request is read back from it', () => {
+  const parts = approvalRequestParts(REQUEST);
+  assert.deepEqual(parts, [{ text: 'Run refund with {"order":"17"}?' }, { data: { approvalRequest: REQUEST } }]);
+  assert.deepEqual(approvalRequestOf({ parts }), REQUEST);
+  assert.deepEqual(approvalRequestParts(REQUEST, 'Refund it?')[0], { text: 'Refund it?' });
+});
+
+test('only a whole request asks for an approval', () => {
+  assert.equal(approvalRequestOf(undefined), undefined);
+  const malformed: unknown[] = [
+    'approvalRequest',
+    { approvalRequest: 'c1' },
+    { approvalRequest: { ...REQUEST, callId: '' } },
+    { approvalRequest: { ...REQUEST, tool: 1 } },
+    { approvalRequest: { ...REQUEST, arguments: ['17'] } },
+  ];
+  for (const data of malformed)
+    assert.equal(approvalRequestOf({ parts: [{ text: 'Run it?' }, { data }] }), undefined, JSON.stringify(data));
+});
+
+test('a response decides about the call that it names', () => {
+  const read = (...parts: Part[]) => readApprovalResponse(parts, REQUEST);
+  assert.deepEqual(read(approvalResponsePart({ callId: 'c1', approved: true })), { approved: true });
+  assert.deepEqual(read(approvalResponsePart({ callId: 'c1', approved: false, reason: 'Too late.' })), {
+    approved: false,
+    reason: 'Too late.',
+  });
+  assert.deepEqual(read({ text: 'no' }, approvalResponsePart({ callId: 'c1', approved: true })), { approved: true });
+  const other = approvalResponsePart({ callId: 'c0', approved: true });
+  assert.deepEqual(read(other, approvalResponsePart({ callId: 'c1', approved: true })), { approved: true });
+});
+
+test('a response that does not fit refuses the call and gives the reason', () => {
+  const other = { approved: false, reason: 'The response names another call than c1, the one that waits.' };
+  assert.deepEqual(readApprovalResponse([approvalResponsePart({ callId: 'c0', approved: true })], REQUEST), other);
+  assert.deepEqual(readApprovalResponse([{ text: 'yes' }, { data: { approvalResponse: true } }], REQUEST), other);
+  for (const approved of ['true', 1, null, undefined])
+    assert.deepEqual(readApprovalResponse([{ data: { approvalResponse: { callId: 'c1', approved } } }], REQUEST), {
+      approved: false,
+      reason: 'The response has no boolean `approved`.',
+    });
+  const both = [true, false].map(approved => approvalResponsePart({ callId: 'c1', approved }));
+  assert.deepEqual(readApprovalResponse(both, REQUEST), { approved: false });
+});
+
+test('only five texts approve, without case and final punctuation', () => {
+  const read = (text: string) => readApprovalResponse([{ text }], REQUEST);
+  for (const text of ['yes', 'Y', ' OK. ', 'Approve', 'approved!']) assert.deepEqual(read(text), { approved: true }, text);
+  for (const text of ['no', 'yes, but only 10 EUR', 'yes?', 'not ok', 'okay'])
+    assert.deepEqual(read(text), { approved: false, reason: text }, text);
+  assert.deepEqual(read('  '), { approved: false });
+  assert.deepEqual(readApprovalResponse([{ url: 'https://example.com/a.png' }], REQUEST), { approved: false });
+});
