@@ -2,6 +2,7 @@ import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { EndedRequest } from '@hopline/chat-model';
 import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
 import type { WorkGate } from '@hopline/log';
+import type { Approval } from './approval.ts';
 import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and turns it can run. It has no access to the broker, ids of the log, or coalescing. */
@@ -86,6 +87,8 @@ export type Turn = {
   signal: AbortSignal;
   /** The stored steps of this turn. Absent where nothing can store them. */
   steps?: TurnSteps;
+  /** The call that the message has approved or refused. `defineAgent` sets it. */
+  approval?: Approval;
   /** The text of the answer that this attempt has yielded outside of streams. `defineAgent` sets it. */
   textSoFar?: () => string;
   /** Sends the requests of `model`, in tests. Absent: `fetch` of the process. */
