@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { approvalRequestOf, approvalRequestParts, approvalResponsePart, readApprovalResponse } from './approval.ts';
+import {
+  approvalRequestOf,
+  approvalRequestParts,
+  approvalResponseOf,
+  approvalResponsePart,
+  isShownCall,
+  readApprovalResponse,
+} from './approval.ts';
 import type { Part } from './types.ts';
 
 const REQUEST = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
@@ -23,6 +30,15 @@ test('only a whole request asks for an approval', () => {
   ];
   for (const data of malformed)
     assert.equal(approvalRequestOf({ parts: [{ text: 'Run it?' }, { data }] }), undefined, JSON.stringify(data));
+});
+
+test('a response is recognized without its request, and a call by the ids that supervisors put before its own', () => {
+  const refused = { callId: 'c1', approved: false, reason: 'no' };
+  assert.deepEqual(approvalResponseOf({ parts: [{ text: 'no' }, approvalResponsePart(refused)] }), refused);
+  for (const approvalResponse of [true, { callId: 'c1' }, { approved: true }])
+    assert.equal(approvalResponseOf({ parts: [{ text: 'yes' }, { data: { approvalResponse } }] }), undefined);
+  const shown = ['c1', 'call-1-1/c1', 'call-1-1/call-2-1/c1', 'xc1', 'c1/2'].map(id => isShownCall(id, 'c1'));
+  assert.deepEqual(shown, [true, true, true, false, false]);
 });
 
 test('a response decides about the call that it names', () => {

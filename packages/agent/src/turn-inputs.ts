@@ -1,4 +1,4 @@
-import { approvalRequestOf, isInterrupted, type Message, type Part } from '@hopline/a2a';
+import { approvalRequestOf, isInterrupted, isShownCall, type Message, type Part } from '@hopline/a2a';
 import { type AgentStepInput, addTokens, type NoticePhase, type StatusInput, type TokenUsage, type Work } from '@hopline/events';
 import {
   agentPresentation,
@@ -268,12 +268,11 @@ export class TurnInputs {
     if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end', result);
   }
 
-  /** Shows the call that a question asks about, unless the agent has shown it. A cluster below has put its own ids before that of the call. */
+  /** Shows the call that a question asks about, unless the agent has shown it. */
   #showAsked(message: Message | undefined): void {
     const asked = approvalRequestOf(message);
     if (asked === undefined) return;
-    const isAsked = (id: string) => id === asked.callId || id.endsWith(`/${asked.callId}`);
-    if (![...this.#waiting, ...this.#tools.keys()].some(isAsked)) this.#startTool(asked.callId, asked.tool, asked.arguments);
+    if (![...this.#waiting, ...this.#tools.keys()].some(id => isShownCall(id, asked.callId))) this.#startTool(asked.callId, asked.tool, asked.arguments);
   }
 
   /** A value of a tool call in at most `bytesMax` bytes, and in less where records are small. */
