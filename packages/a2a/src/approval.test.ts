@@ -8,7 +8,8 @@ import {
   isShownCall,
   readApprovalResponse,
 } from './approval.ts';
-import type { Part } from './types.ts';
+import { DIALECTS } from './dialects.ts';
+import type { Message, Part, StreamResponse } from './types.ts';
 
 const REQUEST = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
 
@@ -30,6 +31,21 @@ test('only a whole request asks for an approval', () => {
   ];
   for (const data of malformed)
     assert.equal(approvalRequestOf({ parts: [{ text: 'Run it?' }, { data }] }), undefined, JSON.stringify(data));
+});
+
+test('every dialect passes the question and the response unchanged', () => {
+  const ids = { taskId: 't', contextId: 'c' };
+  const message: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: approvalRequestParts(REQUEST) };
+  const asked: StreamResponse = { statusUpdate: { ...ids, status: { state: 'TASK_STATE_INPUT_REQUIRED', message } } };
+  const response = approvalResponsePart({ callId: 'c1', approved: false, reason: 'no' });
+  const answer: Message = { messageId: 'a', role: 'ROLE_USER', parts: [response], taskId: 't' };
+  for (const dialect of [DIALECTS['0.3'], DIALECTS['1.0']]) {
+    const decoded = dialect.decodeEvent(JSON.parse(JSON.stringify(dialect.encodeEvent(asked))));
+    assert.ok('event' in decoded && decoded.event !== undefined && 'statusUpdate' in decoded.event, dialect.name);
+    assert.deepEqual(approvalRequestOf(decoded.event.statusUpdate.status.message), REQUEST);
+    const sent = dialect.decodeSend(JSON.parse(JSON.stringify(dialect.encodeSend({ message: answer, blocking: true }))));
+    assert.deepEqual(readApprovalResponse(sent.message.parts, REQUEST), { approved: false, reason: 'no' });
+  }
 });
 
 test('a response is recognized without its request, and a call by the ids that supervisors put before its own', () => {

@@ -63,7 +63,11 @@ async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   };
   if (interrupt === undefined) return streamRun(request, asked, { operation: 'stream', params: sendParams(message) }, 1);
   const { taskId: id } = interrupt;
-  const turn = await answerQuestion(request, question => ({ ...message, parts: answerPartsOf(question, { parts, decision }) }), interrupt);
+  const turn = await answerQuestion(
+    request,
+    question => ({ ...message, parts: answerPartsOf(question, { parts, decision }) }),
+    interrupt,
+  );
   if (turn === undefined) throw noQuestion();
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
 }

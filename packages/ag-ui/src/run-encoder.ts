@@ -314,7 +314,12 @@ export class RunEncoder {
       const kind = question?.kind === 'auth' ? 'auth_required' : 'input_required';
       const text = question?.text ?? '';
       const asked = approvalRequestOf(question?.message);
-      const approval = asked && { toolCallId: this.#shownCall(asked), responseSchema: APPROVAL_SCHEMA };
+      const approval = asked && {
+        toolCallId: this.#shownCall(asked),
+        responseSchema: APPROVAL_SCHEMA,
+        // Those of the call may be cut.
+        metadata: { tool: asked.tool, arguments: asked.arguments },
+      };
       const reason = approval === undefined ? kind : 'tool_call';
       end = finished({ type: 'interrupt', interrupts: [{ id, reason, ...(text !== '' && { message: text }), ...approval }] });
     } else end = { type: 'RUN_ERROR', message: reason ?? `the task is ${stateWord(state)}`, code: `task_${stateWord(state)}` };

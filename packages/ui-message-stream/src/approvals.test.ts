@@ -78,6 +78,7 @@ const REFUSED_B = { callId: 'b', approved: false, reason: 'no' };
 const TURN_1 = [
   'tool-input-available call-1-1/a',
   'tool-input-available call-1-1/a',
+  'tool-input-available call-1-1/a',
   'tool-approval-request call-1-1/a',
   'Refund it?',
 ];

@@ -136,7 +136,7 @@ export class ChunkEncoder {
     return this.#decided.findLast(({ callId }) => isShownCall(id, callId));
   }
 
-  /** The call of a profile that shows no calls begins here. */
+  /** The person sees the arguments of the request, because those run: a notice may have none, or only their beginning. */
   #approvalRequest({ message }: ViewQuestion): UiChunk[] {
     const asked = approvalRequestOf(message);
     if (asked === undefined) return [];
@@ -149,7 +149,7 @@ export class ChunkEncoder {
     this.#calls.set(toolCallId, false);
     return [
       ...open.map(id => this.#interrupted(id)),
-      ...(shownId === undefined ? [{ type: 'tool-input-available' as const, toolCallId, toolName, input, ...BY_SERVER }] : []),
+      { type: 'tool-input-available', toolCallId, toolName, input, ...BY_SERVER },
       request,
     ];
   }

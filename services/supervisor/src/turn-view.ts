@@ -1,4 +1,12 @@
-import { approvalRequestOf, approvalResponseOf, approvalResponsePart, type Artifact, isInterrupted, type Message, textOf } from '@hopline/a2a';
+import {
+  type Artifact,
+  approvalRequestOf,
+  approvalResponseOf,
+  approvalResponsePart,
+  isInterrupted,
+  type Message,
+  textOf,
+} from '@hopline/a2a';
 import type {
   ArtifactUpdated,
   CallEnded,
@@ -51,7 +59,11 @@ class TurnRecord {
 function refusalOf(question: Message | undefined, answer: Message): { message: Message } | undefined {
   const asked = approvalRequestOf(question);
   if (asked === undefined || approvalResponseOf(answer)?.callId === asked.callId) return undefined;
-  const response = { callId: asked.callId, approved: false, reason: 'another question was open, and the user has not seen this one' };
+  const response = {
+    callId: asked.callId,
+    approved: false,
+    reason: 'another question was open, and the user has not seen this one',
+  };
   return { message: { ...answer, parts: [approvalResponsePart(response)] } };
 }
 
@@ -248,7 +260,10 @@ export class TurnView {
     // The task has shown the question of the first call that ended with one.
     const shown = pending.find(({ call }) => this.#ends.has(call));
     this.#turn = new TurnRecord(
-      pending.map(({ question, ...waiting }) => ({ ...waiting, ...(shown?.call !== waiting.call && refusalOf(question, answer)) })),
+      pending.map(({ question, ...waiting }) => ({
+        ...waiting,
+        ...(shown?.call !== waiting.call && refusalOf(question, answer)),
+      })),
     );
     if (pending.length === 0) this.#request = new RequestRecord(turn);
   }

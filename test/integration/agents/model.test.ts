@@ -169,7 +169,10 @@ test('a call that needs an approval waits, and another process runs it with the 
     assert.deepEqual(tools(events), phases);
     assert.ok(events.every(event => event.type !== 'tool' || event.callId === callId));
     const { messages } = second.server.requests[0]!;
-    assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant', 'tool', 'tool']);
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'tool'],
+    );
     assert.equal(messages[0]!.content, 'make noise');
     assert.deepEqual([messages[2]!.content, messages[2]!.tool_call_id], [result, 'call_0']);
   }
@@ -178,7 +181,10 @@ test('a call that needs an approval waits, and another process runs it with the 
 test('a name in approve that no server has fails the turn, because its author means a tool that would run', async t => {
   const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP], approve: ['ok', 'nose'] });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
-  assert.deepEqual([failed.reason, failed.retryable], ['`approve` names nose, a tool that no MCP server of the agent has', false]);
+  assert.deepEqual(
+    [failed.reason, failed.retryable],
+    ['`approve` names nose, a tool that no MCP server of the agent has', false],
+  );
   assert.equal(server.requests.length, 0);
 });
 
