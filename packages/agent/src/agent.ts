@@ -1,8 +1,7 @@
-import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
+import type { AgentSkill, ApprovalDecision, ApprovalRequest, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { EndedRequest } from '@hopline/chat-model';
 import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
 import type { WorkGate } from '@hopline/log';
-import type { Approval } from './approval.ts';
 import type { TurnLog } from './turn-log.ts';
 
 /** An agent: a name, skills, and turns it can run. It has no access to the broker, ids of the log, or coalescing. */
@@ -47,6 +46,13 @@ export interface Agent {
 export async function* eventsOf(batches: AsyncIterable<readonly AgentEvent[]>): AsyncGenerator<AgentEvent> {
   for await (const events of batches) yield* events;
 }
+
+/**
+ * A call that a person has decided about: the tool and the arguments that the question showed, and the decision. `reason`: why not, in the words of
+ * the person.
+ * @public
+ */
+export type Approval = ApprovalRequest & ApprovalDecision;
 
 /** One message of a client for the agent, with its context. */
 export type Turn = {

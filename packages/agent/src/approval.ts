@@ -7,14 +7,7 @@ import {
   isObject,
   readApprovalResponse,
 } from '@hopline/a2a';
-import type { AgentEvent, Turn } from './agent.ts';
-
-/**
- * A call that a person has decided about: the tool and the arguments that the question showed, and the decision. `reason`: why not, in the words of
- * the person.
- * @public
- */
-export type Approval = ApprovalRequest & ApprovalDecision;
+import type { AgentEvent, Approval, Turn } from './agent.ts';
 
 /** Member of `Turn.resume` with the request that a turn answers. Beside it is the `resume` of the agent. */
 const REQUEST = 'hopline.approval';

@@ -3,8 +3,8 @@ import { type AgentSkill, isObject, type Message, type Metadata, textOf } from '
 import { ModelError } from '@hopline/chat-model/model-error';
 import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
-import type { Agent, AgentEvent, Turn } from './agent.ts';
-import { type Approval, answeredApproval } from './approval.ts';
+import type { Agent, AgentEvent, Approval, Turn } from './agent.ts';
+import { answeredApproval } from './approval.ts';
 import { modelFailed } from './event-constructors.ts';
 import { GrowingText } from './growing-text.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';

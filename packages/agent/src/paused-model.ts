@@ -1,7 +1,7 @@
 import { type ApprovalRequest, isObject, type Message } from '@hopline/a2a';
 import type { ChatMessage } from '@hopline/chat-model';
-import type { AgentEvent, Turn } from './agent.ts';
-import { type Approval, answeredApproval, askApproval } from './approval.ts';
+import type { AgentEvent, Approval, Turn } from './agent.ts';
+import { answeredApproval, askApproval } from './approval.ts';
 
 /** A conversation that waits for the approval of a call. It is JSON, because the log keeps it until the answer comes. */
 export type PausedLoop = {
