@@ -42,6 +42,11 @@ before(async () => {
     agents: [
       { name: 'ticker', adapter: 'a2a', url: ticker.url },
       { name: 'poet', adapter: 'a2a', url: poet.url },
+      {
+        name: 'refunds',
+        adapter: 'module',
+        path: fileURLToPath(new URL('../support/agents/approving-agent.ts', import.meta.url)),
+      },
     ],
   });
 });
@@ -93,6 +98,35 @@ test('a question is an interrupt, and the next run answers it', { timeout: 60_00
   await runOf(agent, { resume: [{ interruptId: interrupt!.id, status: 'resolved', payload: 'blue' }] });
   assert.equal(answerOf(agent), 'You wrote: blue');
   assert.deepEqual(agent.pendingInterrupts, []);
+});
+
+test('an approval is an interrupt of its call, and the next run has the result of the call', { timeout: 60_000 }, async () => {
+  for (const [payload, answer, result] of [
+    [{ approved: true }, /99 paid 17$/, 'paid 17'],
+    [{ approved: false, reason: 'too late' }, /Not paid: too late$/, undefined],
+  ] as const) {
+    const agent = agentOf('refunds', '17');
+    await runOf(agent);
+    const [interrupt] = agent.pendingInterrupts;
+    assert.deepEqual([interrupt?.reason, interrupt?.message], ['tool_call', 'Pay order 17 back?']);
+    assert.deepEqual(interrupt?.responseSchema?.required, ['approved']);
+    assert.deepEqual(interrupt?.metadata, { tool: 'refund', arguments: { order: '17' } });
+    const callsOf = () => agent.messages.flatMap(message => (message.role === 'assistant' ? (message.toolCalls ?? []) : []));
+    const called = callsOf().find(({ id }) => id === interrupt?.toolCallId);
+    assert.deepEqual(called?.function, { name: 'refund', arguments: '{"order":"17"}' });
+    const resume = (more: object) => ({
+      resume: [{ interruptId: interrupt!.id, status: 'resolved' as const, payload: { ...payload, ...more } }],
+    });
+    await assert.rejects(runOf(agent, resume({ editedArgs: { order: '18' } })), /editedArgs cannot be used/);
+    await runOf(agent, resume({}));
+    assert.match(answerOf(agent), answer);
+    assert.equal(callsOf().filter(call => call.function.name === 'refund').length, 1);
+    const results = agent.messages.filter(message => message.role === 'tool' && message.toolCallId === called?.id);
+    assert.deepEqual(
+      results.map(({ content }) => content),
+      result === undefined ? [] : [result],
+    );
+  }
 });
 
 test('a question that the user cancels ends the task', { timeout: 60_000 }, async () => {

@@ -79,8 +79,8 @@ export function sendParams(message: Message, blocking = true): object {
 /** A question of a task, by the turn that ended with it. Turns are counted as `ViewFold` counts them: a message to a working task begins none. */
 export type QuestionRef = { taskId: string; turn: number };
 
-/** `generation`: the newest one of the task while the question was open. */
-type Question = { generation: number; isAnswered: boolean };
+/** `generation`: the newest one of the task while the question was open. `message`: with the question. */
+type Question = { generation: number; isAnswered: boolean; message: Message | undefined };
 
 /** Finds a question in the log of its task. Undefined: the turn has not ended with one. */
 export async function findQuestion(request: FrontRequest, { taskId, turn }: QuestionRef): Promise<Question | undefined> {
@@ -89,6 +89,7 @@ export async function findQuestion(request: FrontRequest, { taskId, turn }: Ques
   let current = 1;
   let state: TaskState = 'TASK_STATE_SUBMITTED';
   let generation: number | undefined;
+  let message: Message | undefined;
   const call = { operation: 'subscribe', params: { id: taskId }, cursor: BEGINNING } as const;
   const isRead = await readStream(request, call, {
     add: (item, isNewest) => {
@@ -98,26 +99,29 @@ export async function findQuestion(request: FrontRequest, { taskId, turn }: Ques
       }
       if ('gap' in item) hasGap = true;
       // Behind a gap turns cannot be counted. The open question is then taken for the one of the client.
-      else if (isInterrupted(state) && (current === turn || hasGap)) generation = parseCursor(item.cursor)?.generation;
+      else if (isInterrupted(state) && (current === turn || hasGap)) {
+        generation = parseCursor(item.cursor)?.generation;
+        message = fold.view.question?.message;
+      }
       return isNewest || (!hasGap && current > turn);
     },
   });
   if (!isRead) throw new A2AError('UNAVAILABLE', { detail: 'this server is shutting down' });
-  return generation === undefined ? undefined : { generation, isAnswered: !hasGap && current > turn };
+  return generation === undefined ? undefined : { generation, isAnswered: !hasGap && current > turn, message };
 }
 
 /**
  * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused and not stored.
- * A repetition of the first one is accepted. Resolves with the number of the turn that it begins, or with undefined if the task has not asked that question.
+ * A repetition of the first one is accepted. `answer` makes it of the message with the question. Resolves with the number of the turn that it begins, or with undefined if the task has not asked that question.
  */
 export async function answerQuestion(
   request: FrontRequest,
-  message: Message,
+  answer: (question: Message | undefined) => Message,
   question: QuestionRef,
 ): Promise<number | undefined> {
   const found = await findQuestion(request, question);
   if (found === undefined) return undefined;
-  const params = dialect.encodeSend({ message, blocking: false, ifGenerationMatch: found.generation });
+  const params = dialect.encodeSend({ message: answer(found.message), blocking: false, ifGenerationMatch: found.generation });
   try {
     await answerOf(request, { operation: 'send', params });
   } catch (thrown) {

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { approvalRequestOf, approvalRequestParts, approvalResponsePart, readApprovalResponse } from './approval.ts';
-import type { Part } from './types.ts';
+import {
+  approvalRequestOf,
+  approvalRequestParts,
+  approvalResponseOf,
+  approvalResponsePart,
+  isShownCall,
+  readApprovalResponse,
+} from './approval.ts';
+import { DIALECTS } from './dialects.ts';
+import type { Message, Part, StreamResponse } from './types.ts';
 
 const REQUEST = { callId: 'c1', tool: 'refund', arguments: { order: '17' } };
 
@@ -23,6 +31,30 @@ test('only a whole request asks for an approval', () => {
   ];
   for (const data of malformed)
     assert.equal(approvalRequestOf({ parts: [{ text: 'Run it?' }, { data }] }), undefined, JSON.stringify(data));
+});
+
+test('every dialect passes the question and the response unchanged', () => {
+  const ids = { taskId: 't', contextId: 'c' };
+  const message: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: approvalRequestParts(REQUEST) };
+  const asked: StreamResponse = { statusUpdate: { ...ids, status: { state: 'TASK_STATE_INPUT_REQUIRED', message } } };
+  const response = approvalResponsePart({ callId: 'c1', approved: false, reason: 'no' });
+  const answer: Message = { messageId: 'a', role: 'ROLE_USER', parts: [response], taskId: 't' };
+  for (const dialect of [DIALECTS['0.3'], DIALECTS['1.0']]) {
+    const decoded = dialect.decodeEvent(JSON.parse(JSON.stringify(dialect.encodeEvent(asked))));
+    assert.ok('event' in decoded && decoded.event !== undefined && 'statusUpdate' in decoded.event, dialect.name);
+    assert.deepEqual(approvalRequestOf(decoded.event.statusUpdate.status.message), REQUEST);
+    const sent = dialect.decodeSend(JSON.parse(JSON.stringify(dialect.encodeSend({ message: answer, blocking: true }))));
+    assert.deepEqual(readApprovalResponse(sent.message.parts, REQUEST), { approved: false, reason: 'no' });
+  }
+});
+
+test('a response is recognized without its request, and a call by the ids that supervisors put before its own', () => {
+  const refused = { callId: 'c1', approved: false, reason: 'no' };
+  assert.deepEqual(approvalResponseOf({ parts: [{ text: 'no' }, approvalResponsePart(refused)] }), refused);
+  for (const approvalResponse of [true, { callId: 'c1' }, { approved: true }])
+    assert.equal(approvalResponseOf({ parts: [{ text: 'yes' }, { data: { approvalResponse } }] }), undefined);
+  const shown = ['c1', 'call-1-1/c1', 'call-1-1/call-2-1/c1', 'xc1', 'c1/2'].map(id => isShownCall(id, 'c1'));
+  assert.deepEqual(shown, [true, true, true, false, false]);
 });
 
 test('a response decides about the call that it names', () => {

@@ -39,6 +39,22 @@ export function approvalResponsePart({ callId, approved, reason }: ApprovalRespo
   return { data: { approvalResponse: { callId, approved, ...(reason === undefined ? {} : { reason }) } } };
 }
 
+/** The first response in the parts of a message of a client; undefined for any other message, and for a response without all members. */
+export function approvalResponseOf(message: Pick<Message, 'parts'>): ApprovalResponse | undefined {
+  for (const { data } of message.parts) {
+    if (!isObject(data) || !isObject(data.approvalResponse)) continue;
+    const { callId, approved, reason } = data.approvalResponse;
+    const id = text(callId);
+    if (id !== undefined && typeof approved === 'boolean') return { callId: id, ...decision(approved, text(reason)) };
+  }
+  return undefined;
+}
+
+/** Whether an id by which clients see a call is that of `callId`: each supervisor above the agent puts the id of its own call before it. */
+export function isShownCall(shownId: string, callId: string): boolean {
+  return shownId === callId || shownId.endsWith(`/${callId}`);
+}
+
 /**
  * The decision in the parts of the message that answers `request`: its response or, without one, its text.
  * Only a response with `approved: true` for this call or an approving text approves. Everything else refuses.

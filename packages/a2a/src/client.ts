@@ -3,14 +3,8 @@ import type { ClientDialect } from './dialect.ts';
 import { clientDialect03 } from './dialect-0.3/client-dialect.ts';
 import { clientDialect10 } from './dialect-1.0/client-dialect.ts';
 
-export type { ApprovalDecision, ApprovalRequest, ApprovalResponse } from './approval.ts';
-export {
-  approvalQuestion,
-  approvalRequestOf,
-  approvalRequestParts,
-  approvalResponsePart,
-  readApprovalResponse,
-} from './approval.ts';
+export type { ApprovalRequest } from './approval.ts';
+export { approvalRequestOf, approvalResponsePart } from './approval.ts';
 export { fullJitterMs } from './backoff.ts';
 export type { ClientDialect, Operation } from './dialect.ts';
 export type { A2AErrorCode } from './errors.ts';

@@ -3,7 +3,9 @@ export {
   approvalQuestion,
   approvalRequestOf,
   approvalRequestParts,
+  approvalResponseOf,
   approvalResponsePart,
+  isShownCall,
   readApprovalResponse,
 } from './approval.ts';
 export { fullJitterMs } from './backoff.ts';

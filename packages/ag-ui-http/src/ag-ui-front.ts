@@ -1,4 +1,12 @@
-import { A2AError, httpJsonFailure, type Message, SSE_CONTENT_TYPE } from '@hopline/a2a';
+import {
+  A2AError,
+  approvalRequestOf,
+  approvalResponsePart,
+  httpJsonFailure,
+  type Message,
+  type Part,
+  SSE_CONTENT_TYPE,
+} from '@hopline/a2a';
 import {
   AGENT_HEADER,
   answerOf,
@@ -45,7 +53,7 @@ export const agUiFront: Front = (scope, server) => {
 
 async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   const asked = runRequestOf(jsonOf(request.http.body));
-  const { threadId, runId, parts, interrupt } = asked;
+  const { threadId, runId, parts, decision, interrupt } = asked;
   if (interrupt?.isCancelled === true) return cancelQuestion(request, asked, interrupt);
   const agent = agentOf(request.http);
   const message: Message = {
@@ -55,9 +63,19 @@ async function run(request: FrontRequest): Promise<FastifyReply | undefined> {
   };
   if (interrupt === undefined) return streamRun(request, asked, { operation: 'stream', params: sendParams(message) }, 1);
   const { taskId: id } = interrupt;
-  const turn = await answerQuestion(request, message, interrupt);
+  const turn = await answerQuestion(
+    request,
+    question => ({ ...message, parts: answerPartsOf(question, { parts, decision }) }),
+    interrupt,
+  );
   if (turn === undefined) throw noQuestion();
   return streamRun(request, asked, { operation: 'subscribe', params: { id }, cursor: BEGINNING }, turn);
+}
+
+/** A decision answers a question for an approval; any other question gets the payload as it is. */
+function answerPartsOf(question: Message | undefined, { parts, decision }: Pick<RunRequest, 'parts' | 'decision'>): Part[] {
+  const asked = decision && approvalRequestOf(question);
+  return asked === undefined ? parts : [approvalResponsePart({ callId: asked.callId, ...decision! })];
 }
 
 async function streamRun(request: FrontRequest, asked: RunRequest, call: FrontCall, turn: number): Promise<undefined> {

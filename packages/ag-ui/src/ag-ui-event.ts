@@ -12,7 +12,14 @@ export type AgUiMessage =
   | { id: string; role: 'tool'; toolCallId: string; content: string; error?: string }
   | { id: string; role: 'reasoning'; content: string };
 
-type Interrupt = { id: string; reason: string; message?: string };
+type Interrupt = {
+  id: string;
+  reason: string;
+  message?: string;
+  toolCallId?: string;
+  responseSchema?: JsonObject;
+  metadata?: JsonObject;
+};
 
 export type RunOutcome = { type: 'success' } | { type: 'cancelled' } | { type: 'interrupt'; interrupts: Interrupt[] };
 

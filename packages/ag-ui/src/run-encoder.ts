@@ -1,4 +1,12 @@
-import { isInProgress, isInterrupted, type JsonObject, stateWord } from '@hopline/a2a';
+import {
+  type ApprovalRequest,
+  approvalRequestOf,
+  isInProgress,
+  isInterrupted,
+  isShownCall,
+  type JsonObject,
+  stateWord,
+} from '@hopline/a2a';
 import { type TextLabel, type ViewChange, type ViewFile, ViewFold, type ViewItem, type ViewTool } from '@hopline/task-view';
 import { type AgUiEvent, type AgUiMessage, PROTOCOL_VERSION, type RunOutcome } from './ag-ui-event.ts';
 import { interruptIdOf } from './run-input.ts';
@@ -18,7 +26,15 @@ type RunEncoderOptions = {
 const SUPERVISOR = 'supervisor';
 
 type Text = { id: string; isPlan: boolean; agent: string | undefined; text: string; isOpen: boolean };
-type Call = { id: string; tool: ViewTool; hasArguments: boolean; isOpen: boolean };
+/** `isContinued`: an earlier run has shown the call and asked for its approval, and this one has the result. */
+type Call = { id: string; tool: ViewTool; hasArguments: boolean; isOpen: boolean; isContinued: boolean };
+
+/** Form of the answer to a question for an approval. */
+const APPROVAL_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
+  required: ['approved'],
+};
 
 /**
  * Encodes one turn of a task as a run of AG-UI. It reads the task from its first event. Events that were stored before the stream began become
@@ -33,6 +49,8 @@ export class RunEncoder {
   readonly #order: (Text | Call)[] = [];
   readonly #steps = new Map<string, string>();
   readonly #files: ViewFile[] = [];
+  /** The call that the run before has asked about, and the id by which it has shown the call. */
+  #asked: { callId: string; shownId: string } | undefined;
   #state: JsonObject = { taskId: '', contextId: '', state: 'submitted', progress: null, usage: null };
   #events: AgUiEvent[] = [];
   /** Events go out; before, changes only prepare the snapshots. */
@@ -66,6 +84,11 @@ export class RunEncoder {
     }
     if ((change.kind === 'task' && turn === 1) || (change.kind === 'turn' && change.turn === turn)) this.#hasBegun = true;
     if (this.#hasBegun) this.#encode(change);
+    else if (change.kind === 'question') {
+      const { callId } = approvalRequestOf(change.question.message) ?? {};
+      const shown = callId === undefined ? undefined : this.#fold.view.tools.findLast(({ id }) => isShownCall(id, callId));
+      this.#asked = callId === undefined ? undefined : { callId, shownId: shown?.id ?? callId };
+    }
   }
 
   /** The first events of the stream: the run so far. */
@@ -176,7 +199,7 @@ export class RunEncoder {
       return;
     }
     for (const open of this.#order) if (!('tool' in open) && open.isOpen) this.#closeText(open);
-    for (const open of this.#order) if ('tool' in open && open.isOpen) this.#emit({ type: 'TOOL_CALL_END', toolCallId: open.id });
+    for (const open of this.#order) if ('tool' in open && open.isOpen) this.#closeCall(open);
     entry.text = whole;
     if (this.#isLive) this.#snapshot(this.#options.messages);
   }
@@ -197,14 +220,16 @@ export class RunEncoder {
     if (known?.isOpen === true) return;
     // A later attempt shows the call again.
     const attempt = this.#order.filter(entry => 'tool' in entry && entry.tool.id === tool.id).length + 1;
-    const id = attempt === 1 ? tool.id : `${tool.id}~${attempt}`;
-    const call: Call = { id, tool, hasArguments: false, isOpen: true };
+    const asked = this.#asked !== undefined && isShownCall(tool.id, this.#asked.callId) ? this.#asked.shownId : undefined;
+    const id = asked ?? (attempt === 1 ? tool.id : `${tool.id}~${attempt}`);
+    const call: Call = { id, tool, hasArguments: false, isOpen: true, isContinued: asked !== undefined };
     this.#calls.set(tool.id, call);
     this.#order.push(call);
     this.#openCall(call);
   }
 
-  #openCall({ id: toolCallId, tool, hasArguments }: Call): void {
+  #openCall({ id: toolCallId, tool, hasArguments, isContinued }: Call): void {
+    if (isContinued) return;
     this.#emit({ type: 'TOOL_CALL_START', toolCallId, toolCallName: tool.tool });
     if (hasArguments) this.#emit({ type: 'TOOL_CALL_ARGS', toolCallId, delta: argumentsOf(tool) });
   }
@@ -214,7 +239,7 @@ export class RunEncoder {
     if (call?.isOpen !== true) return;
     call.tool = tool;
     call.hasArguments = true;
-    this.#emit({ type: 'TOOL_CALL_ARGS', toolCallId: call.id, delta: argumentsOf(tool) });
+    if (!call.isContinued) this.#emit({ type: 'TOOL_CALL_ARGS', toolCallId: call.id, delta: argumentsOf(tool) });
   }
 
   #endCall(tool: ViewTool): void {
@@ -226,12 +251,27 @@ export class RunEncoder {
     if (call?.isOpen !== true) return;
     call.tool = tool;
     call.isOpen = false;
-    this.#emit({ type: 'TOOL_CALL_END', toolCallId: call.id });
+    this.#closeCall(call);
     const result = resultOf(call);
     if (result !== undefined) {
       const { id: messageId, toolCallId, content } = result;
       this.#emit({ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content, role: 'tool' });
     }
+  }
+
+  #closeCall({ id: toolCallId, isContinued }: Call): void {
+    if (!isContinued) this.#emit({ type: 'TOOL_CALL_END', toolCallId });
+  }
+
+  /** The id of the call that a question asks about. A call that no notice has shown begins here. */
+  #shownCall({ callId, tool, arguments: args }: ApprovalRequest): string {
+    const shown = [...this.#calls.values()].findLast(call => isShownCall(call.tool.id, callId));
+    if (shown !== undefined) return shown.id;
+    const call = { id: callId, tool, arguments: args, agent: undefined, result: undefined, notice: '' };
+    const known: ViewTool = { ...call, turn: this.#options.turn, outcome: 'waiting' };
+    this.#startCall(known);
+    this.#callArguments(known);
+    return callId;
   }
 
   /** Names of open steps differ. */
@@ -273,7 +313,15 @@ export class RunEncoder {
       const id = interruptIdOf({ taskId: String(this.#state.taskId), turn: this.#options.turn });
       const kind = question?.kind === 'auth' ? 'auth_required' : 'input_required';
       const text = question?.text ?? '';
-      end = finished({ type: 'interrupt', interrupts: [{ id, reason: kind, ...(text !== '' && { message: text }) }] });
+      const asked = approvalRequestOf(question?.message);
+      const approval = asked && {
+        toolCallId: this.#shownCall(asked),
+        responseSchema: APPROVAL_SCHEMA,
+        // Those of the call may be cut.
+        metadata: { tool: asked.tool, arguments: asked.arguments },
+      };
+      const reason = approval === undefined ? kind : 'tool_call';
+      end = finished({ type: 'interrupt', interrupts: [{ id, reason, ...(text !== '' && { message: text }), ...approval }] });
     } else end = { type: 'RUN_ERROR', message: reason ?? `the task is ${stateWord(state)}`, code: `task_${stateWord(state)}` };
     this.#end = end;
     if (this.#isLive) this.#finish(end);
@@ -284,7 +332,7 @@ export class RunEncoder {
     for (const entry of this.#order) {
       if (!entry.isOpen) continue;
       entry.isOpen = false;
-      if ('tool' in entry) this.#emit({ type: 'TOOL_CALL_END', toolCallId: entry.id });
+      if ('tool' in entry) this.#closeCall(entry);
       else this.#closeText(entry);
     }
     for (const id of [...this.#steps.keys()]) this.#endStep(id);
@@ -309,7 +357,8 @@ function messagesOfCall(call: Call): AgUiMessage[] {
   const { id, tool } = call;
   const called = { id, type: 'function' as const, function: { name: tool.tool, arguments: argumentsOf(tool) } };
   const result = resultOf(call);
-  return [{ id, role: 'assistant', toolCalls: [called] }, ...(result === undefined ? [] : [result])];
+  const start: AgUiMessage[] = call.isContinued ? [] : [{ id, role: 'assistant', toolCalls: [called] }];
+  return [...start, ...(result === undefined ? [] : [result])];
 }
 
 /** A call that waits for the user, or whose end is unknown, has no result. */

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type Part } from '@hopline/a2a';
+import { type ApprovalDecision, isObject, type JsonObject, type Part } from '@hopline/a2a';
 
 /** The input of a run that cannot be served. The message begins with the wrong member. */
 export class RunInputError extends Error {
@@ -13,6 +13,8 @@ export type RunRequest = {
   threadId: string;
   runId: string;
   parts: Part[];
+  /** The answer as a decision about a call, if the question is one for an approval. */
+  decision?: ApprovalDecision | undefined;
   /** The question that the run answers, or cancels; undefined for a new task. */
   interrupt: (InterruptRef & { isCancelled: boolean }) | undefined;
   /** Messages before the answer. */
@@ -48,7 +50,17 @@ export function runRequestOf(input: unknown): RunRequest {
   if (taskId === undefined) throw new RunInputError('resume[0].interruptId must be the id of an interrupt of this server');
   const isCancelled = entry.status === 'cancelled';
   const parts = isCancelled ? [] : answerOf(entry.payload);
-  return { ...known, parts, interrupt: { taskId, turn: Number(turn), isCancelled }, messages };
+  const decision = isCancelled ? undefined : decisionOf(entry.payload);
+  return { ...known, parts, decision, interrupt: { taskId, turn: Number(turn), isCancelled }, messages };
+}
+
+/** A person approves the arguments that they have seen, so a page cannot send others. */
+function decisionOf(payload: unknown): ApprovalDecision | undefined {
+  if (!isObject(payload) || typeof payload.approved !== 'boolean') return undefined;
+  const { approved, reason, editedArgs } = payload;
+  if (editedArgs !== undefined)
+    throw new RunInputError('resume[0].payload.editedArgs cannot be used: a call runs with the arguments that were shown');
+  return { approved, ...(typeof reason === 'string' && reason !== '' && { reason }) };
 }
 
 function idOf(input: JsonObject, member: string): string {

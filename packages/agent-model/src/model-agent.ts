@@ -1,4 +1,14 @@
-import { type Agent, type AgentEvent, eventsOf, MODEL_TOOL_RESULT_UNITS_MAX, runModel, type Turn } from '@hopline/agent';
+import {
+  type Agent,
+  type AgentEvent,
+  conversationOf,
+  eventsOf,
+  MODEL_TOOL_RESULT_UNITS_MAX,
+  pausedModelOf,
+  pauseModel,
+  runModel,
+  type Turn,
+} from '@hopline/agent';
 import type { McpLimits, McpServer } from '@hopline/agent-mcp';
 import { type ChatModel, type ChatModelOptions, createChatModel, ModelError } from '@hopline/chat-model';
 import { MODEL_MEDIA, promptMessages } from '@hopline/chat-model/prompt-messages';
@@ -11,6 +21,8 @@ export type ModelAgentOptions = ChatModelOptions & {
   /** MCP servers whose tools the model may call. */
   mcp?: readonly McpServer[];
   mcpLimits?: Partial<McpLimits>;
+  /** Names of the tools whose calls a person must approve, as their servers name them; true: all. */
+  approve?: true | readonly string[];
   /** Emits the model's reasoning as an artifact `reasoning`; it is never part of the answer. */
   reasoning?: boolean;
   /** Media types of the files of users that the model reads; of any other file it gets the name. Default MODEL_MEDIA. */
@@ -23,7 +35,7 @@ export type ModelAgentOptions = ChatModelOptions & {
 export function createModelAgent(options: ModelAgentOptions): Agent {
   const model = createChatModel(options);
   const { mcp = [], mcpLimits = {}, toolResultUnitsMax = MODEL_TOOL_RESULT_UNITS_MAX } = options;
-  const toolbox = new Toolbox(mcp, mcpLimits, toolResultUnitsMax);
+  const toolbox = new Toolbox(mcp, { limits: mcpLimits, resultUnitsMax: toolResultUnitsMax, approve: options.approve ?? [] });
   const description = options.description ?? 'A language model.';
   const chat = { id: 'chat', name: 'Chat', description, tags: [] };
   const runBatches = (turn: Turn) => runTurn(turn, { model, options, toolbox });
@@ -53,10 +65,20 @@ async function* runTurn(
     yield [{ type: 'failed', reason: 'an MCP server of the agent cannot be reached', retryable: true, cause: 'unreachable' }];
     return;
   }
-  const messages = promptMessages({ system, history, message, media });
+  if (opened.unknown !== undefined) {
+    const reason = `\`approve\` names ${opened.unknown}, a tool that no MCP server of the agent has`;
+    yield [{ type: 'failed', reason, retryable: false, cause: 'no_such_tool' }];
+    return;
+  }
+  const paused = pausedModelOf(turn);
+  const asked = paused === undefined ? { history, message } : conversationOf(turn, paused.paused);
+  const messages = promptMessages({ system, history: asked.history, message: asked.message, media });
+  const pause: Parameters<typeof runModel>[0]['pause'] = (request, loop) =>
+    pauseModel(request, { ...loop, number: 1, request: paused?.paused.request ?? message });
   const tools = opened.toolsOf(turn);
   try {
-    yield* runModel({ model, messages, tools, request: { trace, signal }, stepsMax, reasoning });
+    const answer = yield* runModel({ model, messages, tools, request: { trace, signal }, stepsMax, reasoning, pause, paused });
+    if (answer === undefined) return;
     yield [{ type: 'done' }];
   } catch (error) {
     if (signal.aborted) return;

@@ -18,16 +18,23 @@ type Offered = { session: McpSession; tool: ReturnType<McpConnection['tools']>[n
 /** The result of a tool call: text for the model, artifacts for the client. */
 type ToolResult = { text: string; artifacts: AgentEvent[]; failed: boolean };
 
+type ToolboxOptions = {
+  limits: Partial<McpLimits>;
+  resultUnitsMax: number;
+  /** Names of the tools whose calls a person must approve, as their servers name them; true: all. */
+  approve: true | readonly string[];
+};
+
 /** The tools of an agent's MCP servers. */
 export class Toolbox {
   readonly #sessions: readonly McpSession[];
   readonly #limits: McpLimits;
-  readonly #resultUnitsMax: number;
+  readonly #options: ToolboxOptions;
 
-  constructor(servers: readonly McpServer[], limits: Partial<McpLimits>, resultUnitsMax: number) {
-    this.#limits = { ...MCP_LIMITS, ...limits };
+  constructor(servers: readonly McpServer[], options: ToolboxOptions) {
+    this.#limits = { ...MCP_LIMITS, ...options.limits };
     this.#sessions = servers.map(server => new McpSession(server, this.#limits));
-    this.#resultUnitsMax = resultUnitsMax;
+    this.#options = options;
   }
 
   /** Connects to all servers. Rejects when one is unreachable: without its tools an agent would make up answers. */
@@ -40,7 +47,7 @@ export class Toolbox {
         tools.set(callableName(tool.name, tools), { session: this.#sessions[index]!, tool });
       }
     }
-    return new OpenTools(tools, this.#limits, this.#resultUnitsMax);
+    return new OpenTools(tools, this.#limits, this.#options);
   }
 
   async skills(): Promise<AgentSkill[]> {
@@ -68,11 +75,20 @@ class OpenTools {
   readonly #tools: ReadonlyMap<string, Offered>;
   readonly #limits: McpLimits;
   readonly #resultUnitsMax: number;
+  readonly #approve: ToolboxOptions['approve'];
 
-  constructor(tools: ReadonlyMap<string, Offered>, limits: McpLimits, resultUnitsMax: number) {
+  constructor(tools: ReadonlyMap<string, Offered>, limits: McpLimits, { resultUnitsMax, approve }: ToolboxOptions) {
     this.#tools = tools;
     this.#limits = limits;
     this.#resultUnitsMax = resultUnitsMax;
+    this.#approve = approve;
+  }
+
+  /** A name in `approve` that is not the name of a tool: its author means a tool whose calls would run without an approval. */
+  get unknown(): string | undefined {
+    if (this.#approve === true) return undefined;
+    const names = new Set([...this.#tools.values()].map(({ tool }) => tool.name));
+    return this.#approve.find(name => !names.has(name));
   }
 
   /** The tools in a turn. A fault of a call becomes a result, which the model reads; a call rejects only when the turn is over. */
@@ -82,15 +98,22 @@ class OpenTools {
       description: tool.description ?? tool.title ?? tool.name,
       parameters: tool.inputSchema,
     }));
-    return { offered: () => offered, call: call => this.#call(call, turn) };
+    return {
+      offered: () => offered,
+      call: (call, callId) => this.#call(call, turn, callId),
+      toApprove: async ({ name }) => {
+        const shownName = this.#tools.get(name)?.tool.name;
+        return shownName !== undefined && (this.#approve === true || this.#approve.includes(shownName)) ? shownName : undefined;
+      },
+    };
   }
 
-  async *#call({ name, args }: ToolCall, turn: Turn): AsyncGenerator<AgentEvent, string, unknown> {
+  async *#call({ name, args }: ToolCall, turn: Turn, callId: string = randomUUID()): AsyncGenerator<AgentEvent, string, unknown> {
     const offered = this.#tools.get(name);
     // A tool invented by the model does not run, so nothing is shown.
     if (offered === undefined) return 'No tool has that name.';
     // The server's name of the tool.
-    const shown = { type: 'tool', callId: randomUUID(), tool: offered.tool.name } as const;
+    const shown = { type: 'tool', callId, tool: offered.tool.name } as const;
     yield { ...shown, phase: 'start', arguments: args };
     const { text, artifacts, failed } = await this.#run(offered, args, {
       ...turn,

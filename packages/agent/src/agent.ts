@@ -1,4 +1,4 @@
-import type { AgentSkill, Artifact, Message, Metadata } from '@hopline/a2a';
+import type { AgentSkill, ApprovalDecision, ApprovalRequest, Artifact, Message, Metadata } from '@hopline/a2a';
 import type { EndedRequest } from '@hopline/chat-model';
 import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
 import type { WorkGate } from '@hopline/log';
@@ -47,6 +47,13 @@ export async function* eventsOf(batches: AsyncIterable<readonly AgentEvent[]>): 
   for await (const events of batches) yield* events;
 }
 
+/**
+ * A call that a person has decided about: the tool and the arguments that the question showed, and the decision. `reason`: why not, in the words of
+ * the person.
+ * @public
+ */
+export type Approval = ApprovalRequest & ApprovalDecision;
+
 /** One message of a client for the agent, with its context. */
 export type Turn = {
   taskId: string;
@@ -86,6 +93,8 @@ export type Turn = {
   signal: AbortSignal;
   /** The stored steps of this turn. Absent where nothing can store them. */
   steps?: TurnSteps;
+  /** The call that the message has approved or refused. `defineAgent` sets it. */
+  approval?: Approval;
   /** The text of the answer that this attempt has yielded outside of streams. `defineAgent` sets it. */
   textSoFar?: () => string;
   /** Sends the requests of `model`, in tests. Absent: `fetch` of the process. */

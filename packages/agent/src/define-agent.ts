@@ -3,11 +3,13 @@ import { type AgentSkill, isObject, type Message, type Metadata, textOf } from '
 import { ModelError } from '@hopline/chat-model/model-error';
 import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
 import { type Tracer, trace } from '@opentelemetry/api';
-import type { Agent, AgentEvent, Turn } from './agent.ts';
+import type { Agent, AgentEvent, Approval, Turn } from './agent.ts';
+import { answeredApproval } from './approval.ts';
 import { modelFailed } from './event-constructors.ts';
 import { GrowingText } from './growing-text.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { faultOfParts } from './parts.ts';
+import { pausedModelOf } from './paused-model.ts';
 import { THIS_TURN, type TurnRequest } from './this-turn.ts';
 import { NO_LOG, type TurnLog } from './turn-log.ts';
 import { type UnstartedCall, unstartedCalls } from './unstarted-calls.ts';
@@ -21,8 +23,10 @@ export type AgentTurn = {
   readonly metadata: Metadata;
   /** Earlier messages of the context, oldest first. */
   readonly history: readonly Message[];
-  /** The `resume` value of `needsInput` in the previous turn. */
+  /** The `resume` value of `needsInput` or `needsApproval` in the previous turn. */
   readonly resume: unknown;
+  /** The call of `needsApproval` in the previous turn, with the decision. Its arguments are those that the question showed. */
+  readonly approval: Approval | undefined;
   /** Aborts when the turn is over (cancelled, superseded, shutdown): pass it to every request. */
   readonly signal: AbortSignal;
   /** 1-based; a later attempt replaces the text of an earlier one. */
@@ -105,7 +109,8 @@ export function defineAgent(definition: AgentDefinition): DefinedAgent {
 }
 
 async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGenerator<AgentEvent> {
-  const events: unknown = definition.run(agentTurn(turn));
+  const authorTurn = agentTurn(turn);
+  const events: unknown = definition.run(authorTurn);
   if (typeof events !== 'object' || events === null || !(Symbol.asyncIterator in events))
     throw new AgentMisuse(`run returned ${kindOf(events)}; it must be a generator: async *run(turn) { … }`);
   const iterator = (events as AsyncIterable<unknown>)[Symbol.asyncIterator]();
@@ -115,7 +120,8 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
   // Kept from the first token on, because a model() may begin at any time and restores the text before it. It costs nothing measurable: 0.99 µs
   // of CPU per token with and without it (a million tokens, six rounds each, 2026-11-29).
   let text = new GrowingText();
-  const turnWithText: Turn = { ...turn, textSoFar: () => text.text };
+  const { approval } = authorTurn;
+  const turnWithText: Turn = { ...turn, ...(approval && { approval }), textSoFar: () => text.text };
   const unstarted = new Map<object, UnstartedCall>();
   // A snapshot, because `run` copies all stores: per token that costs 0.4 µs of CPU, and the snapshot 0.15 (a million tokens, 2026-11-29).
   const inTurn = unstartedCalls.run(unstarted, () => AsyncLocalStorage.snapshot());
@@ -147,9 +153,14 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
   }
 }
 
-function agentTurn({ message, metadata, history, resume, signal, attempt, log = NO_LOG }: Turn): AgentTurn {
+function agentTurn(turn: Turn): AgentTurn {
+  const { message, metadata, history, signal, attempt, log = NO_LOG } = turn;
   const text = textOf(message.parts);
-  return { message, text, metadata, history, resume, signal, attempt, tracer: trace.getTracer(SCOPE), log };
+  const shown = { message, text, metadata, history, signal, attempt, tracer: trace.getTracer(SCOPE), log };
+  // `model` itself continues with the decision about a call of its own.
+  if (pausedModelOf(turn) !== undefined) return { ...shown, approval: undefined, resume: undefined };
+  const { approval, resume } = answeredApproval(turn) ?? { approval: undefined, resume: turn.resume };
+  return { ...shown, approval, resume };
 }
 
 function skillOf(skill: unknown, index: number): AgentSkill {
@@ -199,7 +210,7 @@ export function checkEvent(yielded: unknown): AgentEvent {
     throw new AgentMisuse('run yielded a generator; write yield* before it, not yield');
   if (typeof yielded !== 'object' || yielded === null || !('type' in yielded) || !EVENT_TYPES.has(yielded.type)) {
     throw new AgentMisuse(
-      `run yielded ${kindOf(yielded)}; yield a string, or an event made by notice, artifact, data, needsInput, done or failed`,
+      `run yielded ${kindOf(yielded)}; yield a string, or an event made by notice, artifact, data, needsInput, needsApproval, done or failed`,
     );
   }
   const event = yielded as AgentEvent;
@@ -216,7 +227,7 @@ export function checkEvent(yielded: unknown): AgentEvent {
   const message: unknown = 'message' in event ? event.message : undefined;
   if (!hasMessage && message === undefined) return event;
   if (!isObject(message))
-    throw new AgentMisuse(`run yielded ${event.type} without a message; make it with notice() or needsInput()`);
+    throw new AgentMisuse(`run yielded ${event.type} without a message; make it with notice(), needsInput() or needsApproval()`);
   const fault = faultOfParts(message.parts);
   if (fault !== undefined) throw new AgentMisuse(`run yielded ${event.type} with a message whose ${fault}`);
   return event;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Message, Metadata, Part } from '@hopline/a2a';
+import { isObject, type Message, type Metadata, type Part } from '@hopline/a2a';
 import type { ModelError } from '@hopline/chat-model';
 import type { AgentEvent } from './agent.ts';
+import { askApproval } from './approval.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { faultOfParts } from './parts.ts';
 
@@ -80,6 +81,29 @@ export function needsInput(question: string, { resume }: { resume?: unknown } = 
   if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsInput: resume cannot be written as JSON');
   const message = messageOf(nonEmpty('needsInput', question));
   return { type: 'interrupted', state: 'TASK_STATE_INPUT_REQUIRED', message, ...(resume !== undefined && { resume }) };
+}
+
+/** The call that `needsApproval` asks about. */
+export type ApprovalSpec = {
+  /** Name of the tool, as people see it. */
+  tool: string;
+  /** The arguments, a JSON object. They come back as `turn.approval.arguments`, and no answer can change them. */
+  arguments: Readonly<Record<string, unknown>>;
+  /** Default: a question that names the tool and all arguments. */
+  question?: string | undefined;
+  /** Any JSON value, which comes back as `turn.resume` with the answer. */
+  resume?: unknown;
+};
+
+/** Ends the turn; the task waits until the user approves or refuses a call. The next turn has the decision as `turn.approval`. */
+export function needsApproval(spec: ApprovalSpec): AgentEvent {
+  const { tool, arguments: args, question, resume } = spec ?? {};
+  nonEmpty('needsApproval: tool', tool);
+  if (!isObject(args) || !isJson(args))
+    throw new AgentMisuse(`needsApproval: arguments is ${kindOf(args)}; it must be an object that JSON has a form for`);
+  if (question !== undefined) nonEmpty('needsApproval: question', question);
+  if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsApproval: resume cannot be written as JSON');
+  return askApproval({ callId: randomUUID(), tool, arguments: args }, { question, resume });
 }
 
 /** Ends the turn, like the end of `run`. */

@@ -3,15 +3,15 @@ export { ModelError } from '@hopline/chat-model/model-error';
 export type { StepOutcome, TokenUsage } from '@hopline/events';
 export type { WorkGate } from '@hopline/log';
 export { AbortableEvents } from './abortable-events.ts';
-export type { Agent, AgentEvent, BegunStep, Turn, TurnSteps } from './agent.ts';
+export type { Agent, AgentEvent, Approval, BegunStep, Turn, TurnSteps } from './agent.ts';
 export { eventsOf, TASK_ENDED } from './agent.ts';
 export type { AsJson } from './as-json.ts';
 export { AgentLost } from './attempt-failed.ts';
 export type { AgentDefinition, AgentTurn, DefinedAgent, SkillDefinition } from './define-agent.ts';
 export { checkEvent, defineAgent } from './define-agent.ts';
 export type { Delegated } from './delegated.ts';
-export type { ArtifactSpec } from './event-constructors.ts';
-export { artifact, data, done, failed, needsInput, notice } from './event-constructors.ts';
+export type { ApprovalSpec, ArtifactSpec } from './event-constructors.ts';
+export { artifact, data, done, failed, needsApproval, needsInput, notice } from './event-constructors.ts';
 export { GrowingText } from './growing-text.ts';
 export {
   AGENT_STEPS_BYTES_MAX,
@@ -39,6 +39,7 @@ export type { ModelMessage, ModelOptions, ModelTool } from './model.ts';
 export { model } from './model.ts';
 export type { ModelAnswer, ModelLoopOptions, ModelTools } from './model-loop.ts';
 export { cutResult, runModel } from './model-loop.ts';
+export { conversationOf, pausedModelOf, pauseModel } from './paused-model.ts';
 export { isEnd } from './pump-events.ts';
 export { AGENT_HEARTBEAT_MS } from './register-agent.ts';
 export type { CancelRequest } from './remote-run-cancels.ts';

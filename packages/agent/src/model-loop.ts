@@ -1,18 +1,26 @@
-import { cutIndex } from '@hopline/a2a';
+import { randomUUID } from 'node:crypto';
+import { type ApprovalRequest, cutIndex } from '@hopline/a2a';
 import type { ChatMessage, ChatModel, ChatTool, ModelRequest, Step, ToolCall } from '@hopline/chat-model';
 import { ModelError } from '@hopline/chat-model/model-error';
 import { addTokens, type TokenUsage } from '@hopline/events';
-import type { AgentEvent, TurnSteps } from './agent.ts';
+import type { AgentEvent, Approval, TurnSteps } from './agent.ts';
+import { refusalText } from './approval.ts';
 import { MODEL_STEPS_DEFAULT } from './limits.ts';
 import { merged } from './merged.ts';
+import type { PausedLoop } from './paused-model.ts';
 import { stepIn } from './step.ts';
 
 /** The tools that a model may call. */
 export type ModelTools = {
   /** The tools that the model is offered in its next step. */
   offered(): readonly ChatTool[];
-  /** Runs a call: yields its events, and returns the text that the model reads. A fault of the tool is such a text. */
-  call(call: ToolCall): AsyncGenerator<AgentEvent, string, unknown>;
+  /**
+   * Runs a call: yields its events, and returns the text that the model reads. A fault of the tool is such a text. `callId`: by which clients know the
+   * call already, because it has waited for an approval.
+   */
+  call(call: ToolCall, callId?: string): AsyncGenerator<AgentEvent, string, unknown>;
+  /** The name of the tool as clients see it if a person must approve the call; undefined if it may run. Absent: every call may run. */
+  toApprove?(call: ToolCall): Promise<string | undefined>;
 };
 
 /** How `runModel` runs: the model, its conversation and its tools. */
@@ -34,41 +42,95 @@ export type ModelLoopOptions = {
   onStep?: ((before: string) => void) | undefined;
   /** Stores the answers of the model. Its calls then run one after the other, because steps do not overlap. */
   storeIn?: TurnSteps | undefined;
+  /** The event that ends the turn with the question for a call. Required with `tools.toApprove`. */
+  pause?: ((request: ApprovalRequest, paused: PausedLoop) => AgentEvent) | undefined;
+  /** The conversation that this run continues, and the decision about its call. */
+  paused?: { paused: PausedLoop; approval: Approval } | undefined;
 };
 
 /** The answer of a model, with all its steps. */
 export type ModelAnswer = {
-  /** The text of all steps, without separators. */
+  /** The text of all steps, without separators, also of those before an approval. */
   text: string;
   /** The conversation: the messages that the model was given, its calls with their results, and its answer. */
   messages: ChatMessage[];
-  /** Tokens of all steps, as far as the provider reports them. */
+  /** Tokens of all steps of the turn, as far as the provider reports them. */
   usage: TokenUsage;
 };
 
 /** Name of the steps in which answers of a model are stored. */
 const STORED_STEP = 'model';
 
-/** The model answers and its tools run, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError. */
-export async function* runModel(options: ModelLoopOptions): AsyncGenerator<readonly AgentEvent[], ModelAnswer, unknown> {
-  const { tools, stepsMax = MODEL_STEPS_DEFAULT, firstStep = 1, storeIn, onStep } = options;
-  const messages = [...options.messages];
+/**
+ * The model answers and its tools run, until it calls no more tools. Yields arrays of events that arrived together. Throws ModelError.
+ * Returns undefined after the event that ends the turn with a question.
+ *
+ * A call that needs an approval ends the turn with a question, after the other calls of its step have run. Several such calls are asked about one after
+ * the other, each in a turn of its own, and an approved call runs in the turn of its answer.
+ */
+export async function* runModel(
+  options: ModelLoopOptions,
+): AsyncGenerator<readonly AgentEvent[], ModelAnswer | undefined, unknown> {
+  const { stepsMax = MODEL_STEPS_DEFAULT, firstStep = 1, onStep, paused } = options;
+  const earlier = (paused?.paused.messages ?? []).filter(({ role }) => role === 'assistant');
+  const earlierText = earlier.map(message => message.text).join('');
+  const messages = [...options.messages, ...(paused?.paused.messages ?? [])];
+  if (paused !== undefined && !(yield* runCalls(options, messages, paused))) return undefined;
   let text = '';
   let usage: TokenUsage = {};
-  for (let number = 0; number < stepsMax; number += 1) {
+  for (let number = earlier.length; number < stepsMax; number += 1) {
     onStep?.(text);
-    const step = yield* runStep(options, messages, { before: text, number: firstStep + number });
+    const step = yield* runStep(options, messages, { before: text, number: firstStep + number - earlier.length });
     text += step.text;
     if (step.usage !== undefined) usage = addTokens(usage, step.usage);
     messages.push({ role: 'assistant', text: step.text, calls: step.calls });
-    if (step.calls.length === 0) return { text, messages, usage };
+    if (step.calls.length === 0) return { text: earlierText + text, messages, usage };
     // The model would not read the results of the last step.
     if (number === stepsMax - 1) break;
-    const running = step.calls.map(call => tools.call(call));
-    const results = yield* storeIn === undefined ? batched(merged(running)) : batched(inOrder(running));
-    for (const [index, call] of step.calls.entries()) messages.push({ role: 'tool', call, text: results[index]! });
+    if (!(yield* runCalls(options, messages))) return undefined;
   }
   throw new ModelError('too_many_steps', { steps: stepsMax });
+}
+
+/**
+ * Runs the calls of the last message, and adds their results to the messages. `decided`: the first of them that waited has its decision. Returns false if the
+ * turn has ended with a question.
+ */
+async function* runCalls(
+  { messages: prompt, tools, storeIn, pause }: ModelLoopOptions,
+  messages: ChatMessage[],
+  decided?: ModelLoopOptions['paused'],
+): AsyncGenerator<readonly AgentEvent[], boolean, unknown> {
+  const last = messages.at(-1);
+  const calls = last?.role === 'assistant' ? last.calls : [];
+  const results = decided === undefined ? calls.map(() => null as string | null) : [...decided.paused.results];
+  const names = await Promise.all(calls.map((call, index) => (results[index] === null ? tools.toApprove?.(call) : undefined)));
+  const running = new Map<number, AsyncGenerator<AgentEvent, string, unknown>>();
+  if (decided !== undefined)
+    running.set(results.indexOf(null), decidedCall(tools, calls[results.indexOf(null)]!, decided.approval));
+  else for (const [index, call] of calls.entries()) if (names[index] === undefined) running.set(index, tools.call(call));
+  const generators = [...running.values()];
+  const ended = yield* batched(storeIn === undefined ? merged(generators) : inOrder(generators));
+  for (const [order, index] of [...running.keys()].entries()) results[index] = ended[order]!;
+  const waiting = results.indexOf(null);
+  if (waiting >= 0) {
+    const { name, args } = calls[waiting]!;
+    const request = { callId: randomUUID(), tool: names[waiting] ?? name, arguments: args };
+    yield [pause!(request, { messages: messages.slice(prompt.length), results })];
+    return false;
+  }
+  for (const [index, call] of calls.entries()) messages.push({ role: 'tool', call, text: results[index]! });
+  return true;
+}
+
+/** An approved call runs with the arguments that were shown. The model reads a refusal as the result of the call. */
+async function* decidedCall(tools: ModelTools, call: ToolCall, approval: Approval): AsyncGenerator<AgentEvent, string, unknown> {
+  const { callId, tool, arguments: args, approved } = approval;
+  if (approved) return yield* tools.call({ ...call, args }, callId);
+  const text = refusalText(approval);
+  yield { type: 'tool', phase: 'start', callId, tool, arguments: args };
+  yield { type: 'tool', phase: 'end', callId, tool, failed: true, result: text };
+  return text;
 }
 
 type StepBeginning = { before: string; number: number };

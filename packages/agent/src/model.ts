@@ -8,6 +8,7 @@ import { isJson, nonEmpty } from './event-constructors.ts';
 import { MODEL_STEPS_MAX, MODEL_TOOL_RESULT_UNITS_MAX, MODEL_TOOLS_MAX } from './limits.ts';
 import { AgentMisuse, kindOf } from './misuse.ts';
 import { cutResult, type ModelAnswer, type ModelTools, runModel } from './model-loop.ts';
+import { conversationOf, type PausedModel, pausedModelOf, pauseModel } from './paused-model.ts';
 import type { RetryOptions } from './retried.ts';
 import { type TurnRequest, thisTurn } from './this-turn.ts';
 import { isToolError, type ToolContext, toolIn } from './tool.ts';
@@ -32,6 +33,11 @@ export type ModelTool = RetryOptions & {
    * ToolError, or only that the call has failed.
    */
   run(args: Record<string, unknown>, context: ToolContext): unknown;
+  /**
+   * Whether a person must approve a call before it runs. True, or a function that returns anything but false: the turn ends with the question, and the turn of the answer
+   * continues with the call or its refusal. Default false.
+   */
+  approve?: boolean | ((args: Record<string, unknown>) => boolean | Promise<boolean>) | undefined;
 };
 
 /**
@@ -78,7 +84,7 @@ export type ModelOptions = {
 };
 
 /** The models of a turn: their steps, and the text around a step that failed. */
-type TurnModels = { steps: number; failed?: { before: string; after: string } };
+type TurnModels = { calls: number; steps: number; failed?: { before: string; after: string } };
 
 const MODELS = new WeakMap<Turn, TurnModels>();
 
@@ -86,6 +92,9 @@ const MODELS = new WeakMap<Turn, TurnModels>();
  * Calls a language model behind any OpenAI-compatible address: `const { text } = yield* model({ model: 'gpt-5-mini', apiKey, tools })`. Its text
  * is the agent's text, token by token. Its tools run, and clients see their calls with arguments and results, until the model calls no more. A
  * step whose stream breaks off is retried, and its text is replaced.
+ *
+ * If a call needs an approval, the turn ends with the question. In the turn of the answer, `run` begins again, and the same `model()`, counted from the beginning of
+ * `run`, continues the conversation.
  *
  * Throws ModelError when the model fails. A turn that does not catch it fails with its message.
  * @public
@@ -108,6 +117,10 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
   if (stored && turn.steps === undefined) throw new AgentMisuse('model: this agent runs where steps cannot be stored');
   const { createChatModel } = await importChatModel();
   const models = modelsOf(turn);
+  models.calls += 1;
+  const { calls: number } = models;
+  const answered = pausedModelOf(turn);
+  const paused = answered?.paused.number === number ? answered : undefined;
   const textNow = () => turn.textSoFar?.() ?? '';
   const { failed } = models;
   delete models.failed;
@@ -118,7 +131,13 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
   let stepBefore = '';
   const loop = runModel({
     model: createChatModel(chatOptions(options, turn)),
-    messages: promptOf(options, turn),
+    messages: promptOf(
+      options,
+      paused === undefined ? turn : { ...turn, ...conversationOf(turn, paused.paused) },
+      paused?.paused,
+    ),
+    paused,
+    pause: (request, loop) => pauseModel(request, { ...loop, number, ...promptKept(options, turn, paused?.paused) }),
     tools: ownTools(tools, turn, { stored, toolResultUnitsMax }),
     // Without a trace: the active span is that of the turn, or one that the author has begun.
     request: { signal: turn.signal, onEnded: turn.modelRequestEnded },
@@ -136,7 +155,8 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
   try {
     for (;;) {
       const { done, value } = await loop.next();
-      if (done) return value;
+      if (done && value === undefined) throw new AgentMisuse('model: the turn has ended with a question, and its run continues');
+      if (done) return value as ModelAnswer;
       yield* value;
     }
   } catch (error) {
@@ -148,7 +168,7 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
 }
 
 function modelsOf(turn: Turn): TurnModels {
-  const known = MODELS.get(turn) ?? { steps: 0 };
+  const known = MODELS.get(turn) ?? { calls: 0, steps: 0 };
   MODELS.set(turn, known);
   return known;
 }
@@ -176,10 +196,27 @@ function chatOptions({ baseUrl = OPENAI_BASE_URL_DEFAULT, ...options }: ModelOpt
   };
 }
 
-function promptOf({ system, messages, media = MODEL_MEDIA }: ModelOptions, { history, message }: Turn): ChatMessage[] {
+function promptOf(
+  { system, messages, media = MODEL_MEDIA }: ModelOptions,
+  { history, message }: Pick<Turn, 'history' | 'message'>,
+  paused?: PausedModel,
+): ChatMessage[] {
   if (messages === undefined) return promptMessages({ system, history, message, media });
-  const given = messages.map(one => ('parts' in one ? promptMessage(one, { media }) : one));
-  return [...promptMessages({ system, history: [], message: undefined }), ...given];
+  return [...promptMessages({ system, history: [], message: undefined }), ...(paused?.prompt ?? givenMessages(messages, media))];
+}
+
+function givenMessages(messages: NonNullable<ModelOptions['messages']>, media: readonly string[]): ChatMessage[] {
+  return messages.map(one => ('parts' in one ? promptMessage(one, { media }) : one));
+}
+
+/** What the turn of the answer needs to build the same prompt: messages that the agent has given itself may depend on the message of the turn. */
+function promptKept(
+  { messages, media = MODEL_MEDIA }: ModelOptions,
+  { message }: Turn,
+  paused?: PausedModel,
+): Pick<PausedModel, 'request' | 'prompt'> {
+  if (messages !== undefined) return { prompt: paused?.prompt ?? givenMessages(messages, media) };
+  return { request: paused?.request ?? message };
 }
 
 function ownTools(
@@ -192,14 +229,19 @@ function ownTools(
   );
   return {
     offered: () => offered,
-    call: async function* ({ name, args }: ToolCall) {
+    toApprove: async ({ name, args }) => {
+      const { approve = false } = (Object.hasOwn(tools, name) && tools[name]) || {};
+      const isNeeded = typeof approve === 'function' ? await approve(args) : approve;
+      return isNeeded === false ? undefined : name;
+    },
+    call: async function* ({ name, args }: ToolCall, callId?: string) {
       const called = Object.hasOwn(tools, name) ? tools[name] : undefined;
       // A tool that the model has invented does not run, so nothing is shown.
       if (called === undefined) return 'No tool has that name.';
       const { retries, retryIf } = called;
       const retry = { ...(retries !== undefined && { retries }), ...(retryIf && { retryIf }) };
       try {
-        const result = yield* toolIn(turn, name, args, context => called.run(args, context), { ...retry, stored });
+        const result = yield* toolIn(turn, name, args, context => called.run(args, context), { ...retry, stored, callId });
         return cutResult(readable(name, result), toolResultUnitsMax);
       } catch (error) {
         if (turn.signal.aborted || error instanceof AgentMisuse) throw error;
@@ -245,6 +287,9 @@ function checkTool(name: string, tool: ModelTool): void {
   if (!TOOL_NAME.test(name)) throw new AgentMisuse('model: the name of a tool must be 1 to 64 of A-Z, a-z, 0-9, _ and -');
   if (!isObject(tool) || typeof tool.description !== 'string' || !isObject(tool.parameters) || typeof tool.run !== 'function')
     throw new AgentMisuse(`model: tool ${name} needs description, parameters and run`);
+  const { approve = false } = tool;
+  if (typeof approve !== 'boolean' && typeof approve !== 'function')
+    throw new AgentMisuse(`model: approve of tool ${name} is ${kindOf(approve)}, not a boolean or a function`);
 }
 
 const isWholeUpTo = (value: unknown, max: number) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= max;

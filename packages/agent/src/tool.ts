@@ -37,7 +37,7 @@ export type ToolOptions = RetryOptions & {
 
 /**
  * Runs a tool: `const out = yield* tool('weather', { city }, () => …)`. Clients see the call, its arguments and its result, which the log keeps,
- * cut above a bound. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
+ * cut above a bound. With `turn.approval.arguments` it is the call that was approved. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
  * @public
  */
 export function tool<T>(
@@ -78,11 +78,12 @@ export async function* toolIn<T>(
   name: string,
   args: Readonly<Record<string, unknown>>,
   run: (context: ToolContext) => T | Promise<T>,
-  options: ToolOptions,
+  options: ToolOptions & { callId?: string | undefined },
 ): AsyncGenerator<AgentEvent, T, unknown> {
   if (typeof args !== 'object' || args === null || Array.isArray(args) || !isJson(args))
     throw new AgentMisuse(`tool ${name}: its arguments are ${kindOf(args)}; they must be an object that JSON has a form for`);
-  const call = { type: 'tool', callId: randomUUID(), tool: name } as const;
+  const { callId = callIdIn(turn, name, args) } = options;
+  const call = { type: 'tool', callId, tool: name } as const;
   yield { ...call, phase: 'start', arguments: args };
   const once = () => run({ signal: turn.signal, trace: turn.toolTrace?.(call.callId) ?? turn.trace });
   const tried = () => retried(name, once, options, turn.signal);
@@ -95,4 +96,10 @@ export async function* toolIn<T>(
     if (!turn.signal.aborted) yield { ...call, phase: 'end', failed: true, ...shown };
     throw error;
   }
+}
+
+/** The call that clients have seen wait for its approval keeps its id when it runs with the approved arguments. */
+function callIdIn({ approval }: Turn, tool: string, args: unknown): string {
+  const isApproved = approval?.approved === true && approval.tool === tool && approval.arguments === args;
+  return isApproved ? approval.callId : randomUUID();
 }

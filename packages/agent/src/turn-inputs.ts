@@ -1,4 +1,4 @@
-import { isInterrupted, type Message, type Part } from '@hopline/a2a';
+import { approvalRequestOf, isInterrupted, isShownCall, type Message, type Part } from '@hopline/a2a';
 import { type AgentStepInput, addTokens, type NoticePhase, type StatusInput, type TokenUsage, type Work } from '@hopline/events';
 import {
   agentPresentation,
@@ -66,6 +66,8 @@ export class TurnInputs {
   readonly #textSink: TextSink;
   readonly #tools = new Map<string, OpenTool>();
   readonly #toolValues = new ToolValues();
+  /** Ids of the calls of a server below that have ended with a question. */
+  readonly #waiting: string[] = [];
   #usage: TokenUsage | undefined;
   #events = 0;
   #artifacts = 0;
@@ -159,6 +161,7 @@ export class TurnInputs {
       end.state === 'TASK_STATE_FAILED' || end.state === 'TASK_STATE_CANCELED' || end.state === 'TASK_STATE_REJECTED';
     // A turn that fails without content keeps the text that an earlier attempt has shown.
     if (!failed) this.#replacePrior();
+    if (isInterrupted(end.state)) this.#showAsked(end.message);
     const outcome = failed ? 'failed' : isInterrupted(end.state) ? 'waiting' : 'end';
     for (const callId of this.#tools.keys()) this.#endTool(callId, outcome);
     const message = this.#endMessage(end);
@@ -261,7 +264,15 @@ export class TurnInputs {
   #tool({ phase, callId, tool, failed, waiting, arguments: args, result }: Extract<AgentEvent, { type: 'tool' }>): void {
     // Each call has exactly one start and one end, whatever the agent sends (S0-15, S2-7).
     if (!this.#tools.has(callId)) this.#startTool(callId, tool, args);
+    if (phase === 'end' && waiting === true) this.#waiting.push(callId);
     if (phase === 'end') this.#endTool(callId, failed ? 'failed' : waiting ? 'waiting' : 'end', result);
+  }
+
+  /** Shows the call that a question asks about, unless the agent has shown it. */
+  #showAsked(message: Message | undefined): void {
+    const asked = approvalRequestOf(message);
+    if (asked === undefined) return;
+    if (![...this.#waiting, ...this.#tools.keys()].some(id => isShownCall(id, asked.callId))) this.#startTool(asked.callId, asked.tool, asked.arguments);
   }
 
   /** A value of a tool call in at most `bytesMax` bytes, and in less where records are small. */

@@ -16,7 +16,6 @@ import {
 } from '@hopline/a2a-http/front';
 import { report } from '@hopline/a2a-server';
 import {
-  answerIdOf,
   CHAT_TASKS_MAX,
   ChatMessageError,
   type ShownTurn,
@@ -63,14 +62,14 @@ async function sendMessage(request: FrontRequest): Promise<undefined> {
   const body = jsonOf(request.http.body);
   if (!isObject(body)) throw new A2AError('INVALID_PARAMS', { detail: 'the body must be a JSON object' });
   const { id: chatId, messages, trigger, messageId: editedId } = body;
-  const { contextId, messageId, parts, taskId } = uiChatRequestOf({ chatId, messages, trigger, messageId: editedId }, randomUUID);
+  const asked = uiChatRequestOf({ chatId, messages, trigger, messageId: editedId }, randomUUID);
+  const { contextId, messageId, parts, taskId, turn } = asked;
   const agent = agentOf(request.http, body.agent);
   const params = dialect.encodeSend({
     message: { messageId, role: 'ROLE_USER', parts, contextId, ...(taskId !== undefined && { taskId }) },
     blocking: true,
     ...(agent !== undefined && { metadata: { agent } }),
   });
-  const turn = { messageId: answerIdOf(messageId), continues: taskId !== undefined };
   return chunksOf(request, { operation: 'stream', params }, turn);
 }
 

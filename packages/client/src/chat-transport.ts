@@ -1,6 +1,5 @@
 import { A2AError } from '@hopline/a2a/client';
 import {
-  answerIdOf,
   CHAT_TASKS_MAX,
   type ShownTurn,
   TurnEncoder,
@@ -58,14 +57,14 @@ export class HoplineChatTransport {
   /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
   async sendMessages(options: SendOptions): Promise<ReadableStream<UiChunk>> {
     const { abortSignal, body } = options;
-    const { contextId, messageId, parts, taskId } = uiChatRequestOf(options, randomId);
+    const { contextId, messageId, parts, taskId, turn: shown } = uiChatRequestOf(options, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
     const close = new AbortController();
     const items = this.#client.stream(
       { messageId, contextId, parts, ...(taskId !== undefined && { taskId }) },
       { signal: close.signal, ...(agent !== undefined && { metadata: { agent } }) },
     );
-    const turn = new TurnChunks(items, close, { messageId: answerIdOf(messageId), continues: taskId !== undefined });
+    const turn = new TurnChunks(items, close, shown);
     abortSignal?.addEventListener('abort', () => void this.#stop(turn), { once: true });
     return turn.stream(abortSignal);
   }

@@ -83,7 +83,7 @@ async function createAnswer(
   previous: Previous,
 ): Promise<FastifyReply | undefined> {
   const { taskId, state } = previous;
-  const turn = await answerQuestion(request, message, previous).catch(thrown => {
+  const turn = await answerQuestion(request, () => message, previous).catch(thrown => {
     if (!(thrown instanceof A2AError) || thrown.code !== 'TASK_GENERATION_MISMATCH') throw thrown;
     throw new OpenAIError('the question of the previous response has been answered, or its task has ended', {
       ...{ status: 409, param: PREVIOUS, code: 'previous_response_answered' },

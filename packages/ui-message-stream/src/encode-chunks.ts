@@ -1,10 +1,34 @@
-import { isInProgress, isInterrupted, type Part, stateWord, type TaskState } from '@hopline/a2a';
-import { type ClientView, changesOf, type TextLabel, type ViewChange, type ViewFile, type ViewTool } from '@hopline/task-view';
+import {
+  type ApprovalResponse,
+  approvalRequestOf,
+  isInProgress,
+  isInterrupted,
+  isShownCall,
+  type Part,
+  stateWord,
+  type TaskState,
+} from '@hopline/a2a';
+import {
+  type ClientView,
+  changesOf,
+  type TextLabel,
+  type ViewChange,
+  type ViewFile,
+  type ViewQuestion,
+  type ViewTool,
+} from '@hopline/task-view';
 import type { UiChunk } from './ui-chunk.ts';
 
 /** Header by which clients recognize a UI message stream, and its value. */
 export const UI_STREAM_HEADER = 'x-vercel-ai-ui-message-stream';
 export const UI_STREAM_VERSION = 'v1';
+
+/** A decision about a call of the message. `toolCallId`: by which the page knows the call, and then it knows the decision, too. */
+export type ShownApproval = ApprovalResponse & { toolCallId?: string };
+
+/** A call that the message has asked about, by the id of the page and that of the agent. */
+type AskedCall = { toolCallId: string; callId: string };
+type DecidedCall = AskedCall & { approved: boolean; hasOutput: boolean };
 
 /**
  * Encodes one turn of a task as one assistant message of the AI SDK: the changes of its view as chunks, in order. Only the answer becomes text,
@@ -15,6 +39,11 @@ export class ChunkEncoder {
   readonly #open = new Set<string>();
   /** Numbers the versions of a plan: each is a reasoning part of its own. */
   readonly #plans = new Map<string, number>();
+  /** Ids of the calls that the message shows, and whether they have an output. */
+  readonly #calls = new Map<string, boolean>();
+  #expected: ShownApproval[] = [];
+  #asked: AskedCall | undefined;
+  readonly #decided: DecidedCall[] = [];
   #hasStarted = false;
   #hasEnded = false;
 
@@ -26,6 +55,11 @@ export class ChunkEncoder {
   /** The turn has ended. No chunk follows. */
   get ended(): boolean {
     return this.#hasEnded;
+  }
+
+  /** The next turns continue the message, each with one of these decisions. */
+  expect(approvals: readonly ShownApproval[]): void {
+    this.#expected = [...approvals];
   }
 
   /** Encodes the changes of a fold, whose view has all of them. The first chunks begin the message. */
@@ -57,36 +91,102 @@ export class ChunkEncoder {
         return this.#end(change.text);
       case 'tool-started':
       case 'tool-arguments':
-        return [inputOf(change.tool)];
+        return this.#input(change.tool);
       case 'tool-ended':
-        return outputOf(change.tool);
+        return this.#output(change.tool);
       case 'file':
         return change.file.parts.map((part, index) => fileOf(change.file, part, index));
       case 'progress':
         return [{ type: 'data-progress', id: 'progress', data: { line: change.line, agent: change.agent }, transient: true }];
-      case 'question': {
-        const { kind, text } = change.question;
-        const id = 'question';
-        const providerMetadata = { hopline: { channel: 'question' } };
-        const shown: UiChunk[] =
-          text === ''
-            ? []
-            : [
-                { type: 'text-start', id, providerMetadata },
-                { type: 'text-delta', id, delta: text },
-                { type: 'text-end', id },
-              ];
-        return [...shown, { type: 'data-question', id, data: { kind, text } }];
-      }
+      case 'question':
+        return [...this.#approvalRequest(change.question), ...questionOf(change.question)];
       case 'usage':
         return [{ type: 'message-metadata', messageMetadata: { hopline: { usage: change.usage } } }];
       case 'state':
         return this.#state(change.state, change.reason);
-      case 'task':
       case 'turn':
+        return this.#nextTurn();
+      case 'task':
       case 'gap':
         return [];
     }
+  }
+
+  #input(tool: ViewTool): UiChunk[] {
+    // The page keeps the decision in the part of the call, so it is not shown again.
+    if (this.#decidedCall(tool) !== undefined) return [];
+    this.#calls.set(tool.id, false);
+    return [inputOf(tool)];
+  }
+
+  #output(tool: ViewTool): UiChunk[] {
+    const decided = this.#decidedCall(tool);
+    if (decided === undefined) {
+      const shown = outputOf(tool);
+      if (shown.length > 0) this.#calls.set(tool.id, true);
+      return shown;
+    }
+    if (!decided.approved) return [];
+    const output = outputOf({ ...tool, id: decided.toolCallId });
+    decided.hasOutput ||= output.length > 0;
+    return output;
+  }
+
+  #decidedCall({ id }: ViewTool): DecidedCall | undefined {
+    return this.#decided.findLast(({ callId }) => isShownCall(id, callId));
+  }
+
+  /** The person sees the arguments of the request, because those run: a notice may have none, or only their beginning. */
+  #approvalRequest({ message }: ViewQuestion): UiChunk[] {
+    const asked = approvalRequestOf(message);
+    if (asked === undefined) return [];
+    const { callId, tool: toolName, arguments: input } = asked;
+    const shownId = [...this.#calls.keys()].findLast(id => isShownCall(id, callId));
+    const toolCallId = shownId ?? callId;
+    this.#asked = { toolCallId, callId };
+    const request: UiChunk = { type: 'tool-approval-request', approvalId: callId, toolCallId };
+    const open = [...this.#calls].flatMap(([id, hasOutput]) => (hasOutput || id === shownId ? [] : [id]));
+    this.#calls.set(toolCallId, false);
+    return [
+      ...open.map(id => this.#interrupted(id)),
+      { type: 'tool-input-available', toolCallId, toolName, input, ...BY_SERVER },
+      request,
+    ];
+  }
+
+  /** The call of an agent whose tool waits. A page sends decisions by itself only when no other call is open. */
+  #interrupted(toolCallId: string): UiChunk {
+    this.#calls.set(toolCallId, true);
+    return { type: 'tool-output-available', toolCallId, output: 'waits for an approval', ...BY_SERVER };
+  }
+
+  /** A turn that a decision began. Text that is taken back later is only that of this turn, because it is a step of its own. */
+  #nextTurn(): UiChunk[] {
+    const next = this.#expected.shift();
+    if (next === undefined) return [];
+    const { callId, reason } = next;
+    const { toolCallId = this.#asked?.toolCallId } = next;
+    if (toolCallId === undefined) return [];
+    const approved = next.approved && (this.#asked === undefined || this.#asked.callId === callId);
+    this.#decided.push({ toolCallId, callId: this.#asked?.callId ?? callId, approved, hasOutput: false });
+    this.#calls.set(toolCallId, true);
+    const approvalId = this.#asked?.callId ?? callId;
+    const response: UiChunk = { type: 'tool-approval-response', approvalId, approved, ...(reason !== undefined && { reason }) };
+    return [
+      ...(next.toolCallId === undefined ? [response] : []),
+      ...(approved ? [] : [{ type: 'tool-output-denied' as const, toolCallId }]),
+      { type: 'start-step' },
+    ];
+  }
+
+  /** A page sends an approval again as long as its call has no output, and profiles that show no calls show no results. */
+  #missingOutputs(error: string | undefined): UiChunk[] {
+    const missing = this.#decided.filter(({ approved, hasOutput }) => approved && !hasOutput);
+    return missing.map(({ toolCallId }) =>
+      error === undefined
+        ? { type: 'tool-output-available', toolCallId, output: null, ...BY_SERVER }
+        : { type: 'tool-output-error', toolCallId, errorText: error, ...BY_SERVER },
+    );
   }
 
   #delta(text: TextLabel, delta: string): UiChunk[] {
@@ -124,10 +224,11 @@ export class ChunkEncoder {
     if (isInProgress(state)) return [{ type: 'message-metadata', messageMetadata }];
     this.#hasEnded = true;
     if (state === 'TASK_STATE_COMPLETED' || isInterrupted(state))
-      return [{ type: 'finish', finishReason: 'stop', messageMetadata }];
-    const shown: UiChunk = { type: 'message-metadata', messageMetadata };
-    if (state === 'TASK_STATE_CANCELED') return [shown, { type: 'abort', ...(reason !== undefined && { reason }) }];
-    return [shown, { type: 'error', errorText: reason ?? `the task is ${stateWord(state)}` }];
+      return [...this.#missingOutputs(undefined), { type: 'finish', finishReason: 'stop', messageMetadata }];
+    const errorText = reason ?? `the task is ${stateWord(state)}`;
+    const shown: UiChunk[] = [...this.#missingOutputs(errorText), { type: 'message-metadata', messageMetadata }];
+    if (state === 'TASK_STATE_CANCELED') return [...shown, { type: 'abort', ...(reason !== undefined && { reason }) }];
+    return [...shown, { type: 'error', errorText }];
   }
 }
 
@@ -142,6 +243,20 @@ const BY_SERVER = { providerExecuted: true, dynamic: true } as const;
 function inputOf({ id, tool, agent, arguments: input = {} }: ViewTool): UiChunk {
   const call = { toolCallId: id, toolName: tool, input, ...BY_SERVER };
   return { type: 'tool-input-available', ...call, ...(agent !== undefined && { providerMetadata: { hopline: { agent } } }) };
+}
+
+function questionOf({ kind, text }: ViewQuestion): UiChunk[] {
+  const id = 'question';
+  const providerMetadata = { hopline: { channel: 'question' } };
+  const shown: UiChunk[] =
+    text === ''
+      ? []
+      : [
+          { type: 'text-start', id, providerMetadata },
+          { type: 'text-delta', id, delta: text },
+          { type: 'text-end', id },
+        ];
+  return [...shown, { type: 'data-question', id, data: { kind, text } }];
 }
 
 /** A call that waits for the user, or whose end is unknown, stays without output. */

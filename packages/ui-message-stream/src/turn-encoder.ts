@@ -1,6 +1,6 @@
-import { isInProgress, type Task } from '@hopline/a2a';
+import { approvalResponseOf, isInProgress, type Task } from '@hopline/a2a';
 import { statusTimeOf, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
-import { answerIdOf, ChunkEncoder } from './encode-chunks.ts';
+import { answerIdOf, ChunkEncoder, type ShownApproval } from './encode-chunks.ts';
 import type { UiChunk } from './ui-chunk.ts';
 
 /** The turn of a task that a stream shows. */
@@ -14,21 +14,26 @@ export type ShownTurn = {
    * sent at once unless a later turn follows.
    */
   statusAt?: string | undefined;
+  /** Decisions about calls of the message, oldest first. Each began a turn that continues the message. */
+  approvals?: readonly ShownApproval[];
 };
 
-/** Encodes the stream of a task as the assistant message of one turn. */
+/** Encodes the stream of a task as the assistant message of one turn, or of the turns around approvals. */
 export class TurnEncoder {
   readonly #fold: ViewFold;
   readonly #encoder: ChunkEncoder;
   readonly #statusAt: string | undefined;
-  /** Changes before the newest status; undefined once they are sent. */
-  #held: ViewChange[] | undefined;
+  readonly #approvals: readonly ShownApproval[];
+  /** Changes before the newest status, by turns; undefined once they are sent. */
+  #held: ViewChange[][] | undefined;
 
-  constructor({ messageId, continues = false, statusAt }: ShownTurn) {
+  constructor({ messageId, continues = false, statusAt, approvals = [] }: ShownTurn) {
     this.#fold = new ViewFold({ continues });
     this.#encoder = new ChunkEncoder(messageId);
     this.#statusAt = statusAt;
-    this.#held = statusAt === undefined ? undefined : [];
+    this.#approvals = approvals;
+    this.#held = statusAt === undefined ? undefined : [[]];
+    if (statusAt === undefined) this.#encoder.expect(approvals);
   }
 
   /** The turn has ended. No chunk follows. */
@@ -44,19 +49,35 @@ export class TurnEncoder {
     const changes = this.#fold.add(item);
     const held = this.#held;
     if (held === undefined) return this.#encoder.encode(changes, this.#fold);
-    for (const change of changes) hold(held, change);
+    for (const change of changes) this.#hold(held, change);
     // The task after a gap has all turns in one.
     const isCurrent = statusTimeOf(item) === this.#statusAt || (this.#fold.view.gaps > 0 && 'event' in item);
     if (!isCurrent) return [];
     this.#held = undefined;
-    return this.#encoder.encode(held, this.#fold);
+    const later = held.length - 1;
+    this.#encoder.expect(this.#approvals.slice(this.#approvals.length - later));
+    // Only the last turn ends the message.
+    const shown = held.flatMap((turn, index) =>
+      index === later ? turn : turn.filter(change => change.kind !== 'state' || isInProgress(change.state)),
+    );
+    return this.#encoder.encode(shown, this.#fold);
+  }
+
+  #hold(held: ViewChange[][], change: ViewChange): void {
+    if (change.kind !== 'turn') {
+      join(held.at(-1)!, change);
+      return;
+    }
+    held.push([change]);
+    if (held.length <= this.#approvals.length + 1) return;
+    held.shift();
+    if (held[0]![0]?.kind === 'turn') held[0]!.shift();
   }
 }
 
-function hold(held: ViewChange[], change: ViewChange): void {
+function join(held: ViewChange[], change: ViewChange): void {
   const last = held.at(-1);
-  if (change.kind === 'turn') held.length = 0;
-  else if (change.kind === 'text' && last?.kind === 'text' && last.text.id === change.text.id)
+  if (change.kind === 'text' && last?.kind === 'text' && last.text.id === change.text.id)
     held[held.length - 1] = { ...last, delta: last.delta + change.delta };
   else held.push(change);
 }
@@ -75,8 +96,17 @@ export function turnToResume(tasks: readonly Task[], nowMs: number): { task: Tas
   const running = tasks.find(({ status }) => isInProgress(status.state));
   const task = running ?? (newest !== undefined && hasJustEnded(newest, nowMs) ? newest : undefined);
   if (task === undefined) return undefined;
-  const userMessage = (task.history ?? []).findLast(({ role }) => role === 'ROLE_USER');
-  return { task, turn: { messageId: answerIdOf(userMessage?.messageId ?? task.id), statusAt: task.status.timestamp } };
+  const approvals: ShownApproval[] = [];
+  let answered = task.id;
+  for (const message of (task.history ?? []).toReversed()) {
+    if (message.role !== 'ROLE_USER') continue;
+    answered = message.messageId;
+    const approval = approvalResponseOf(message);
+    if (approval === undefined) break;
+    approvals.unshift(approval);
+  }
+  const turn = { messageId: answerIdOf(answered), statusAt: task.status.timestamp };
+  return { task, turn: approvals.length === 0 ? turn : { ...turn, approvals } };
 }
 
 /** Whether the turn has ended so recently that its page may have missed the end. A canceled turn was stopped by its user, who knows. */

@@ -21,6 +21,10 @@ export type UiChunk =
       dynamic: true;
       providerMetadata?: ProviderMetadata;
     }
+  | { type: 'tool-approval-request'; approvalId: string; toolCallId: string }
+  | { type: 'tool-approval-response'; approvalId: string; approved: boolean; reason?: string }
+  | { type: 'tool-output-denied'; toolCallId: string }
+  | /** The parts that follow are those of the next turn. */ { type: 'start-step' }
   | { type: 'tool-output-available'; toolCallId: string; output: unknown; providerExecuted: true; dynamic: true }
   | { type: 'tool-output-error'; toolCallId: string; errorText: string; providerExecuted: true; dynamic: true }
   | { type: 'file'; url: string; mediaType: string; providerMetadata?: ProviderMetadata }

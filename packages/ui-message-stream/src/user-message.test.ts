@@ -26,7 +26,47 @@ test('the last message of the user is sent with its text, files and data', () =>
       { data: { lat: 1 }, metadata: { type: 'data-place' } },
     ],
     taskId: undefined,
+    turn: { messageId: 'answer-m1', continues: false },
   });
+});
+
+test('a decision about a call goes to its task, and continues the message that has the call', () => {
+  const part = (id: string, approval: object, state = 'approval-responded') => {
+    return {
+      type: 'dynamic-tool',
+      toolName: 'refund',
+      toolCallId: `call-1-1/${id}`,
+      state,
+      input: {},
+      approval: { id, ...approval },
+    };
+  };
+  const asking = (...parts: object[]) => {
+    return { id: 'answer-m1', role: 'assistant', metadata: { hopline: { taskId: 't1', state: 'input-required' } }, parts };
+  };
+  const denied = asking(part('c0', { approved: true }, 'output-available'), part('c1', { approved: false, reason: 'too late' }));
+  const decided = {
+    contextId: 'chat-1',
+    messageId: 'approval-c1',
+    parts: [{ data: { approvalResponse: { callId: 'c1', approved: false, reason: 'too late' } } }],
+    taskId: 't1',
+    turn: {
+      messageId: 'answer-m1',
+      continues: true,
+      approvals: [{ callId: 'c1', approved: false, reason: 'too late', toolCallId: 'call-1-1/c1' }],
+    },
+  };
+  assert.deepEqual(request([user({ type: 'text', text: 'x' }), denied]), decided);
+  // The user has sent another message before the decision.
+  const messages = [denied, user({ type: 'text', text: 'x' })];
+  const named = { chatId: 'chat-1', messages, trigger: 'submit-message', messageId: 'answer-m1' };
+  assert.deepEqual(
+    uiChatRequestOf(named, () => 'new-id'),
+    decided,
+  );
+  assert.equal(request(messages).messageId, 'm1');
+  assert.throws(() => request([{ ...denied, metadata: undefined }]), /must keep the metadata/);
+  assert.throws(() => request([asking(part('c1', {}, 'approval-requested'))]), /approval-responded/);
 });
 
 test('an answer goes to the task that asks, and a regenerated answer is another task', () => {

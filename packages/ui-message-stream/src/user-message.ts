@@ -1,4 +1,6 @@
-import { isObject, type JsonObject, type Part } from '@hopline/a2a';
+import { approvalResponsePart, isObject, type JsonObject, type Part } from '@hopline/a2a';
+import { answerIdOf, type ShownApproval } from './encode-chunks.ts';
+import type { ShownTurn } from './turn-encoder.ts';
 
 /** A request of the AI SDK for an answer, in terms of A2A. */
 export type UiChatRequest = {
@@ -8,6 +10,8 @@ export type UiChatRequest = {
   parts: Part[];
   /** The task whose question the message answers. */
   taskId: string | undefined;
+  /** The turn of the answer, as the stream shows it. */
+  turn: ShownTurn;
 };
 
 /** The messages of a chat that cannot be sent. The message is the end of a sentence that begins with the wrong member. */
@@ -28,21 +32,62 @@ export function uiChatRequestOf(
   if (!Array.isArray(messages)) throw new ChatMessageError('messages must be an array');
   if (trigger !== undefined && trigger !== 'submit-message' && trigger !== 'regenerate-message')
     throw new ChatMessageError('trigger must be submit-message or regenerate-message');
+  const approval = trigger === 'regenerate-message' ? undefined : approvalRequest(messages, messageId);
+  if (approval !== undefined) return { contextId: chatId, ...approval };
   const index = messages.length - 1;
   const last: unknown = messages[index];
   if (!isObject(last) || last.role !== 'user')
-    throw new ChatMessageError(`messages[${Math.max(0, index)}] must be a message of the user, because tools run on the server`);
+    throw new ChatMessageError(
+      `messages[${Math.max(0, index)}] must be a message of the user, or have a part in the state approval-responded`,
+    );
   if (typeof last.id !== 'string' || last.id === '') throw new ChatMessageError(`messages[${index}].id must be a string`);
   const isAgain = trigger === 'regenerate-message' || messageId === last.id;
   const parts = partsOf(last.parts, `messages[${index}].parts`);
   const taskId = isAgain ? undefined : askingTask(messages[index - 1]);
-  return { contextId: chatId, messageId: isAgain ? newId() : last.id, parts, taskId };
+  const id = isAgain ? newId() : last.id;
+  return {
+    ...{ contextId: chatId, messageId: id, parts, taskId },
+    turn: { messageId: answerIdOf(id), continues: taskId !== undefined },
+  };
+}
+
+/**
+ * The decisions about calls of an assistant message: of the one that `messageId` names, else of the last. The A2A message has the same id in every tab, so that only one
+ * decision counts. The answer continues the assistant message.
+ */
+function approvalRequest(messages: readonly unknown[], messageId: unknown): Omit<UiChatRequest, 'contextId'> | undefined {
+  const named = messages.find(message => isObject(message) && message.id === messageId && message.role === 'assistant');
+  const message = named ?? messages.at(-1);
+  if (!isObject(message) || message.role !== 'assistant' || typeof message.id !== 'string') return undefined;
+  const approvals = (Array.isArray(message.parts) ? message.parts : []).flatMap(respondedApproval);
+  const [last] = approvals.slice(-1);
+  if (last === undefined) return undefined;
+  const { taskId } = hoplineOf(message);
+  if (typeof taskId !== 'string')
+    throw new ChatMessageError('messages must keep the metadata of the assistant message whose call was approved or denied');
+  return {
+    ...{ messageId: `approval-${last.callId}`, parts: approvals.map(approvalResponsePart), taskId },
+    turn: { messageId: message.id, continues: true, approvals: [last] },
+  };
+}
+
+/** The decision in a part whose call has not run. */
+function respondedApproval(part: unknown): ShownApproval[] {
+  if (!isObject(part) || part.state !== 'approval-responded' || !isObject(part.approval)) return [];
+  const { id, approved, reason } = part.approval;
+  if (typeof id !== 'string' || typeof approved !== 'boolean' || typeof part.toolCallId !== 'string') return [];
+  const given = typeof reason === 'string' && reason !== '' && { reason };
+  return [{ callId: id, approved, ...given, toolCallId: part.toolCallId }];
+}
+
+/** Metadata of an assistant message, from its stream. */
+function hoplineOf({ metadata }: JsonObject): JsonObject {
+  return isObject(metadata) && isObject(metadata.hopline) ? metadata.hopline : {};
 }
 
 /** The task of an assistant message that ended with a question, from the metadata of its stream. */
 function askingTask(message: unknown): string | undefined {
-  const metadata = isObject(message) && message.role === 'assistant' && isObject(message.metadata) ? message.metadata : {};
-  const { state, taskId } = isObject(metadata.hopline) ? metadata.hopline : {};
+  const { state, taskId } = isObject(message) && message.role === 'assistant' ? hoplineOf(message) : {};
   return (state === 'input-required' || state === 'auth-required') && typeof taskId === 'string' ? taskId : undefined;
 }
 

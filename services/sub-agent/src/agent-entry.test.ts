@@ -94,6 +94,7 @@ test('the entries of the README are valid', () => {
       system: 'be brief',
       mcp: [{ command: 'node', args: ['x.js'] }, { url: 'https://mcp.test/mcp' }],
       reasoning: true,
+      approve: ['refund'],
       stepsMax: 128,
       silenceMsMax: 280_000,
     },

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '@hopline/a2a/json-value';
 import { Type } from '@hopline/a2a/schema-type';
-import { MODEL_STEPS_MAX, RETRIES_MAX } from '@hopline/agent';
+import { MODEL_STEPS_MAX, MODEL_TOOLS_MAX, RETRIES_MAX } from '@hopline/agent';
 import { PACE_MAX } from '@hopline/agent/recording';
 import { AGENT_SERVERS_MAX, MODEL_MS_MAX } from '@hopline/agent-model/limits';
 import { AGENT_NAME_RULE, isAgentName } from '@hopline/events';
@@ -111,6 +111,12 @@ const model = entry('model', {
   system: Type.Optional(text(32_768)),
   temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
   mcp: Type.Optional(Type.Array(Type.Object(mcpServer, { additionalProperties: false }), { maxItems: AGENT_SERVERS_MAX })),
+  /** Names of tools whose calls a person must approve; true: all. */
+  approve: Type.Optional(
+    Type.Union([Type.Literal(true), Type.Array(text(128), { maxItems: MODEL_TOOLS_MAX })], {
+      reason: `must be true or a list of up to ${MODEL_TOOLS_MAX} names of tools`,
+    }),
+  ),
   reasoning: Type.Optional(Type.Boolean()),
   /** Media types of files that the model reads; absent: all that a request can contain. */
   media: Type.Optional(Type.Array(text(128), { maxItems: 32 })),

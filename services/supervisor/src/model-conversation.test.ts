@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
+import { approvalRequestParts, type Message, readApprovalResponse } from '@hopline/a2a';
 import type { AgentInput, Producer } from '@hopline/events';
 import type { StoredFacts } from '@hopline/log';
 import { CAIPE } from '@hopline/profiles';
@@ -123,6 +123,21 @@ test('a call that asked a question continues under another id in the next turn, 
     ['call-1-1-1', 'call-2-1'],
   );
   assert.deepEqual([story.view.requestTurn, story.view.messageOf(1)?.messageId], [1, 'version?']);
+});
+
+test('the answer to a question refuses a call whose own question the task has not shown', () => {
+  const shown: Message = { messageId: 'q', role: 'ROLE_AGENT', parts: [{ text: 'Continue?' }] };
+  const parts = approvalRequestParts({ callId: 'c-2', tool: 'refund', arguments: {} });
+  const story = new TaskStory().message('go');
+  story.appends('supervisor', { kind: 'step', step: '1', payload: step('call-1-1-1', 'call-1-1-2') });
+  story.answers('call-1-1-1', '', { state: 'TASK_STATE_INPUT_REQUIRED', message: shown });
+  story.answers('call-1-1-2', '', { state: 'TASK_STATE_INPUT_REQUIRED', message: { ...shown, messageId: 'q2', parts } });
+  story.appends('supervisor', { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: shown });
+  story.message('yes', 'm2');
+  const [first, second] = story.view.waiting;
+  assert.equal(first?.message, undefined);
+  const { approved, reason } = readApprovalResponse(second!.message!.parts, { callId: 'c-2' });
+  assert.deepEqual([approved, reason], [false, 'another question was open, and the user has not seen this one']);
 });
 
 test('a call that waits for credentials is answered like one that asked; concurrent calls were stopped', () => {

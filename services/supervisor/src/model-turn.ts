@@ -76,8 +76,8 @@ export class ModelTurn implements TurnRunner {
   async #converse(): Promise<boolean> {
     const { view, work, writer } = this.#context;
     const { stepsMax } = this.#settings;
-    const resumed = view.waiting.map(({ agent, resume }, index) =>
-      this.#run(continuingCallId(work.turn, index), agent, { resume }),
+    const resumed = view.waiting.map(({ agent, call: _call, ...options }, index) =>
+      this.#run(continuingCallId(work.turn, index), agent, options),
     );
     await Promise.all(resumed);
     const steps: ModelStep[] = [];

@@ -1,7 +1,7 @@
 import { isInterrupted } from '@hopline/a2a';
 import { answerArtifact, laneArtifact, progressStatus } from '@hopline/profiles';
 import { SUPERVISOR } from '@hopline/task';
-import { AgentCalls } from './agent-calls.ts';
+import { AgentCalls, type CallOptions } from './agent-calls.ts';
 import { completePlan, marked } from './plan.ts';
 import { NoAgentFits, type Plan } from './planner.ts';
 import { addResult, choiceOf, failure, outcomeOf, withUsage } from './turn-outcome.ts';
@@ -39,12 +39,12 @@ export class PlannedTurn implements TurnRunner {
     if (view.calls.length > 0) {
       // An earlier supervisor has recorded these calls, but may not have queued their work.
       const open = view.calls.filter(call => view.ended(call) === undefined);
-      await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), { resume: this.#resumeOf(call) })));
+      await Promise.all(open.map(call => this.#calls.start(call, view.agentOf(call), this.#continuedWith(call))));
       return;
     }
     if (view.waiting.length > 0) {
-      const continued = view.waiting.map(({ agent, resume }, index) =>
-        this.#calls.start(continuingCallId(work.turn, index), agent, { resume }),
+      const continued = view.waiting.map(({ agent, call: _call, ...options }, index) =>
+        this.#calls.start(continuingCallId(work.turn, index), agent, options),
       );
       await Promise.all(continued);
       return;
@@ -53,9 +53,10 @@ export class PlannedTurn implements TurnRunner {
     await Promise.all(plan?.agents.map((agent, index) => this.#calls.start(`call-${work.turn}-${index + 1}`, agent)) ?? []);
   }
 
-  #resumeOf(call: string): unknown {
+  #continuedWith(call: string): CallOptions {
     const { view, work } = this.#context;
-    return view.waiting.find((_waiting, index) => continuingCallId(work.turn, index) === call)?.resume;
+    const waiting = view.waiting.find((_waiting, index) => continuingCallId(work.turn, index) === call);
+    return { resume: waiting?.resume, ...(waiting?.message && { message: waiting.message }) };
   }
 
   /** Returns undefined when no agent fits: the task has failed. */

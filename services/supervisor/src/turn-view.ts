@@ -1,4 +1,12 @@
-import { type Artifact, isInterrupted, type Message, textOf } from '@hopline/a2a';
+import {
+  type Artifact,
+  approvalRequestOf,
+  approvalResponseOf,
+  approvalResponsePart,
+  isInterrupted,
+  type Message,
+  textOf,
+} from '@hopline/a2a';
 import type {
   ArtifactUpdated,
   CallEnded,
@@ -13,7 +21,13 @@ import { progressId } from '@hopline/profiles';
 import { SUPERVISOR, TaskViewBuilder } from '@hopline/task';
 
 /** A call of the previous turn that waits for the client's answer. */
-type WaitingCall = { call: string; agent: string; resume: unknown };
+type WaitingCall = {
+  call: string;
+  agent: string;
+  resume: unknown;
+  /** Instead of the client's message. */
+  message?: Message;
+};
 
 /** A waiting call, with the question that its agent has sent to the client. */
 type PendingCall = WaitingCall & { question: Message | undefined };
@@ -39,6 +53,18 @@ class TurnRecord {
   constructor(waiting: readonly WaitingCall[] = []) {
     this.waiting = waiting;
   }
+}
+
+/** A person approves only a call that the task has shown: a `yes` to another question must not run this one. */
+function refusalOf(question: Message | undefined, answer: Message): { message: Message } | undefined {
+  const asked = approvalRequestOf(question);
+  if (asked === undefined || approvalResponseOf(answer)?.callId === asked.callId) return undefined;
+  const response = {
+    callId: asked.callId,
+    approved: false,
+    reason: 'another question was open, and the user has not seen this one',
+  };
+  return { message: { ...answer, parts: [approvalResponsePart(response)] } };
 }
 
 /** Steps of the model for one message of the client. Turns that only answer an agent's question belong to the preceding message. */
@@ -231,7 +257,14 @@ export class TurnView {
     const pending = this.calls.flatMap(call => this.#pendingCall(call) ?? []);
     for (const [index, { call, question }] of pending.entries())
       this.#continuations.set(call, { question, answer, call: continuingCallId(turn, index) });
-    this.#turn = new TurnRecord(pending.map(({ question: _question, ...waiting }) => waiting));
+    // The task has shown the question of the first call that ended with one.
+    const shown = pending.find(({ call }) => this.#ends.has(call));
+    this.#turn = new TurnRecord(
+      pending.map(({ question, ...waiting }) => ({
+        ...waiting,
+        ...(shown?.call !== waiting.call && refusalOf(question, answer)),
+      })),
+    );
     if (pending.length === 0) this.#request = new RequestRecord(turn);
   }
 

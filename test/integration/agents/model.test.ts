@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { approvalRequestOf, approvalResponsePart } from '@hopline/a2a';
 import type { Agent, AgentEvent } from '@hopline/agent';
 import { createModelAgent, type ModelAgentOptions } from '@hopline/agent-model';
 import { ModelServer, newest, type Reply, type ResponseStep } from '../../support/agents/model-server.ts';
@@ -141,6 +142,50 @@ test('a tool that fails, dies or does not exist gives the model a result, and th
     ['no such file', 'The call failed: the MCP server closed the connection during die.', 'No tool has that name.'],
   );
   lastOf(events, 'done');
+});
+
+test('a call that needs an approval waits, and another process runs it with the arguments that were shown', async t => {
+  const calls: ResponseStep[] = [{ text: 'Looking. ' }, { call: 'noise', args: { a: 'b' } }, { call: 'ok', args: {} }];
+  const first = await standIn(t, [calls], { mcp: [MCP], approve: ['noise'] });
+  const question = { messageId: 'm-1', role: 'ROLE_USER' as const, parts: [{ text: 'make noise' }] };
+  const asked = await eventsOf(first.agent, 'make noise', { message: question });
+  assert.deepEqual(tools(asked), ['ok start', 'ok end']);
+  const { message, resume, state } = lastOf(asked, 'interrupted');
+  assert.equal(state, 'TASK_STATE_INPUT_REQUIRED');
+  const { callId, ...shown } = approvalRequestOf(message)!;
+  assert.deepEqual(shown, { tool: 'noise', arguments: { a: 'b' } });
+  // The process has died meanwhile. The history has the question, as that of a context.
+  const history = [question, { messageId: 'a-1', role: 'ROLE_AGENT' as const, parts: message.parts }];
+  const stored = JSON.parse(JSON.stringify(resume)) as unknown;
+  for (const [approved, result, phases] of [
+    [true, 'noted', ['noise start', 'noise end']],
+    [false, 'The call was not approved: too loud', ['noise start', 'noise end failed']],
+  ] as const) {
+    const second = await standIn(t, [[{ text: 'Done.' }]], { mcp: [MCP], approve: true });
+    const response = approvalResponsePart({ callId, approved, ...(!approved && { reason: 'too loud' }) });
+    const events = await eventsOf(second.agent, [response], { history, resume: stored });
+    lastOf(events, 'done');
+    assert.equal(textOf(events), 'Done.');
+    assert.deepEqual(tools(events), phases);
+    assert.ok(events.every(event => event.type !== 'tool' || event.callId === callId));
+    const { messages } = second.server.requests[0]!;
+    assert.deepEqual(
+      messages.map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'tool'],
+    );
+    assert.equal(messages[0]!.content, 'make noise');
+    assert.deepEqual([messages[2]!.content, messages[2]!.tool_call_id], [result, 'call_0']);
+  }
+});
+
+test('a name in approve that no server has fails the turn, because its author means a tool that would run', async t => {
+  const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP], approve: ['ok', 'nose'] });
+  const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
+  assert.deepEqual(
+    [failed.reason, failed.retryable],
+    ['`approve` names nose, a tool that no MCP server of the agent has', false],
+  );
+  assert.equal(server.requests.length, 0);
 });
 
 test('a result above the bound is truncated with a note for the model', async t => {

@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { type Client, createClient } from '@hopline/client';
 import { HoplineChatTransport } from '@hopline/client/ai-sdk';
-import { type ChatTransport, DefaultChatTransport, type UIMessage } from 'ai';
+import {
+  type ChatTransport,
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  type UIMessage,
+} from 'ai';
 import { until } from '../../kit/until.ts';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
@@ -42,7 +48,9 @@ before(async () => {
       }),
     );
   const agents = AGENTS.map((name, index) => ({ name, adapter: 'a2a', url: remotes[index]!.url }));
-  clusters.set('caipe', await Cluster.shared({ replicas: 2, agents }));
+  const path = fileURLToPath(new URL('../../support/agents/approving-agent.ts', import.meta.url));
+  const refunds = { name: 'refunds', adapter: 'module', path };
+  clusters.set('caipe', await Cluster.shared({ replicas: 2, agents: [...agents, refunds] }));
   // The agents above serve this profile, too.
   clusters.set('transparent', await Cluster.shared({ replicas: 2, profile: 'transparent', agents: [] }));
 });
@@ -70,6 +78,12 @@ async function storedAnswer(client: Client, contextId: string): Promise<string> 
   let answer = '';
   for await (const view of client.watch(tasks[0]!.id)) answer = view.answer;
   return answer;
+}
+
+/** The newest call of a chat that asks for an approval, or has asked. */
+function partOf({ lastMessage }: HeadlessChat) {
+  const calls = (lastMessage?.parts ?? []).flatMap(part => (part.type === 'dynamic-tool' ? [part] : []));
+  return calls.findLast(({ approval }) => approval !== undefined);
 }
 
 const hasText = (chat: HeadlessChat, characters: number) => until(() => textOf(chat.lastMessage).length > characters);
@@ -161,6 +175,66 @@ for (const profile of ['caipe', 'transparent']) {
       }
       assert.equal((await clientOf().list({ contextId: id })).tasks.length, 1);
       assert.deepEqual([...errors, ...reloaded.errors], []);
+    });
+
+    const asking = (id: string, messages: UIMessage[] = []) => {
+      const transport =
+        kind === 'unchanged'
+          ? new DefaultChatTransport<UIMessage>({ api: apiOf(clusterOf()), body: { agent: 'refunds' } })
+          : new HoplineChatTransport({ client: clientOf(), agent: 'refunds' });
+      const errors: Error[] = [];
+      const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
+      const onError = (error: Error) => void errors.push(error);
+      return { chat: new HeadlessChat({ id, transport, messages, onError, sendAutomaticallyWhen }), errors };
+    };
+
+    test(`${profile}, ${kind}: a call waits for its approval, runs, and continues the same message`, {
+      timeout: 120_000,
+    }, async () => {
+      const id = randomUUID();
+      const { chat, errors } = asking(id);
+      await chat.sendMessage({ text: '17' });
+      const waiting = partOf(chat);
+      assert.deepEqual([waiting?.state, waiting?.toolName, waiting?.input], ['approval-requested', 'refund', { order: '17' }]);
+      await chat.addToolApprovalResponse({ id: waiting!.approval!.id, approved: true });
+      await until(() => textOf(chat.lastMessage).includes('50 '));
+      // A page that is opened in the turn of the answer shows the whole message: the question, the decision, and what followed.
+      const opened = asking(id, chat.messages.slice(0, 1));
+      await Promise.all([until(() => chat.status === 'ready'), opened.chat.resumeStream()]);
+      for (const one of [chat, opened.chat]) {
+        assert.deepEqual(
+          one.messages.map(({ role }) => role),
+          ['user', 'assistant'],
+        );
+        const { state, approval } = partOf(one)!;
+        assert.deepEqual([state, approval?.approved], ['output-available', true]);
+        assert.equal((partOf(one) as { output?: unknown }).output, 'paid 17');
+        const shown = one.lastMessage!.parts.filter(part => part.type === 'dynamic-tool' && part.toolName === 'refund');
+        assert.equal(shown.length, 1);
+        assert.match(textOf(one.lastMessage), /^Let me see\. .*Pay order 17 back\?0 1 .* 99 paid 17$/);
+        assert.equal((one.lastMessage!.metadata as { hopline: { state: string } }).hopline.state, 'completed');
+      }
+      assert.deepEqual(opened.chat.lastMessage?.id, chat.lastMessage?.id);
+      assert.equal((await clientOf().list({ contextId: id })).tasks.length, 1);
+      assert.deepEqual([...errors, ...opened.errors], []);
+    });
+
+    test(`${profile}, ${kind}: a denied call does not run, and only the first decision counts`, {
+      timeout: 120_000,
+    }, async () => {
+      const id = randomUUID();
+      const { chat, errors } = asking(id);
+      await chat.sendMessage({ text: '18' });
+      const second = asking(id, chat.messages);
+      const approvalId = partOf(chat)!.approval!.id;
+      await chat.addToolApprovalResponse({ id: approvalId, approved: false, reason: 'too late' });
+      await until(() => chat.status === 'ready' && partOf(chat)?.state === 'output-denied');
+      assert.match(textOf(chat.lastMessage), /Not paid: too late$/);
+      assert.equal((chat.lastMessage!.metadata as { hopline: { state: string } }).hopline.state, 'completed');
+      await second.chat.addToolApprovalResponse({ id: approvalId, approved: true });
+      await until(() => second.errors.length > 0);
+      const { tasks } = await clientOf().list({ contextId: id });
+      assert.deepEqual([tasks.length, tasks[0]!.status.state, errors], [1, 'TASK_STATE_COMPLETED', []]);
     });
 
     test(`${profile}, ${kind}: a failure is an error with its reason`, { timeout: 120_000 }, async () => {
