@@ -53,7 +53,7 @@ export type ServeAgentOptions = {
   /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
-  /** How long the log may take to show the end of a turn, in milliseconds; default END_SHOWN_MS_MAX. */
+  /** How long the log may take to show the end of a turn, or a request for credentials, in milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentRegistration) => void;
@@ -139,7 +139,18 @@ async function runJob(options: ServeAgentOptions, job: Job, release: AbortSignal
 }
 
 async function measuredTurn(options: ServeAgentOptions, job: Job, release: AbortSignal): Promise<TurnOutcome> {
-  const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, pace, showError } = options;
+  const {
+    log,
+    name,
+    agent,
+    logger,
+    metrics,
+    retries = RETRIES_DEFAULT,
+    forwardText = true,
+    pace,
+    showError,
+    endShownMsMax,
+  } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
   const cause = redeliveryCause(job);
@@ -153,7 +164,7 @@ async function measuredTurn(options: ServeAgentOptions, job: Job, release: Abort
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
-      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, metrics, signal: release },
+      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, endShownMsMax, metrics, signal: release },
       job,
     );
     const state = (outcome === undefined ? 'over' : stateWord(outcome.state)) as TurnLabel;
