@@ -71,7 +71,8 @@ export type Limits = {
   freshMsMax: number;
   /**
    * Time for the relay to fold the inputs of lost records again. Viewers wait that long, because until then the task is older than the events
-   * that they have received. A relay notices a loss at its next append to the task, or within 5 s.
+   * that they have received. A relay notices a loss at its next append to the task, or within 5 s; but a server that lost its power may have been
+   * the leader, and nothing is stored before others have elected one, after 4 to 9 s, and requests without an answer are sent again.
    */
   refoldMsMax: number;
   /** How long a feed without viewers stays open for a client that reconnects, and how long that of an ended task is used. */
@@ -134,7 +135,7 @@ export const LIMITS: Limits = {
   workingWaitMsMax: 250,
   cancelWaitMsMax: 10_000,
   freshMsMax: 5_000,
-  refoldMsMax: 10_000,
+  refoldMsMax: 20_000,
   feedLingerMs: 5_000,
   idleFeedsMax: 1_000,
   ringFactsMax: 256,

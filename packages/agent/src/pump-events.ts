@@ -19,10 +19,17 @@ export type PumpDeps = {
   showError?: ((error: unknown) => void) | undefined;
 };
 
-type Pump = { inputs: TurnInputs; writer: InputWriter; hop: Hop; metrics: TurnMetrics };
+type Pump = {
+  inputs: TurnInputs;
+  writer: InputWriter;
+  hop: Hop;
+  metrics: TurnMetrics;
+  /** Called when the agent has begun to wait for credentials. */
+  onWait: () => void;
+};
 
 /** Writes the agent's events as inputs and returns how the turn ended. Rejects when the writer has failed, and with AgentLost. */
-export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, hop, metrics }: Pump): Promise<TurnEnd> {
+export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, hop, metrics, onWait }: Pump): Promise<TurnEnd> {
   inputs.begin();
   const { agent } = deps;
   // Called by the iterator, because an agent may throw before it returns an iterable.
@@ -46,6 +53,7 @@ export async function pumpEvents(deps: PumpDeps, turn: Turn, { inputs, writer, h
         if (event.type === 'step') hop.step({ [ATTR.graphNode]: event.step });
         metrics.count(event);
         inputs.take(event);
+        if (event.type === 'auth-required') onWait();
         if (writer.isReady) continue;
         await writer.ready();
         if (turn.signal.aborted) return COMPLETED;

@@ -10,6 +10,7 @@ import { cancelRemoteRuns } from './cancel-remote-runs.ts';
 import { TURN_WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
+import { requireShownEnd } from './shown-end.ts';
 import { StoredSteps } from './stored-steps.ts';
 import type { Over } from './task-watch.ts';
 import { failedEnd, type TurnEnd, type TurnOutcome } from './turn-end.ts';
@@ -29,6 +30,8 @@ export type AttemptDeps = PumpDeps & {
   forwardText?: boolean;
   /** As in ServeAgentOptions. */
   pace?: TextPace | undefined;
+  /** As in ServeAgentOptions. */
+  endShownMsMax?: number | undefined;
 };
 
 type AttemptContext = {
@@ -92,10 +95,16 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     remoteRunBegan: (run: unknown) => inputs.remoteRunBegan(run),
     steps,
   };
-  const pumped = () => pumpEvents(deps, turn, { inputs, writer, hop, metrics });
+  const pumping = new AbortController();
+  const onWait = () => {
+    const waiting = requireShownWait(deps, job, writer, AbortSignal.any([signal, pumping.signal]));
+    waiting.catch(error => pumping.signal.aborted || inputs.waitsFor === undefined || lost.abort(error));
+  };
+  const pumped = () => pumpEvents(deps, turn, { inputs, writer, hop, metrics, onWait });
   const end = await withModelCalls(call => writer.modelEnded(call), pumped).finally(() => {
     metrics.end();
     steps.close();
+    pumping.abort();
   });
   const over = ended.reason();
   if (over === 'superseded') throw new Superseded();
@@ -117,6 +126,22 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     throw new AttemptFailed('the agent failed with a retryable error', end.cause ?? AGENT_FAILED);
   }
   return await settled(end);
+}
+
+/**
+ * Rejects if no relay shows the newest input, a request for credentials, for as long as an end may wait. If the request was removed before a relay
+ * read it, no client can answer it, and an agent that waits writes nothing more that would show the gap.
+ */
+async function requireShownWait(
+  { log, endShownMsMax }: AttemptDeps,
+  job: Job,
+  writer: InputWriter,
+  signal: AbortSignal,
+): Promise<void> {
+  const lastN = writer.nextN - 1;
+  await writer.flush();
+  const failure = () => new AttemptFailed('no relay has shown the request for credentials', 'wait_not_shown');
+  await requireShownEnd(log, job, { lastN, signal, waitMs: endShownMsMax, failure });
 }
 
 /** If the log does not answer, the relay decides: it rejects this attempt's end if the next one has written. */

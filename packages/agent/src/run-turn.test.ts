@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ArtifactKind, isVisible } from '@hopline/events';
 import { Superseded } from '@hopline/log';
-import { untilTick } from '../../../test/kit/until.ts';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import type { Agent, AgentEvent } from './agent.ts';
+import type { AttemptFailed } from './attempt-failed.ts';
 import { EVENTS_AT_ONCE_MAX, TURN_WAITING_BYTES_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
 import { ANSWER, done, message, quiet, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
@@ -453,6 +454,47 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
     assert.deepEqual(statesOf(task), ['WORKING', 'AUTH_REQUIRED']);
     const left = task.facts.findLast(fact => 'resume' in fact);
     assert.deepEqual(left?.kind, mode === 'caipe' ? 'call.ended' : 'status.changed');
+  }
+});
+
+test('a request for credentials that no relay shows is abandoned only while the agent waits [S3-5]', async t => {
+  const endShownMsMax = 77_777;
+  let late = new AbortController();
+  const { timeout } = AbortSignal;
+  t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms === endShownMsMax ? late.signal : timeout.call(AbortSignal, ms)));
+  const turns = async () => {
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+  };
+  for (const mode of ['caipe', 'direct'] as const) {
+    for (const shown of ['never', 'in time', 'after the credentials'] as const) {
+      const task = await TaskLog.create(mode);
+      late = new AbortController();
+      const [asked, credentials] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const agent = scripted(async function* ({ signal }) {
+        signal.addEventListener('abort', () => credentials.resolve());
+        yield authRequired;
+        if (shown === 'after the credentials') yield text('b');
+        asked.resolve();
+        await credentials.promise;
+        yield text('c');
+      });
+      const { signal } = new AbortController();
+      const deps = { log: task.log, agent, name: 'argocd', logger: quiet, signal, endShownMsMax };
+      const outcome = runTurn(deps, task.job()).then(
+        end => end?.state,
+        ({ word }: AttemptFailed) => word,
+      );
+      await asked.promise;
+      if (shown === 'in time') {
+        await until(async () =>
+          (await task.inputs()).some(input => 'state' in input && input.state === 'TASK_STATE_AUTH_REQUIRED'),
+        );
+        await task.foldNew();
+      }
+      late.abort();
+      if (shown !== 'never') await turns().then(credentials.resolve);
+      assert.equal(await outcome, shown === 'never' ? 'wait_not_shown' : 'TASK_STATE_COMPLETED', `${mode}, ${shown}`);
+    }
   }
 });
 

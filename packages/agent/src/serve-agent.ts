@@ -54,7 +54,7 @@ export type ServeAgentOptions = {
   /** Receives errors that the agent throws, for the terminal of its author: they may contain content. */
   showError?: ((error: unknown) => void) | undefined;
   heartbeatMs?: number;
-  /** How long the log may take to show the end of a turn, in milliseconds; default END_SHOWN_MS_MAX. */
+  /** How long the log may take to show the end of a turn, or a request for credentials, in milliseconds; default END_SHOWN_MS_MAX. */
   endShownMsMax?: number;
   /** Called after each heartbeat with the current entry. */
   onRegistered?: (entry: AgentRegistration) => void;
@@ -143,7 +143,18 @@ async function runJob(options: ServingAgent, job: Job, release: AbortSignal): Pr
 }
 
 async function measuredTurn(options: ServingAgent, job: Job, release: AbortSignal): Promise<TurnOutcome> {
-  const { log, name, agent, logger, metrics, retries = RETRIES_DEFAULT, forwardText = true, pace, showError } = options;
+  const {
+    log,
+    name,
+    agent,
+    logger,
+    metrics,
+    retries = RETRIES_DEFAULT,
+    forwardText = true,
+    pace,
+    showError,
+    endShownMsMax,
+  } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
   const cause = redeliveryCause(job);
@@ -157,7 +168,7 @@ async function measuredTurn(options: ServingAgent, job: Job, release: AbortSigna
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
-      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, metrics, signal: release },
+      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, endShownMsMax, metrics, signal: release },
       job,
     );
     const isNeeded = outcome.unneeded === undefined;

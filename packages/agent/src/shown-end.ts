@@ -19,13 +19,17 @@ export const END_SHOWN_MS_MAX = 5 * 60_000;
 const TAKEOVER_CHECK_MS = 10_000;
 
 type ShownEndOptions = {
-  /** Ordinal of the last input of the turn. */
+  /** Ordinal of the last input of the turn, or of the request for credentials. */
   lastN: number;
   /** Aborts when the process stops. */
   signal: AbortSignal;
   /** Default: END_SHOWN_MS_MAX. */
-  waitMs?: number;
+  waitMs?: number | undefined;
+  /** Made when no relay has shown the input in time; default: the failure of an end. */
+  failure?: () => AttemptFailed;
 };
+
+const endNotShown = () => new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
 
 /**
  * Resolves when the log shows that the stored end of a turn counts, or that the task no longer needs it: only then is the work item done. A
@@ -37,7 +41,7 @@ type ShownEndOptions = {
 export async function requireShownEnd(
   log: Pick<Log, 'facts'>,
   job: Pick<Job, 'work' | 'item' | 'attempt' | 'isTakenOver'>,
-  { lastN, signal, waitMs = END_SHOWN_MS_MAX }: ShownEndOptions,
+  { lastN, signal, waitMs = END_SHOWN_MS_MAX, failure = endNotShown }: ShownEndOptions,
 ): Promise<void> {
   const { work, item, attempt } = job;
   const producer = { id: work.call?.id ?? ROOT_AGENT, item, attempt };
@@ -72,5 +76,5 @@ export async function requireShownEnd(
   }
   if (signal.aborted) throw new Requeued('shutdown');
   if (takenOver.signal.aborted) throw new Superseded();
-  throw new AttemptFailed('no relay has shown the end of the turn', 'end_not_shown');
+  throw failure();
 }

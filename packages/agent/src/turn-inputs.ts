@@ -272,7 +272,8 @@ export class TurnInputs {
   #showAsked(message: Message | undefined): void {
     const asked = approvalRequestOf(message);
     if (asked === undefined) return;
-    if (![...this.#waiting, ...this.#tools.keys()].some(id => isShownCall(id, asked.callId))) this.#startTool(asked.callId, asked.tool, asked.arguments);
+    if (![...this.#waiting, ...this.#tools.keys()].some(id => isShownCall(id, asked.callId)))
+      this.#startTool(asked.callId, asked.tool, asked.arguments);
   }
 
   /** A value of a tool call in at most `bytesMax` bytes, and in less where records are small. */

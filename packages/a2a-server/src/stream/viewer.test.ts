@@ -283,6 +283,26 @@ test('a process that cannot reach the log ends its viewers and does not show the
   assert.deepEqual(sent.slice(2), ['UNAVAILABLE']);
 });
 
+test('viewers wait for lost events while the log elects a leader, and see nothing older', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { server, feed, log } = await openFeed(t);
+  const sent: string[] = [];
+  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
+  for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
+  await untilTick(() => sent.length === 2);
+  log.loseFacts(1);
+  log.reconnect();
+  await untilTick(() => feed.generation === 1);
+  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+  // The server that lost its power led the stream: an election, a request that was sent before its end, and a check of the relay.
+  t.mock.timers.tick(9_000 + 2_000 + 5_000);
+  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+  assert.deepEqual(sent.slice(2), []);
+  await store(log, { ...textFact(1_000, 'two three '), lostAfter: 1 } as never);
+  await untilTick(() => sent.length > 3);
+  assert.deepEqual(sent.slice(2), ['gap 4-1000', 'task 1000 two three ']);
+});
+
 test('events that retention removed before they were read are a gap, never a hole', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, resumed, late]: string[][] = [[], [], []];
