@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import type { TaskArtifactUpdateEvent } from '@hopline/a2a';
+import { approvalRequestOf, type Part, readApprovalResponse, type TaskArtifactUpdateEvent } from '@hopline/a2a';
 import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import type { DefaultChatTransport, UIMessage } from 'ai';
@@ -336,6 +336,12 @@ test('clients and resume: curl, a Durable Stream, Python and a proxy of vite', T
   const { tasks } = await client.list();
   assert.ok(tasks.some(({ id }) => id === taskId));
   await server.stop();
+
+  const { parts: asking } = JSON.parse(CLIENTS.block('"approvalRequest"')) as { parts: Part[] };
+  const { parts: deciding } = JSON.parse(CLIENTS.block('"approvalResponse"')) as { parts: Part[] };
+  const request = approvalRequestOf({ parts: asking });
+  assert.ok(request);
+  assert.deepEqual(readApprovalResponse(deciding, request), { approved: false, reason: 'Too much' });
 
   const block = CLIENTS.block('hopline.Client');
   CLIENTS.assertAllTaken();

@@ -49,35 +49,29 @@ type Options = {
   /** A function generates it from what has been printed. */
   stdin?: string | Uint8Array | ((out: () => string) => AsyncIterable<string>);
   environment?: Record<string, string>;
-  signal?: AbortSignal;
+  /** Ctrl-C once this has been printed. */
+  interruptAfter?: string;
   columns?: number;
 };
 
 async function hopline(replies: Record<string, Reply>, argv: string[], options: Options = {}) {
-  const {
-    prompts = false,
-    tty = prompts,
-    stdin = '',
-    environment = {},
-    signal = new AbortController().signal,
-    columns,
-  } = options;
+  const { prompts = false, tty = prompts, stdin = '', environment = {}, interruptAfter, columns } = options;
   await using server = await startServer(replies);
   const written = { out: '', err: '' };
+  const interrupt = new AbortController();
+  const write = (text: string) => {
+    written.out += text;
+    if (interruptAfter !== undefined && written.out.includes(interruptAfter)) setImmediate(() => interrupt.abort());
+  };
   const code = await run(argv, {
     environment: { HOPLINE_URL: server.url, NO_COLOR: '1', ...environment },
     folder: CHECKOUT,
     stdin: Object.assign(Readable.from(typeof stdin === 'function' ? stdin(() => written.out) : [Buffer.from(stdin)]), {
       isTTY: tty,
     }),
-    stdout: prompts
-      ? Object.assign(
-          collecting(text => (written.out += text)),
-          { isTTY: true, columns },
-        )
-      : { isTTY: tty, columns, write: text => (written.out += text) },
+    stdout: prompts ? Object.assign(collecting(write), { isTTY: true, columns }) : { isTTY: tty, columns, write },
     stderr: { isTTY: tty, write: text => (written.err += text) },
-    signal,
+    signal: interrupt.signal,
     takeInterrupts: () => {},
   });
   return { code, ...written, requests: server.requests, url: server.url };
@@ -348,12 +342,10 @@ test('follow starts at the beginning or after a cursor; after the last event the
 });
 
 test('an interrupted ask prints the command that continues it, and does not cancel the task', async () => {
-  const leaving = new AbortController();
-  setTimeout(() => leaving.abort(), 100);
   const { code, out, err, requests, url } = await hopline(
     { SendStreamingMessage: { events: ANSWER.slice(0, 6), open: true } },
     ['ask', 'hi'],
-    { signal: leaving.signal },
+    { interruptAfter: 'Hello ' },
   );
   assert.deepEqual([code, out, requests.length], [130, 'Hello ', 1]);
   assert.equal(err, `the task continues: ${OWN} follow t-1 --cursor 6.16 --url ${url}\n`);
