@@ -459,16 +459,20 @@ test('a process that stops leaves the wait for credentials to the next turn [S3-
 
 test('a request for credentials that no relay shows is abandoned only while the agent waits [S3-5]', async t => {
   const endShownMsMax = 77_777;
-  let late = new AbortController();
-  const { timeout } = AbortSignal;
-  t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms === endShownMsMax ? late.signal : timeout.call(AbortSignal, ms)));
+  let late = Promise.withResolvers<void>();
+  const { setTimeout: start } = globalThis;
+  t.mock.method(globalThis, 'setTimeout', (onTime: () => void, ms?: number) => {
+    const timer = start(onTime, ms);
+    if (ms === endShownMsMax) void late.promise.then(onTime);
+    return timer;
+  });
   const turns = async () => {
     for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
   };
   for (const mode of ['caipe', 'direct'] as const) {
     for (const shown of ['never', 'in time', 'after the credentials'] as const) {
       const task = await TaskLog.create(mode);
-      late = new AbortController();
+      late = Promise.withResolvers();
       const [asked, credentials] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const agent = scripted(async function* ({ signal }) {
         signal.addEventListener('abort', () => credentials.resolve());
@@ -491,7 +495,7 @@ test('a request for credentials that no relay shows is abandoned only while the 
         );
         await task.foldNew();
       }
-      late.abort();
+      late.resolve();
       if (shown !== 'never') await turns().then(credentials.resolve);
       assert.equal(await outcome, shown === 'never' ? 'wait_not_shown' : 'TASK_STATE_COMPLETED', `${mode}, ${shown}`);
     }
