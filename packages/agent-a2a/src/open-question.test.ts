@@ -48,7 +48,10 @@ test('a question without text gets one for people', () => {
   assert.deepEqual(textsOf({ data: { name: 'adk_request_input', args: { message: 'Color?' } } }), ['Color?']);
 });
 
-const confirmation = (toolConfirmation: object = {}, original: object = { id: 'c-1', name: 'refund', args: { order: '17' } }): Part => ({
+const confirmation = (
+  toolConfirmation: object = {},
+  original: object = { id: 'c-1', name: 'refund', args: { order: '17' } },
+): Part => ({
   data: { id: 'adk-1', name: 'adk_request_confirmation', args: { originalFunctionCall: original, toolConfirmation } },
   metadata: { adk_type: 'function_call', adk_is_long_running: true },
 });
@@ -66,12 +69,19 @@ test('a confirmation of Google ADK asks for the approval of the original call, a
 test('an approval or a refusal becomes the result of the confirmation', () => {
   const confirmed = (...parts: Part[]) => {
     const [part, ...more] = answerParts(parts, asked(confirmation()));
-    const { response, ...call } = part?.data as { response: { confirmed: boolean } };
-    assert.deepEqual([call, part?.metadata, more], [{ id: 'adk-1', name: 'adk_request_confirmation' }, { adk_type: 'function_response' }, []]);
+    const { response, ...call } = part!.data as { response: { confirmed: boolean } };
+    assert.deepEqual(
+      [call, part!.metadata, more],
+      [{ id: 'adk-1', name: 'adk_request_confirmation' }, { adk_type: 'function_response' }, []],
+    );
     return response;
   };
   const response = (approved: boolean, callId = 'c-1') => ({ data: { approvalResponse: { callId, approved } } });
-  for (const approving of [[{ text: 'Yes.' }], [{ text: 'no' }, response(true)], [response(true), { data: { confirmed: false } }]])
+  for (const approving of [
+    [{ text: 'Yes.' }],
+    [{ text: 'no' }, response(true)],
+    [response(true), { data: { confirmed: false } }],
+  ])
     assert.deepEqual(confirmed(...approving), { confirmed: true });
   for (const refusing of [
     [{ text: 'not yet' }],
@@ -82,7 +92,9 @@ test('an approval or a refusal becomes the result of the confirmation', () => {
     [{ data: { confirmed: true } }],
   ])
     assert.deepEqual(confirmed(...refusing), { confirmed: false });
-  const own = [{ data: { id: 'adk-1', name: 'adk_request_confirmation', response: {} }, metadata: { adk_type: 'function_response' } }];
+  const own = [
+    { data: { id: 'adk-1', name: 'adk_request_confirmation', response: {} }, metadata: { adk_type: 'function_response' } },
+  ];
   assert.equal(answerParts(own, asked(confirmation())), own);
 });
 

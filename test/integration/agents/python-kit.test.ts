@@ -73,27 +73,33 @@ for (const found of pythons) {
     assert.equal((await viewOf('Bob', asked.taskId)).answer, 'Hello, Bob!\n');
   });
 
-  test(`Python ${version}: an agent of the kit asks for an approval behind Hopline, and runs the call with the arguments shown`, options, async t => {
-    const agent = await startPythonModule(python, 'tests.agents.refunder', { cwd, env: pythonEnv() });
-    t.after(agent.stop);
-    await using cluster = await Cluster.shared({
-      agents: [{ name: `refunder-${version.replaceAll('.', '-')}`, adapter: 'a2a', url: agent.url }],
-    });
-    const views = new ClientViews(cluster.url, `refunder-${version.replaceAll('.', '-')}`);
-    const call = { tool: 'refund', arguments: { order: '17', cents: 950 } };
-    const callsOf = ({ tools }: ClientView) =>
-      tools.filter(({ tool }) => tool === 'refund').map(({ id, outcome, arguments: args, result }) => [id, outcome, args, result]);
-    const asked = await views.ask('17');
-    const { approval, text } = asked.question!;
-    assert.deepEqual([text, approval], ['Run refund with {"order":"17","cents":950}?', { callId: approval?.callId, ...call }]);
-    const [[id]] = callsOf(asked) as [unknown[]];
-    assert.deepEqual(callsOf(asked), [[id, 'waiting', call.arguments, undefined]]);
-    const done = await views.answer(asked, approvalResponse(approval!, true));
-    assert.deepEqual([done.state, done.answer], ['TASK_STATE_COMPLETED', 'Refunded 950 of 17 (from 17).']);
-    assert.deepEqual(callsOf(done), [[id, 'completed', call.arguments, '950 of 17']]);
-    const refused = await views.answer(await views.ask('17'), [{ text: 'too late' }]);
-    assert.deepEqual([refused.state, refused.answer], ['TASK_STATE_COMPLETED', 'Not refunded: too late']);
-  });
+  test(
+    `Python ${version}: an agent of the kit asks for an approval behind Hopline, and runs the call with the arguments shown`,
+    options,
+    async t => {
+      const agent = await startPythonModule(python, 'tests.agents.refunder', { cwd, env: pythonEnv() });
+      t.after(agent.stop);
+      await using cluster = await Cluster.shared({
+        agents: [{ name: `refunder-${version.replaceAll('.', '-')}`, adapter: 'a2a', url: agent.url }],
+      });
+      const views = new ClientViews(cluster.url, `refunder-${version.replaceAll('.', '-')}`);
+      const call = { tool: 'refund', arguments: { order: '17', cents: 950 } };
+      const callsOf = ({ tools }: ClientView) =>
+        tools
+          .filter(({ tool }) => tool === 'refund')
+          .map(({ id, outcome, arguments: args, result }) => [id.split('/').at(-1), outcome, args, result]);
+      const asked = await views.ask('17');
+      const { approval, text } = asked.question!;
+      assert.deepEqual([text, approval], ['Run refund with {"order":"17","cents":950}?', { callId: approval?.callId, ...call }]);
+      const waiting = [approval?.callId, 'waiting', call.arguments, undefined];
+      assert.deepEqual(callsOf(asked), [waiting]);
+      const done = await views.answer(asked, approvalResponse(approval!, true));
+      assert.deepEqual([done.state, done.answer], ['TASK_STATE_COMPLETED', 'Refunded 950 of 17 (from 17).']);
+      assert.deepEqual(callsOf(done), [waiting, [approval?.callId, 'completed', call.arguments, '950 of 17']]);
+      const refused = await views.answer(await views.ask('17'), [{ text: 'too late' }]);
+      assert.deepEqual([refused.state, refused.answer], ['TASK_STATE_COMPLETED', 'Not refunded: too late']);
+    },
+  );
 
   test(`Python ${version}: the agent of the guide plays a turn, and answers behind Hopline`, options, async t => {
     const guide = new Guide('python-agent.md');
