@@ -17,7 +17,7 @@ import type { AgentEvent } from '@hopline/agent';
 import { isQueueNotice, TOKEN_COUNTS, type TokenUsage } from '@hopline/events';
 import { otherParts, shownMessage, textMessage } from './message-parts.ts';
 import { OpenCalls } from './open-calls.ts';
-import { NO_TEXT, openQuestion, withText } from './open-question.ts';
+import { NO_TEXT, openQuestion, shownQuestion } from './open-question.ts';
 import type { Deltas, Skipped, StatusMeaning } from './options.ts';
 import { keptId, RecentIds } from './recent-ids.ts';
 import { ARTIFACTS_MAX } from './repeated-texts.ts';
@@ -111,7 +111,7 @@ export class EventReader {
     }
     if (isInterrupted(state)) {
       this.ended = true;
-      const request = message ? withText(shownMessage(message)) : textMessage(NO_TEXT);
+      const request = message ? shownQuestion(shownMessage(message)) : textMessage(NO_TEXT);
       const asked = message && openQuestion(message);
       this.#read.push({ type: 'interrupted', state, message: request, resume: { ...this.ids, ...(asked && { asked }) } });
     } else if (isTerminal(state)) {

@@ -37,6 +37,9 @@ export function noticeOfMetadata(metadata: Metadata | undefined, phase = metadat
   return { phase, tool, ...callId, failed: failed === true, ...(args !== undefined && { arguments: args }), ...ended };
 }
 
+/** The error in the response of a call of ADK that waits for its confirmation (`FunctionTool.run_async`). */
+const WAITS_FOR_CONFIRMATION = 'This tool call requires confirmation, please approve or reject.';
+
 /** Reads a part of Google ADK, whose A2A server sends calls and their responses as data. A response with `error` is a failure. */
 export function noticeOfPart({ data, metadata }: Part): ToolNotice | undefined {
   const type = metadata?.adk_type;
@@ -46,7 +49,9 @@ export function noticeOfPart({ data, metadata }: Part): ToolNotice | undefined {
   const callId = typeof id === 'string' && { callId: id };
   if (type === 'function_call')
     return { phase: 'start', tool, ...callId, failed: false, ...(args !== undefined && { arguments: args }) };
-  const failed = isObject(response) && response.error !== undefined;
+  const error = isObject(response) ? response.error : undefined;
+  if (error === WAITS_FOR_CONFIRMATION) return { phase: 'end', tool, ...callId, failed: false, waiting: true };
+  const failed = error !== undefined;
   return { phase: 'end', tool, ...callId, failed, ...(response !== undefined && { result: response }) };
 }
 

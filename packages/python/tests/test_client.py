@@ -14,6 +14,7 @@ from hopline import (
     StreamEvent,
     StreamGap,
     Webhook,
+    approval_response,
 )
 
 from .broken_server import BrokenServer, Request, Response, chunk, error, frame, result, status, stream, task
@@ -101,6 +102,14 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((answer.text, answer.view.turn), ("🎯", 2))
             sent = server.requests[1].params["message"]
             self.assertEqual((sent["taskId"], "contextId" in sent), ("task-1", False))
+
+    async def test_an_answer_has_the_parts_of_an_approval(self) -> None:
+        events = [frame(event, generation) for generation, event in enumerate([task(), status("COMPLETED")], 4)]
+        async with BrokenServer(always(stream(*events))) as server, client_of(server) as client:
+            parts = approval_response({"callId": "c-1"}, False, "too late")
+            await client.answer("task-1", parts)
+            message = server.requests[0].params["message"]
+            self.assertEqual((message["taskId"], message["parts"]), ("task-1", parts))
 
     async def test_a_failure_is_an_error_with_its_reason(self) -> None:
         failed = [frame(task(), 1), frame(status("FAILED", "no such city"), 2)]

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Fold, type Part } from '@hopline/a2a';
+import { approvalResponse } from '@hopline/client';
 import { kindOfArtifact } from '@hopline/profiles';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
@@ -170,6 +171,31 @@ for (const framework of FRAMEWORKS) {
     const read = await views.ask({ parts: [{ text: 'read' }, FILE] });
     assert.deepEqual([read.state, read.answer, filesOf(read)], ['TASK_STATE_COMPLETED', file.answer, file.sent]);
 
+    if (name === 'google-adk') {
+      const refused = [{ error: 'This tool call is rejected.' }, 'failed'];
+      for (const [decision, [result, outcome]] of [
+        [true, [{ paid: '17' }, 'completed']],
+        [false, refused],
+        ['yes', [{ paid: '17' }, 'completed']],
+        ['not yet', refused],
+      ] as const) {
+        const asked = await views.ask('refund');
+        const { approval, text } = asked.question!;
+        const call = { tool: 'refund', arguments: { order: '17' } };
+        assert.deepEqual([text, approval], ['Run refund with {"order":"17"}?', { callId: approval?.callId, ...call }]);
+        const waiting = { ...call, outcome: 'waiting', result: undefined };
+        assert.deepEqual(callsOf(asked), [waiting]);
+        const answer = typeof decision === 'string' ? [{ text: decision }] : approvalResponse(approval!, decision);
+        const answered = await views.answer(asked, answer);
+        assert.deepEqual(
+          [answered.state, answered.answer.includes(Object.keys(result as object)[0]!)],
+          ['TASK_STATE_COMPLETED', true],
+        );
+        // ADK reports the result of the call, and not its beginning again.
+        assert.deepEqual(callsOf(answered), [waiting, { ...call, arguments: undefined, outcome, result }]);
+      }
+    }
+
     if (question === undefined) return;
     for (const answer of [() => ({ text: 'blue' }), question.data]) {
       const asked = await views.ask('ask');
@@ -178,6 +204,13 @@ for (const framework of FRAMEWORKS) {
       assert.deepEqual([answered.state, answered.answer], ['TASK_STATE_COMPLETED', 'You chose blue.']);
     }
   });
+}
+
+/** The calls of the agent's tools. */
+function callsOf({ tools }: ClientView) {
+  return tools
+    .filter(call => call.tool === 'refund')
+    .map(({ tool, arguments: args, outcome, result }) => ({ tool, arguments: args, outcome, result }));
 }
 
 function filesOf({ files }: ClientView): Part[] {

@@ -4,11 +4,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { createClient } from '@hopline/client';
+import { approvalResponse, createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
 import { startPythonModule, startUvicorn, UVICORN } from '../../support/agents/python-agent.ts';
+import { ClientViews } from '../../support/cluster/client-views.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { Guide } from '../../support/guides/guide.ts';
 import { pythonEnv } from '../../support/python/python-driver.ts';
@@ -72,10 +73,38 @@ for (const found of pythons) {
     assert.equal((await viewOf('Bob', asked.taskId)).answer, 'Hello, Bob!\n');
   });
 
+  test(
+    `Python ${version}: an agent of the kit asks for an approval behind Hopline, and runs the call with the arguments shown`,
+    options,
+    async t => {
+      const agent = await startPythonModule(python, 'tests.agents.refunder', { cwd, env: pythonEnv() });
+      t.after(agent.stop);
+      await using cluster = await Cluster.shared({
+        agents: [{ name: `refunder-${version.replaceAll('.', '-')}`, adapter: 'a2a', url: agent.url }],
+      });
+      const views = new ClientViews(cluster.url, `refunder-${version.replaceAll('.', '-')}`);
+      const call = { tool: 'refund', arguments: { order: '17', cents: 950 } };
+      const callsOf = ({ tools }: ClientView) =>
+        tools
+          .filter(({ tool }) => tool === 'refund')
+          .map(({ id, outcome, arguments: args, result }) => [id.split('/').at(-1), outcome, args, result]);
+      const asked = await views.ask('17');
+      const { approval, text } = asked.question!;
+      assert.deepEqual([text, approval], ['Run refund with {"order":"17","cents":950}?', { callId: approval?.callId, ...call }]);
+      const waiting = [approval?.callId, 'waiting', call.arguments, undefined];
+      assert.deepEqual(callsOf(asked), [waiting]);
+      const done = await views.answer(asked, approvalResponse(approval!, true));
+      assert.deepEqual([done.state, done.answer], ['TASK_STATE_COMPLETED', 'Refunded 950 of 17 (from 17).']);
+      assert.deepEqual(callsOf(done), [waiting, [approval?.callId, 'completed', call.arguments, '950 of 17']]);
+      const refused = await views.answer(await views.ask('17'), [{ text: 'too late' }]);
+      assert.deepEqual([refused.state, refused.answer], ['TASK_STATE_COMPLETED', 'Not refunded: too late']);
+    },
+  );
+
   test(`Python ${version}: the agent of the guide plays a turn, and answers behind Hopline`, options, async t => {
     const guide = new Guide('python-agent.md');
-    const folder = guide.folder(t, ['greeter.py', 'play.py']);
-    await promisify(execFile)(python, ['play.py'], { cwd: folder, env: pythonEnv() });
+    const folder = guide.folder(t, ['greeter.py', 'play.py', 'refunder.py']);
+    for (const file of ['play.py', 'refunder.py']) await promisify(execFile)(python, [file], { cwd: folder, env: pythonEnv() });
     const [, app] = / -m uvicorn (\S+) --port 9100$/.exec(guide.command('.venv/bin/python3 -m uvicorn')) ?? assert.fail();
     const port = await freePort();
     const greeter = join(folder, 'greeter.py');

@@ -1,5 +1,6 @@
 """A client of A2A agents behind Hopline, and of other A2A 1.0 servers."""
 
+from .approval import approval_response
 from .client import Answer, Client, Outgoing, TaskPage, Webhook
 from .client_view import ClientView, ViewFile, ViewQuestion, ViewText, ViewTool
 from .errors import A2A_ERRORS, A2AError, NoAnswerError, QuestionAsked
@@ -29,4 +30,5 @@ __all__ = [
     "ViewText",
     "ViewTool",
     "Webhook",
+    "approval_response",
 ]

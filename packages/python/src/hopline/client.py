@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, List, TypeVar
@@ -143,9 +143,15 @@ class Client:
             raise NoAnswerError(last)
         return Answer(last.answer, last)
 
-    async def answer(self, task: str | Json, text: str, *, on_view: Callable[[ClientView], object] | None = None) -> Answer:
-        """Answers the question of a task, and waits for the end of the turn as `ask` does."""
-        return await self.ask({"taskId": _id_of(task), "parts": [{"text": text}]}, on_view=on_view)
+    async def answer(
+        self, task: str | Json, answer: str | Sequence[Json], *, on_view: Callable[[ClientView], object] | None = None
+    ) -> Answer:
+        """
+        Answers the question of a task with a text or with parts, such as those of `approval_response`, and waits for the end of the turn as `ask`
+        does.
+        """
+        parts = [{"text": answer}] if isinstance(answer, str) else list(answer)
+        return await self.ask({"taskId": _id_of(task), "parts": parts}, on_view=on_view)
 
     async def watch(
         self,

@@ -1,6 +1,6 @@
 """
 A Google ADK agent that streams: partial events, then one with the whole text. "steps" makes it call a tool in between, "fail" makes it fail, "wait"
-makes it wait for the server of its second argument, "ask" makes it ask a question, and a file makes it send one.
+makes it wait for the server of its second argument, "ask" makes it ask a question, "refund" makes it ask for a confirmation, and a file makes it send one.
 """
 
 import logging
@@ -13,6 +13,7 @@ from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.events import Event
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.genai import types
 
@@ -37,6 +38,21 @@ class Asking(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
+def refund(order: str) -> dict:
+    """Pays an order back."""
+    return {"paid": order}
+
+
+class Refunding(BaseLlm):
+    """A model that calls the tool, and answers with the result of the call."""
+
+    async def generate_content_async(self, llm_request, stream=False):
+        last = llm_request.contents[-1].parts[-1]
+        call = types.FunctionCall(id="call-2", name="refund", args={"order": "17"})
+        answer = types.Part(text=str(last.function_response.response)) if last.function_response else types.Part(function_call=call)
+        yield LlmResponse(content=types.Content(role="model", parts=[answer]))
+
+
 class Streaming(BaseAgent):
     async def _run_async_impl(self, ctx):
         event = lambda parts, partial: Event(
@@ -46,6 +62,10 @@ class Streaming(BaseAgent):
         files = [part.inline_data for part in ctx.user_content.parts if part.inline_data]
         if "ask" in text:
             async for asked in self.sub_agents[0].run_async(ctx):
+                yield asked
+            return
+        if "refund" in text:
+            async for asked in self.sub_agents[1].run_async(ctx):
                 yield asked
             return
         if files:
@@ -71,7 +91,8 @@ class Streaming(BaseAgent):
 
 
 asker = LlmAgent(name="asker", model=Asking(model="stand-in"), tools=[LongRunningFunctionTool(choose_color)])
-app = to_a2a(Streaming(name="streaming", description="Streams", sub_agents=[asker]), host="127.0.0.1", port=PORT)
+refunder = LlmAgent(name="refunder", model=Refunding(model="stand-in"), tools=[FunctionTool(refund, require_confirmation=True)])
+app = to_a2a(Streaming(name="streaming", description="Streams", sub_agents=[asker, refunder]), host="127.0.0.1", port=PORT)
 
 if __name__ == "__main__":
     uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="critical")

@@ -2,6 +2,7 @@
 
 from .agent_events import (
     AgentEvent,
+    ApprovalQuestion,
     Artifact,
     Failure,
     Notice,
@@ -10,13 +11,14 @@ from .agent_events import (
     ToolStart,
     artifact,
     failed,
+    needs_approval,
     needs_input,
     notice,
     tool_end,
     tool_start,
 )
 from .agent_server import agent_app, agent_card
-from .define_agent import Agent, Turn
+from .define_agent import Agent, Approval, Turn
 from .play_turn import PlayedTurn, play_turn
 from .recorded_stream import RecordedToken, RecordingError, read_stream, recorded_agent, write_stream
 from .stored_steps import PlayedStep, StepError, StepFailed
@@ -25,6 +27,8 @@ from .tool_calls import ToolError
 __all__ = [
     "Agent",
     "AgentEvent",
+    "Approval",
+    "ApprovalQuestion",
     "Artifact",
     "Failure",
     "Notice",
@@ -43,6 +47,7 @@ __all__ = [
     "agent_card",
     "artifact",
     "failed",
+    "needs_approval",
     "needs_input",
     "notice",
     "play_turn",

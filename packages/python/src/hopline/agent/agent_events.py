@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Union
+from uuid import uuid4
 
 from a2a.helpers import new_data_part
 from a2a.types import Part
+
+from ..approval import Json, approval_question
+from .json_value import JSON_LEVELS_MAX, is_deeper_than, json_value
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,16 @@ class Question:
     """Ends the turn. The next message of the task answers it."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class ApprovalQuestion(Question):
+    """Ends the turn. The next message of the task approves or refuses the call."""
+
+    call_id: str
+    tool: str
+    arguments: Json
+    resume: Any = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,31 @@ def tool_end(call_id: str, tool: str, result: Any = None, *, has_failed: bool = 
 
 def needs_input(text: str) -> Question:
     return Question(text)
+
+
+def needs_approval(tool: str, arguments: Mapping[str, Any], question: str | None = None, resume: Any = None) -> ApprovalQuestion:
+    """
+    Asks a person to approve a call. The next turn of the task has the decision as `Turn.approval`, with these arguments, which no answer can
+    change. `question`: by default one that names the tool and all arguments. `resume`: a JSON value, which comes back as `Turn.resume`.
+    """
+    if not isinstance(tool, str) or tool == "":
+        raise TypeError(f"needs_approval: tool must be a non-empty string, not {tool!r}")
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"needs_approval: arguments must be a mapping, not {type(arguments).__name__}")
+    if question is not None and (not isinstance(question, str) or question == ""):
+        raise TypeError(f"needs_approval: question must be a non-empty string, not {question!r}")
+    shown = _json_of("arguments", dict(arguments))
+    if is_deeper_than(shown, JSON_LEVELS_MAX):
+        raise ValueError(f"needs_approval: arguments has more than {JSON_LEVELS_MAX} levels of JSON")
+    text = approval_question(tool, shown) if question is None else question
+    return ApprovalQuestion(text, str(uuid4()), tool, shown, _json_of("resume", resume))
+
+
+def _json_of(name: str, value: Any) -> Any:
+    try:
+        return json_value(value)[0]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"needs_approval: {name} has no form in JSON: {error}") from None
 
 
 def failed(reason: str, *, is_retryable: bool = False) -> Failure:

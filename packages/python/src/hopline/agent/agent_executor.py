@@ -7,13 +7,16 @@ import logging
 from typing import Any
 from uuid import uuid4
 
+from a2a.helpers import new_data_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Message, Part, Role, Task, TaskState, TaskStatus
+from google.protobuf.json_format import MessageToDict
 
-from .agent_events import Artifact, Failure, Notice, Question, ToolEnd, ToolStart
-from .define_agent import Agent, Turn
+from ..approval import read_approval_response
+from .agent_events import ApprovalQuestion, Artifact, Failure, Notice, Question, ToolEnd, ToolStart
+from .define_agent import Agent, Approval, Turn
 from .stored_steps import STEPS_EXTENSION_URI, PlayedSteps, RemoteSteps, StepAnswers
 from .tool_calls import ToolCalls
 
@@ -31,6 +34,8 @@ class KitExecutor(AgentExecutor):
         self.answers = StepAnswers()
         self.played: PlayedSteps | None = None
         """The steps of the turn that is played. A served turn stores its steps at its client."""
+        self._asked: dict[str, ApprovalQuestion] = {}
+        """The calls that wait for an approval, by task. They are in memory as the tasks are."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         message, task_id, context_id = context.message, context.task_id, context.context_id
@@ -45,7 +50,10 @@ class KitExecutor(AgentExecutor):
         history = () if known is None else tuple(one for one in known.history if one.message_id != message.message_id)
         calls = ToolCalls(updater)
         remote = RemoteSteps(updater, self.answers) if STEPS_EXTENSION_URI in context.requested_extensions else None
-        turn = Turn(task_id, context_id, message, history, calls, self.played or remote)
+        # Not left for the next message: it answers only a question that its author has seen.
+        asked = self._asked.pop(task_id, None)
+        approval, resume = (None, None) if asked is None else (_approval(asked, message), asked.resume)
+        turn = Turn(task_id, context_id, message, history, approval, resume, calls, self.played or remote)
         answer = _Answer(updater)
         metadata: dict[str, Any] = {}
         try:
@@ -61,6 +69,8 @@ class KitExecutor(AgentExecutor):
                 metadata = remote.close()
         await calls.end_all(end)
         await answer.close()
+        if isinstance(end, ApprovalQuestion):
+            self._asked[task_id] = end
         if isinstance(end, Question):
             state, text = TaskState.TASK_STATE_INPUT_REQUIRED, end.text
         elif isinstance(end, Failure):
@@ -69,11 +79,13 @@ class KitExecutor(AgentExecutor):
                 metadata = {**metadata, "retryable": True}
         else:
             state, text = TaskState.TASK_STATE_COMPLETED, None
-        await updater.update_status(state, None if text is None else _message(turn, text), metadata=metadata or None)
+        parts = _request_parts(end) if isinstance(end, ApprovalQuestion) else []
+        await updater.update_status(state, None if text is None else _message(turn, text, *parts), metadata=metadata or None)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         if context.task_id is None or context.context_id is None:
             raise ValueError("only a task can be canceled")
+        self._asked.pop(context.task_id, None)
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
     async def _run(self, turn: Turn, updater: TaskUpdater, answer: _Answer, calls: ToolCalls) -> Question | Failure | None:
@@ -123,6 +135,16 @@ class _Answer:
         self._has_begun = True
 
 
-def _message(turn: Turn, text: str) -> Message:
+def _approval(asked: ApprovalQuestion, message: Message) -> Approval:
+    parts = MessageToDict(message).get("parts", [])
+    return Approval(asked.call_id, asked.tool, asked.arguments, *read_approval_response(parts, asked.call_id))
+
+
+def _request_parts(asked: ApprovalQuestion) -> list[Part]:
+    request = {"callId": asked.call_id, "tool": asked.tool, "arguments": asked.arguments}
+    return [new_data_part({"approvalRequest": request})]
+
+
+def _message(turn: Turn, text: str, *others: Part) -> Message:
     ids = {"message_id": str(uuid4()), "task_id": turn.task_id, "context_id": turn.context_id}
-    return Message(role=Role.ROLE_AGENT, parts=[Part(text=text)], **ids)
+    return Message(role=Role.ROLE_AGENT, parts=[Part(text=text), *others], **ids)

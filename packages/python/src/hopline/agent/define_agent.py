@@ -11,11 +11,25 @@ from uuid import uuid4
 from a2a.helpers import get_message_text
 from a2a.types import Message, Part
 
+from ..approval import Json
 from .agent_events import AgentEvent, ToolEnd, ToolStart
 from .stored_steps import StepError, Steps, run_step
 from .tool_calls import ToolCalls, ToolError
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Approval:
+    """The call of `needs_approval` in the turn before, with the decision."""
+
+    call_id: str
+    tool: str
+    arguments: Json
+    """Those that the question showed. An answer has none."""
+    approved: bool
+    reason: str | None = None
+    """Why not, in the words of the person, or why the answer does not count as an approval."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,10 @@ class Turn:
     message: Message
     history: tuple[Message, ...] = ()
     """The earlier messages of the task: empty in its first turn, which a question ends."""
+    approval: Approval | None = None
+    """Set in the turn that answers `needs_approval`."""
+    resume: Any = None
+    """The `resume` of `needs_approval`."""
     _calls: ToolCalls | None = field(default=None, repr=False, compare=False)
     _steps: Steps | None = field(default=None, repr=False, compare=False)
 
@@ -42,12 +60,16 @@ class Turn:
     async def tool(self, name: str, arguments: Mapping[str, Any], run: Callable[[], Awaitable[T]]) -> T:
         """
         Runs a tool: `sky = await turn.tool("weather", {"city": city}, lambda: forecast(city))`. Clients see the call, its arguments and its
-        result. Raises what `run` raises; clients see that the call failed, and the message of a ToolError.
+        result. Raises what `run` raises; clients see that the call failed, and the message of a ToolError. With `turn.approval.arguments` it is the
+        call that was approved.
         """
         calls = self._calls
         if calls is None:
             raise ValueError("only a turn that is being run or played has tools")
-        call_id = str(uuid4())
+        approval = self.approval
+        is_approved = approval is not None and approval.approved and approval.tool == name and approval.arguments is arguments
+        # Clients have seen the approved call wait, so it keeps its id.
+        call_id = approval.call_id if approval is not None and is_approved else str(uuid4())
         await calls.start(ToolStart(call_id, name, dict(arguments)))
         try:
             running = run()
@@ -77,7 +99,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Agent:
-    """`run` yields the answer as strings, byte for byte, and events made by `notice`, `artifact`, `tool_start`, `tool_end`, `needs_input` and `failed`."""
+    """`run` yields the answer as strings, byte for byte, and events made by `notice`, `artifact`, `tool_start`, `tool_end`, `needs_input`, `needs_approval` and `failed`."""
 
     name: str
     description: str

@@ -10,7 +10,7 @@ from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandlerV2
 from a2a.types import Message, Part, Role, SendMessageRequest
 from a2a.utils.proto_utils import to_stream_response
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from ..client_view import ClientView, Json, ViewFile, ViewTool
 from ..view_fold import ViewFold
@@ -62,9 +62,9 @@ class PlayedTurn:
     def failure(self) -> str | None:
         return self.view.failure
 
-    async def answer(self, text: str | Message) -> PlayedTurn:
-        """Plays the next turn of the task, which answers the question of this one."""
-        message = _message(text)
+    async def answer(self, answer: str | Message | Sequence[Json]) -> PlayedTurn:
+        """Plays the next turn of the task, which answers the question of this one: with a text, or parts such as those of `approval_response`."""
+        message = _message(answer)
         message.task_id, message.context_id = self.view.task_id or "", self.view.context_id or ""
         return await _play(self._executor, self._handler, message, self._fold, ())
 
@@ -99,7 +99,8 @@ async def _play(
     return PlayedTurn(fold.view, tuple(events), tuple(notices), kept, executor, handler, fold)
 
 
-def _message(text: str | Message) -> Message:
-    if isinstance(text, Message):
-        return text
-    return Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=[Part(text=text)])
+def _message(content: str | Message | Sequence[Json]) -> Message:
+    if isinstance(content, Message):
+        return content
+    parts = [Part(text=content)] if isinstance(content, str) else [ParseDict(part, Part()) for part in content]
+    return Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=parts)

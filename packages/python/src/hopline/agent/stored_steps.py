@@ -12,6 +12,8 @@ from uuid import uuid4
 from a2a.server.tasks import TaskUpdater
 from a2a.types import TaskState
 
+from .json_value import json_value
+
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -26,7 +28,6 @@ ANSWER_SECONDS_MAX = 330.0
 
 _ERROR_NAME_MAX = 128
 _ERROR_MESSAGE_UNITS_MAX = 1024
-_INTEGER_MAX = 2**53
 
 
 class StepError(Exception):
@@ -219,28 +220,13 @@ _SAME_ORDER = "a turn must make the same steps in the same order in each attempt
 
 
 def _as_json(name: str, value: Any) -> Any:
-    """The value as each attempt gets it, which is as JavaScript reads its JSON."""
     try:
-        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        size = len(encoded.encode())
-        whole = json.loads(encoded, parse_int=_integer, parse_float=_number)
+        whole, size = json_value(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise StepError(f"step {name}: its result has no form in JSON: {error}") from None
     if size > STEP_OUTCOME_BYTES_MAX:
         raise StepError(f"step {name}: its result has {size} bytes of JSON, more than {STEP_OUTCOME_BYTES_MAX}")
     return whole
-
-
-def _integer(text: str) -> int:
-    value = int(text)
-    if abs(value) > _INTEGER_MAX:
-        raise ValueError(f"{text[:32]} is above 2^53; return it as a string")
-    return value
-
-
-def _number(text: str) -> float | int:
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) <= _INTEGER_MAX else value
 
 
 def _units(text: str) -> int:

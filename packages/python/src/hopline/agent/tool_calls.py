@@ -9,6 +9,7 @@ from a2a.server.tasks import TaskUpdater
 from a2a.types import Part
 
 from .agent_events import Failure, Question, ToolEnd, ToolStart
+from .json_value import JSON_LEVELS_MAX, is_deeper_than
 
 # Bytes of JSON that clients see, the same as in packages/agent/src/limits.ts.
 TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024
@@ -17,9 +18,6 @@ TURN_TOOL_BYTES_MAX = 2 * 1024 * 1024
 
 # The member that marks a cut value, as in packages/agent/src/tool-values.ts. Its value is the number of bytes of the whole.
 CUT_KEY = "hopline.cut"
-
-# Levels of JSON in a value. A deeper one is cut, because protobuf refuses it at 100 levels.
-_DEPTH_MAX = 24
 
 
 class ToolError(Exception):
@@ -78,7 +76,7 @@ class ToolCalls:
         size, text = len(encoded), encoded.decode()
         rest = min(bytes_max, TURN_TOOL_BYTES_MAX - self._bytes)
         whole = json.loads(text)
-        if size > rest or _is_deeper_than(whole, _DEPTH_MAX):
+        if size > rest or is_deeper_than(whole, JSON_LEVELS_MAX):
             begin = _beginning(whole if isinstance(whole, str) else text, rest)
             self._bytes += len(json.dumps(begin, ensure_ascii=False).encode())
             return {member: {CUT_KEY: size, "text": begin}}
@@ -100,11 +98,3 @@ def _beginning(text: str, bytes_max: int) -> str:
     while kept != "" and len(json.dumps(kept, ensure_ascii=False).encode()) > bytes_max:
         kept = kept[: len(kept) // 2]
     return kept
-
-
-def _is_deeper_than(value: Any, levels: int) -> bool:
-    if not isinstance(value, (dict, list)):
-        return False
-    if levels == 0:
-        return True
-    return any(_is_deeper_than(one, levels - 1) for one in (value.values() if isinstance(value, dict) else value))
