@@ -1,5 +1,5 @@
 import { useChat } from '@ai-sdk/react';
-import { DefaultChatTransport } from 'ai';
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
 import { useEffect } from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -28,7 +28,14 @@ const cancelTask = () =>
 
 function Chat() {
   const stored = JSON.parse(localStorage.getItem(id) ?? '[]');
-  const { messages, sendMessage, resumeStream, stop, status, error } = useChat({ id, messages: stored, resume: true, transport });
+  const { messages, sendMessage, addToolApprovalResponse, resumeStream, stop, status, error } = useChat({
+    id,
+    messages: stored,
+    resume: true,
+    transport,
+    // Sends the user's decision about a call.
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
   useEffect(() => localStorage.setItem(id, JSON.stringify(messages)), [messages]);
   useEffect(() => {
     // Browsers report a broken connection as a TypeError. Other errors come from the agent.
@@ -36,12 +43,26 @@ function Chat() {
     const timer = setTimeout(() => void resumeStream(), RETRY_MS);
     return () => clearTimeout(timer);
   }, [error, resumeStream]);
+  const waiting =
+    messages.at(-1)?.parts.filter(part => part.type === 'dynamic-tool' && part.state === 'approval-requested') ?? [];
   return (
     <main>
       {messages.map(message => (
         <p key={message.id} data-role={message.role}>
           {message.parts.map(part => (part.type === 'text' ? part.text : '')).join('')}
         </p>
+      ))}
+      {waiting.map(({ approval, toolName, input }) => (
+        <fieldset key={approval.id}>
+          <legend>{toolName}</legend>
+          <code>{JSON.stringify(input)}</code>
+          <button type="button" onClick={() => void addToolApprovalResponse({ id: approval.id, approved: true })}>
+            Approve
+          </button>
+          <button type="button" onClick={() => void addToolApprovalResponse({ id: approval.id, approved: false })}>
+            Deny
+          </button>
+        </fieldset>
       ))}
       <form
         action={form => void sendMessage({ text: String(form.get('text')) }, { body: { agent: form.get('agent') || undefined } })}

@@ -65,6 +65,11 @@ before(async () => {
     agents: [
       { name: 'counter', adapter: 'a2a', url: remote.url, default: true },
       { name: 'parrot', adapter: 'a2a', url: parrot.url },
+      {
+        name: 'refunds',
+        adapter: 'module',
+        path: fileURLToPath(new URL('../../support/agents/approving-agent.ts', import.meta.url)),
+      },
     ],
     env: { HOPLINE_CORS_ORIGINS: `http://127.0.0.1:${ports.aiSdk}` },
   });
@@ -217,7 +222,7 @@ test('the page made with the AI SDK answers a question of the agent, and chooses
   await page.until(`${isReady} && ${shownText} === 'You wrote: blue'`, SHOWN_MS_MAX);
   assert.deepEqual([await rolesOf(page), await count()], [['user', 'assistant', 'user', 'assistant'], 1]);
   const agents = `[...document.querySelectorAll('select option')].map(e => e.value)`;
-  assert.deepEqual(await page.evaluate(agents), ['', 'counter', 'parrot']);
+  assert.deepEqual(await page.evaluate(agents), ['', 'counter', 'parrot', 'refunds']);
   for (const [agent, answer] of [
     ['parrot', 'parrot: hello'],
     ['counter', 'You wrote: hello'],
@@ -227,6 +232,42 @@ test('the page made with the AI SDK answers a question of the agent, and chooses
     await page.until(`${isReady} && ${shownText} === '${answer}'`, SHOWN_MS_MAX);
   }
   assert.equal(await count(), 3);
+});
+
+test('the page made with the AI SDK asks for the approval of a call, which runs if approved and not if denied', {
+  skip,
+  timeout: TEST_MS_MAX,
+}, async () => {
+  await using example = await startExample(AI_SDK_EXAMPLE, ports.aiSdk);
+  const page = await browser.open(`${example.url}/#${crypto.randomUUID()}`);
+  await page.until(isReady, SHOWN_MS_MAX);
+  const chat = (await page.evaluate<string>('location.hash')).slice(1);
+  const shownCall = `[...document.querySelectorAll('fieldset > :not(button)')].map(e => e.textContent).join(' ')`;
+  const isDecided = `${isReady} && document.querySelector('fieldset') === null`;
+  const numbers = Array.from({ length: 100 }, (_, line) => `${line} `).join('');
+  for (const { order, button, end } of [
+    { order: '17', button: 'Approve', end: `${numbers}paid 17` },
+    { order: '18', button: 'Deny', end: 'Not paid: no reason' },
+  ]) {
+    const question = `Let me see. Pay order ${order} back?`;
+    // React resets the form when it is sent.
+    await page.evaluate(`document.querySelector('select').value = 'refunds'`);
+    await ask(page, order);
+    await page.until(`${isReady} && ${shownText} === ${JSON.stringify(question)}`, SHOWN_MS_MAX);
+    assert.equal(await page.evaluate(shownCall), `refund {"order":"${order}"}`);
+    await page.evaluate(`[...document.querySelectorAll('button')].find(e => e.textContent === '${button}').click()`);
+    await page.until(`${isDecided} && ${shownText} === ${JSON.stringify(question + end)}`, SHOWN_MS_MAX);
+  }
+  // The decisions have continued the messages that asked.
+  assert.deepEqual(await rolesOf(page), ['user', 'assistant', 'user', 'assistant']);
+  const parts = `JSON.parse(localStorage.getItem('${chat}')).flatMap(({ parts }) => parts)`;
+  const refunds = await page.evaluate(`${parts}.filter(e => e.toolName === 'refund').map(e => [e.state, e.output ?? null])`);
+  assert.deepEqual(refunds, [
+    ['output-available', 'paid 17'],
+    ['output-denied', null],
+  ]);
+  const { tasks } = await createClient({ url: cluster.url }).list({ contextId: chat });
+  assert.equal(tasks.length, 2);
 });
 
 test('the page made with CopilotKit survives a reload, a killed ingress and a killed relay, and answers a question', {
