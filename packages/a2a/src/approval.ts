@@ -36,7 +36,7 @@ export function approvalRequestOf(message: Pick<Message, 'parts'> | undefined): 
 }
 
 export function approvalResponsePart({ callId, approved, reason }: ApprovalResponse): Part {
-  return { data: { approvalResponse: { callId, approved, ...(reason === undefined ? {} : { reason }) } } };
+  return { data: { approvalResponse: { callId, ...decision(approved, reason) } } };
 }
 
 /** The first response in the parts of a message of a client; undefined for any other message, and for a response without all members. */

@@ -17,7 +17,7 @@ const requestOf = ({ end }: PlayedTurn) => {
   assert.equal(end.state, 'TASK_STATE_INPUT_REQUIRED');
   return approvalRequestOf(end.message)!;
 };
-/** What the log keeps for the next turn. */
+/** The `resume` of a question, as the log keeps it for the next turn. */
 const resumeOf = ({ end }: PlayedTurn) => JSON.parse(JSON.stringify(end.resume)) as unknown;
 const callIdsOf = ({ events }: PlayedTurn) => events.flatMap(event => (event.type === 'tool' ? [event.callId] : []));
 

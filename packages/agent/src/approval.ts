@@ -35,7 +35,7 @@ export function answeredApproval({
   return request && { approval: { ...request, ...readApprovalResponse(message.parts, request) }, resume: resume.resume };
 }
 
-/** What the model reads, and clients see, of a call that was not approved. */
+/** The result of a call that was not approved, for the model and for clients. */
 export function refusalText({ reason }: ApprovalDecision): string {
   return reason === undefined ? 'The call was not approved.' : `The call was not approved: ${reason}`;
 }

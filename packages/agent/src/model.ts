@@ -209,7 +209,7 @@ function givenMessages(messages: NonNullable<ModelOptions['messages']>, media: r
   return messages.map(one => ('parts' in one ? promptMessage(one, { media }) : one));
 }
 
-/** What the turn of the answer needs to build the same prompt: messages that the agent has given itself may depend on the message of the turn. */
+/** The values from which the turn of the answer builds the same prompt: messages that the agent has given itself may depend on the message of the turn. */
 function promptKept(
   { messages, media = MODEL_MEDIA }: ModelOptions,
   { message }: Turn,

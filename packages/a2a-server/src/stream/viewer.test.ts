@@ -261,7 +261,8 @@ test('a task that is not folded again ends its viewers with an error, or with th
   }
 });
 
-test('a process that cannot reach the log ends its viewers and does not show them a task without the lost part', async t => {
+/** A viewer that has received generations 2 and 3, which the log has lost since. Timers stand still. */
+async function viewerOfLostEvents(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
@@ -272,6 +273,11 @@ test('a process that cannot reach the log ends its viewers and does not show the
   log.reconnect();
   await untilTick(() => feed.generation === 1);
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+  return { log, sent };
+}
+
+test('a process that cannot reach the log ends its viewers and does not show them a task without the lost part', async t => {
+  const { log, sent } = await viewerOfLostEvents(t);
   // Nothing reaches the process from here on, and the lost part is folded again.
   log.faults.loseLive = 1;
   await store(log, { ...textFact(1_000, 'two three '), lostAfter: 1 } as never);
@@ -284,16 +290,7 @@ test('a process that cannot reach the log ends its viewers and does not show the
 });
 
 test('viewers wait for lost events while the log elects a leader, and see nothing older', async t => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  const { server, feed, log } = await openFeed(t);
-  const sent: string[] = [];
-  viewerOf(server, recordingSink(sent)).follow(feed, { generation: 1, seq: 0 });
-  for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
-  await untilTick(() => sent.length === 2);
-  log.loseFacts(1);
-  log.reconnect();
-  await untilTick(() => feed.generation === 1);
-  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
+  const { log, sent } = await viewerOfLostEvents(t);
   // The server that lost its power led the stream: an election, a request that was sent before its end, and a check of the relay.
   t.mock.timers.tick(9_000 + 2_000 + 5_000);
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
