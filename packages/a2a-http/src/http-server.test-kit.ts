@@ -171,7 +171,7 @@ export async function open(rig: Rig, method: Method, params: unknown, options: C
   return new StreamReader(await post(rig, method, params, options), options.dialect ?? '1.0');
 }
 
-/** One word per frame: task, working, completed, …, `=text` (begins), `+text` (appends), `.` (last chunk). */
+/** Describes each frame in a word: its state (`working`), or its text with `=` if it begins an artifact, `+` if it appends, and `.` after the last chunk. */
 export function shape(frames: Frame[]): string[] {
   return frames.map(({ decoded }) => {
     if ('unknown' in decoded) return decoded.unknown;

@@ -42,16 +42,16 @@ function idOf(...of: readonly (string | undefined)[]): string {
 
 function threadMessage({ messageId: id, role, parts }: Message): JsonObject {
   if (role === 'ROLE_USER') return { id, role: 'user', content: contentOf(parts) };
-  return { id, role: 'assistant', content: parts.map(textOf).join('') };
+  return { id, role: 'assistant', content: parts.map(textOfPart).join('') };
 }
 
 /** Texts only are one text, which servers of every version read. */
 function contentOf(parts: readonly Part[]): string | JsonObject[] {
-  if (parts.every(({ raw, url }) => raw === undefined && url === undefined)) return parts.map(textOf).join('');
+  if (parts.every(({ raw, url }) => raw === undefined && url === undefined)) return parts.map(textOfPart).join('');
   return parts.map(part => {
     const { raw, url, mediaType } = part;
     const value = raw ?? url;
-    if (value === undefined) return { type: 'text', text: textOf(part) };
+    if (value === undefined) return { type: 'text', text: textOfPart(part) };
     const mimeType = mediaType ?? 'application/octet-stream';
     const kind = /^(image|audio|video)\//.exec(mimeType)?.[1] ?? 'document';
     return { type: kind, source: { type: raw === undefined ? 'url' : 'data', value, mimeType } };
@@ -61,9 +61,9 @@ function contentOf(parts: readonly Part[]): string | JsonObject[] {
 /** An answer of one data part is that data; any other is its text. */
 function payloadOf(parts: readonly Part[]): unknown {
   const [part] = parts;
-  return parts.length === 1 && part?.data !== undefined ? part.data : parts.map(textOf).join('');
+  return parts.length === 1 && part?.data !== undefined ? part.data : parts.map(textOfPart).join('');
 }
 
-function textOf({ text, data }: Part): string {
+function textOfPart({ text, data }: Part): string {
   return text ?? (data === undefined ? '' : JSON.stringify(data));
 }

@@ -66,7 +66,7 @@ test('a server whose sub-agent is gone is stopped, even if it ignores the end of
   const { path } = await listenerOf(t);
   const server = await startRemoteServer(path, echo(true));
   const [pid] = await lines(server.output.iterator({ destroyOnReturn: false }), 1);
-  // As a process that was killed leaves its connection.
+  // The kernel does this to the connection of a sub-agent that was killed.
   server.input.destroy();
   await server.ended;
   await ended(Number(pid));

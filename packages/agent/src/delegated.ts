@@ -9,7 +9,7 @@ import { type UnstartedCall, unstartedCalls } from './unstarted-calls.ts';
  * @public
  */
 export type Delegated<T> = AsyncGenerator<AgentEvent | TurnRequest, T, unknown> & {
-  /** Makes TypeScript refuse `await`, and `yield` and `return` of an async function without `yield*`, all of which call it. */
+  /** A method that nothing can call. So TypeScript refuses `await`, and in an async function `yield` and `return` without `yield*`: they would call it. */
   readonly then: (write: never) => never;
 };
 

@@ -138,7 +138,7 @@ async function* callModel(options: ModelOptions): AsyncGenerator<AgentEvent | Tu
     ),
     paused,
     pause: (request, loop) => pauseModel(request, { ...loop, number, ...promptKept(options, turn, paused?.paused) }),
-    tools: ownTools(tools, turn, { stored, toolResultUnitsMax }),
+    tools: callableTools(tools, turn, { stored, toolResultUnitsMax }),
     // Without a trace: the active span is that of the turn, or one that the author has begun.
     request: { signal: turn.signal, onEnded: turn.modelRequestEnded },
     stepsMax,
@@ -219,7 +219,7 @@ function promptKept(
   return { request: paused?.request ?? message };
 }
 
-function ownTools(
+function callableTools(
   tools: Readonly<Record<string, ModelTool>>,
   turn: Turn,
   { stored, toolResultUnitsMax }: { stored: boolean; toolResultUnitsMax: number },

@@ -27,7 +27,7 @@ export class WithheldText implements TextLanes {
     else if (change !== undefined) this.token(lane, header, change.text);
   }
 
-  /** `unitsAdded`: how many units the text is longer than the one that it replaces. */
+  /** `unitsAdded`: UTF-16 code units of the text, less those of the text that it replaces. */
   #set(lane: string, unitsAdded: number, text: string): void {
     const units = this.#units + unitsAdded;
     if (units > this.#unitsMax)

@@ -9,7 +9,7 @@ export class NoAnswerError extends Error {
   readonly view: ClientView;
 
   constructor(view: ClientView) {
-    super(reasonOf(view));
+    super(endReasonOf(view));
     this.view = view;
   }
 }
@@ -51,7 +51,7 @@ export async function answerOf(views: AsyncIterable<ClientView>, onView: (view: 
   return last.answer;
 }
 
-function reasonOf({ state, question, failure }: ClientView): string {
+function endReasonOf({ state, question, failure }: ClientView): string {
   const word = state.replace('TASK_STATE_', '').replaceAll('_', '-').toLowerCase();
   const detail = question?.text ?? failure ?? '';
   return `the task is ${word}${detail === '' ? '' : `: ${detail}`}`;

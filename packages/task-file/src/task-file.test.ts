@@ -359,7 +359,7 @@ describe('a task file that must not be used', () => {
     await assert.rejects(read(text, { recordsMax: 3 }), /^TaskFileError: line 5: the task has more than 3 records$/);
   });
 
-  it('has at most as many bytes in a line as the limit permits', async () => {
+  it('is refused if a line has more bytes than the limit permits', async () => {
     const text = await exampleText(['a']);
     const longest = Math.max(...text.split('\n').map(line => line.length));
     await read(text, { lineBytesMax: longest });

@@ -50,7 +50,7 @@ export async function startMetrics(
     .merge(resources.resourceFromAttributes(attributes))
     .merge(resources.detectResources({ detectors: [resources.envDetector] }));
   const counted = { histograms: [] as Histogram[], readMetrics: [] as ReadMetric[] };
-  const producers = [ownProducer(sdk, resource, counted)];
+  const producers = [countedMetricsProducer(sdk, resource, counted)];
   const reader = servesMetrics ? new PrometheusExporter({ preventServerStart: true, metricProducers: producers }) : undefined;
   const provider = new sdk.MeterProvider({
     resource,
@@ -80,7 +80,7 @@ export async function startMetrics(
  * Adds the histograms, sums and observed gauges of this process to what the SDK collects. Temporality is cumulative, whichever a collector
  * prefers.
  */
-function ownProducer(
+function countedMetricsProducer(
   { AggregationTemporality, DataPointType }: typeof import('@opentelemetry/sdk-metrics'),
   resource: Resource,
   counted: Pick<Exported, 'histograms' | 'readMetrics'>,

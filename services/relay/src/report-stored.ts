@@ -64,14 +64,14 @@ function measureChunk(
   const agent = producerAgent(aggregate, producer);
   const { heldMs, waitMs = 0 } = chunk;
   metrics.tokens.add(chunk.count, { agent });
-  metrics.chunks.add(1, { agent, reason: reasonOf(chunk.reason) });
+  metrics.chunks.add(1, { agent, reason: flushReasonOf(chunk.reason) });
   metrics.hopDuration.recordMs(at - waitMs - heldMs - chunk.firstAt, { hop: 'publish', agent }, trace);
   metrics.hopDuration.recordMs(heldMs, { hop: 'hold', agent }, trace);
   metrics.hopDuration.recordMs(waitMs, { hop: 'wait_for_append', agent }, trace);
 }
 
 /** A chunk of another version may have a reason that this one does not know. */
-function reasonOf(reason: string): FlushReason | 'other' {
+function flushReasonOf(reason: string): FlushReason | 'other' {
   return FLUSH_REASONS.find(known => known === reason) ?? 'other';
 }
 

@@ -141,8 +141,8 @@ export class Shard {
   }
 
   /**
-   * When the oldest input that is not folded was stored, epoch milliseconds; undefined if all are folded. An input that is not yet read counts as
-   * stored with the newest one that is.
+   * When the oldest input that is not folded was stored, epoch milliseconds; undefined if all are folded. An input that this process has
+   * not read yet counts as stored when the newest one that it has read was.
    */
   get oldestInputAt(): number | undefined {
     let oldestAt: number | undefined;

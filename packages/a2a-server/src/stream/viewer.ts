@@ -45,7 +45,7 @@ export class Viewer implements FeedListener, OpenStream {
   /** Bytes of `sink.written` that the budget has already counted. */
   #spent = 0;
   #feed: TaskFeed | undefined;
-  /** Generation of the next event, unless that event names its predecessor and continues at a later one. */
+  /** Generation that the next event must have. An event that names its predecessor may have a later one. */
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
