@@ -50,7 +50,8 @@ test('a job has only the permissions that it names, and only a release and the s
     assert.ok(job.permissions !== undefined && job['timeout-minutes'] !== undefined, name);
     const written = Object.keys(job.permissions).filter(one => job.permissions![one] !== 'read');
     if (name === '.github/workflows/site.yml publish') assert.deepEqual(written.toSorted(), ['id-token', 'pages'], name);
-    else if (!name.startsWith('.github/workflows/release.yml ') || name.endsWith(' campaign')) assert.deepEqual(written, [], name);
+    else if (!name.startsWith('.github/workflows/release.yml ') || name.endsWith(' campaign'))
+      assert.deepEqual(written, [], name);
     else {
       // Binaries are files of a release on GitHub, images and charts are packages. npm makes its attestations itself.
       const target = /^.* (?:binary|npm)$/.test(name) ? 'contents' : 'packages';

@@ -42,7 +42,13 @@ test('two halves of 1,000 seeds are judged as one run, in any order', () => {
   assert.deepEqual(missingOf(merge([early, poor])), [RARE]);
   const merged = merge([late, early]);
   assert.deepEqual(missingOf(merged), []);
-  assert.deepEqual([merged.situations[RARE], merged.situations[COMMON[0]!]], [{ seeds: 1, first: 501 }, { seeds: 2, first: 1 }]);
+  assert.deepEqual(
+    [merged.situations[RARE], merged.situations[COMMON[0]!]],
+    [
+      { seeds: 1, first: 501 },
+      { seeds: 2, first: 1 },
+    ],
+  );
   assert.deepEqual([merged.ranges.map(({ from }) => from), merged.commits], [[1, 501], ['abc']]);
 });
 

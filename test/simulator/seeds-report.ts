@@ -18,7 +18,7 @@ export type SeedsReport = {
   transitions: Met;
 };
 
-type OfSeeds = Pick<SeedsReport, 'log' | 'theme'> & { from: number; commit: string };
+type OfSeeds = { log: LogKind; theme: string | undefined; from: number; commit: string };
 
 export function emptyReport({ log, theme, from, commit }: OfSeeds): SeedsReport {
   return {
