@@ -5,7 +5,14 @@ import { PUBLIC_PACKAGES } from '../../infra/release/public-packages.ts';
 import { projectFiles, read } from './source-files.ts';
 
 type Step = { uses?: string; run?: string; with?: Record<string, unknown> };
-type Job = { permissions?: Record<string, string>; environment?: string; 'timeout-minutes'?: number; steps: Step[] };
+type Job = {
+  permissions?: Record<string, string>;
+  environment?: string;
+  'timeout-minutes'?: number;
+  needs?: string | string[];
+  strategy?: { matrix: Record<string, unknown> };
+  steps: Step[];
+};
 type Workflow = { permissions?: unknown; jobs: Record<string, Job> };
 
 const paths = projectFiles().filter(file => /^\.github\/workflows\/.+\.ya?ml$/.test(file));
@@ -43,7 +50,8 @@ test('a job has only the permissions that it names, and only a release and the s
     assert.ok(job.permissions !== undefined && job['timeout-minutes'] !== undefined, name);
     const written = Object.keys(job.permissions).filter(one => job.permissions![one] !== 'read');
     if (name === '.github/workflows/site.yml publish') assert.deepEqual(written.toSorted(), ['id-token', 'pages'], name);
-    else if (!name.startsWith('.github/workflows/release.yml ')) assert.deepEqual(written, [], name);
+    else if (!name.startsWith('.github/workflows/release.yml ') || name.endsWith(' campaign'))
+      assert.deepEqual(written, [], name);
     else {
       // Binaries are files of a release on GitHub, images and charts are packages. npm makes its attestations itself.
       const target = /^.* (?:binary|npm)$/.test(name) ? 'contents' : 'packages';
@@ -63,9 +71,22 @@ test('a checkout leaves no token behind, and no expression is pasted into a scri
   }
 });
 
+test('nothing of a release is published before an hour of mixed faults has passed, on one server and on three', () => {
+  const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
+  const { campaign, ...published } = workflow.jobs;
+  const waitsForCampaign = (name: string): boolean =>
+    [workflow.jobs[name]!.needs ?? []].flat().some(other => other === 'campaign' || waitsForCampaign(other));
+  for (const name of Object.keys(published)) assert.ok(waitsForCampaign(name), name);
+  assert.deepEqual(campaign!.strategy!.matrix, { nodes: [1, 3] });
+  const script = campaign!.steps.find(({ run }) => run?.includes('npm run faults'))!.run!;
+  assert.match(script, /npm run faults -- --mixed --minutes 60 --nodes "\$NODES" /);
+  assert.ok(campaign!['timeout-minutes']! > 75);
+});
+
 test('a release signs and attests what it pushed, by digest', () => {
   const { workflow } = workflows.find(({ path }) => path.endsWith('/release.yml'))!;
-  for (const [name, { steps }] of Object.entries(workflow.jobs).filter(([job]) => !['binary', 'npm'].includes(job))) {
+  const ofDigests = Object.entries(workflow.jobs).filter(([job]) => ['image', 'chart'].includes(job));
+  for (const [name, { steps }] of ofDigests) {
     const signs = steps.filter(({ run }) => run?.startsWith('cosign sign '));
     assert.equal(signs.length, 1, name);
     assert.match(signs[0]!.run!, /@\$DIGEST"$/, name);

@@ -1,9 +1,10 @@
-import { CoverageCounts } from './coverage.ts';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { commit } from '../bench/measure/machine.ts';
 import { MUTATIONS } from './mutations.ts';
 import { type LogKind, NATS_THEME_NAMES, type Scenario, STEP_THEME_NAMES, scenarioOf, THEME_NAMES } from './scenario.ts';
+import { addRun, emptyReport, linesOf, merge, missingOf, type SeedsReport } from './seeds-report.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
-import { SituationCounts } from './situations.ts';
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -32,40 +33,51 @@ type SeedsOptions = {
   log: LogKind;
   /** Ends with the first seed that fails. */
   stopsAtFailure: boolean;
+  /** A file for the report, which is written after each seed. */
+  report: string | undefined;
 };
 
 /** Runs many seeds and prints those that fail. Resolves with the exit code. */
-export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: SeedsOptions): Promise<number> {
+export async function runSeeds({ from, seeds, theme, log, stopsAtFailure, report: path }: SeedsOptions): Promise<number> {
   requireTheme({ theme, log });
-  let failed = 0;
-  let virtualMs = 0;
-  const situations = new SituationCounts(log === 'nats');
-  const coverage = new CoverageCounts(log === 'nats');
+  const report = emptyReport({ log, theme, from, commit: path === undefined ? '' : commit() });
   const startedAt = process.cpuUsage();
   for (let seed = from; seed < from + seeds; seed++) {
     const scenario = scenarioOf(seed, theme, log);
     const run = await simulate(scenario);
-    virtualMs += run.endedAt;
-    situations.add(run.situations);
-    coverage.add(run.coverage);
+    addRun(report, run);
+    const { user, system } = process.cpuUsage(startedAt);
+    report.cpuSeconds = (user + system) / 1e6;
+    if (path !== undefined) writeReport(path, report);
     if (run.violations.length === 0) continue;
-    failed += 1;
     printRun(scenario, run);
     const options = `${log === 'memory' ? '' : ` --log ${log}`}${theme === undefined ? '' : ` --theme "${theme}"`}`;
     print(`  again: npm run simulate -- --seed ${seed}${options} --trace`);
     if (stopsAtFailure) return 1;
   }
-  const { user, system } = process.cpuUsage(startedAt);
-  const cpuS = ((user + system) / 1e6).toFixed(1);
-  print(`${seeds} seeds, ${failed} failed, ${(virtualMs / 60_000).toFixed(0)} virtual minutes, ${cpuS} s of CPU`);
-  print('seeds that met each situation:');
-  for (const line of situations.lines()) print(line);
-  print('seeds that met each transition:');
-  for (const line of coverage.lines()) print(line);
-  // One theme cannot meet every situation.
-  const missing = theme === undefined ? situations.missing() : [];
-  for (const situation of missing) print(`no seed met: ${situation}`);
-  return failed > 0 || missing.length > 0 ? 1 : 0;
+  return judge(report);
+}
+
+/** Judges the seeds of several reports as those of one run. Resolves with the exit code. */
+export function mergeReports(paths: readonly string[], mergedPath: string | undefined): number {
+  if (paths.length === 0) throw new Error('--merge needs the files of reports');
+  const merged = merge(paths.map(path => JSON.parse(readFileSync(path, 'utf8')) as SeedsReport));
+  if (mergedPath !== undefined) writeReport(mergedPath, merged);
+  for (const { from, seeds } of merged.ranges) print(`seeds ${from} to ${from + seeds - 1}`);
+  print(`commits: ${merged.commits.join('; ')}`);
+  for (const { seed, rules } of merged.failed) print(`seed ${seed}: ${rules.join('; ')}`);
+  return judge(merged);
+}
+
+function writeReport(path: string, report: SeedsReport): void {
+  writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
+function judge(report: SeedsReport): number {
+  for (const line of linesOf(report)) print(line);
+  const missing = missingOf(report);
+  for (const name of missing) print(`no seed met: ${name}`);
+  return report.failed.length > 0 || missing.length > 0 ? 1 : 0;
 }
 
 /** Tries seeds of the themes that fit a mutation until one breaks what it is known to break. Resolves with the exit code. */

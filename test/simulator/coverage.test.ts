@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogConflict, LogUnavailable } from '@hopline/log';
-import { Coverage, CoverageCounts } from './coverage.ts';
+import { Coverage, missingTransitions, transitionLines } from './coverage.ts';
 import { scenarioOf } from './scenario.ts';
 import { simulate } from './simulate.ts';
 
@@ -35,14 +35,25 @@ test('the writes of a lease are distinguished by who had it before', () => {
 });
 
 test('a transition that no seed met is printed with its reason', () => {
-  const counts = new CoverageCounts(false);
-  counts.add(new Set(['task: begins as submitted', 'task: something new']));
-  counts.add(new Set(['task: begins as submitted']));
-  const lines = counts.lines();
+  const met = { 'task: begins as submitted': { seeds: 2, first: 1 }, 'task: something new': { seeds: 1, first: 2 } };
+  const lines = transitionLines(met, false);
   assert.ok(lines.includes('       2  task: begins as submitted'));
   assert.ok(lines.includes('       1  task: something new'));
   assert.ok(lines.includes('       0  writer: a publish is sent again (only over the wire)'));
   assert.ok(lines.includes('       0  work: delivered after the last attempt (no seed met it)'));
+});
+
+test('10,000 seeds that never met a transition name it, unless there is a written reason; fewer do not', () => {
+  const met = { 'task: begins as submitted': { seeds: 2, first: 1 } };
+  const [inMemory, overTheWire] = [missingTransitions(met, 10_000, false), missingTransitions(met, 10_000, true)];
+  assert.ok(inMemory.includes('work: delivered after the last attempt'));
+  assert.ok(!inMemory.includes('task: begins as submitted'));
+  assert.ok(!overTheWire.includes('task: working → rejected'));
+  assert.deepEqual(
+    [inMemory, overTheWire].map(missing => missing.includes('writer: a publish is sent again')),
+    [false, true],
+  );
+  assert.deepEqual(missingTransitions(met, 9_999, true), []);
 });
 
 for (const log of ['memory', 'nats'] as const) {

@@ -3,6 +3,7 @@ import type { Fact, FactRecord } from '@hopline/events';
 import { LogConflict, LogFull, RecordTooLarge } from '@hopline/log';
 import type { LogEvent } from '@hopline/log-jetstream';
 import { allows } from '@hopline/task';
+import type { Met } from './situations.ts';
 
 const PARTS = ['task', 'fold', 'lease', 'follower', 'writer', 'work'] as const;
 type Part = (typeof PARTS)[number];
@@ -14,6 +15,9 @@ const NO_REJECTION = 'the scripted agents never reject';
 const NO_STEPS = 'agents have steps only in the theme `stored steps`, which seeds do not choose';
 const SHORT_FAULT = 'a stream is full for 10 s at most, and writes are repeated for 20 s';
 const wire: Expected = { isWire: true };
+
+/** With fewer seeds, a transition may be missing by chance. */
+const SEEDS_MIN = 10_000;
 
 /** The transitions that a run may meet, by part. Others are printed, too, if a run met them. */
 const EXPECTED: Readonly<Record<Part, Readonly<Record<string, Expected>>>> = {
@@ -229,30 +233,32 @@ function foldOf(fact: Fact): string | undefined {
   }
 }
 
-/** How many seeds of a command have met each transition. */
-export class CoverageCounts {
-  readonly #counts = new Map<string, number>();
-  readonly #isWire: boolean;
+function expectedTransitions(): Map<string, Expected> {
+  return new Map(PARTS.flatMap(part => Object.entries(EXPECTED[part]).map(([name, one]) => [`${part}: ${name}`, one])));
+}
 
-  constructor(isWire: boolean) {
-    this.#isWire = isWire;
-  }
+/** Lines for the summary: the number of seeds that met each transition, and why none can have. */
+export function transitionLines(met: Met, isWire: boolean): string[] {
+  const expected = expectedTransitions();
+  const names = [
+    ...expected.keys(),
+    ...Object.keys(met)
+      .filter(name => !expected.has(name))
+      .sort(),
+  ];
+  return names.map(name => {
+    const count = met[name]?.seeds ?? 0;
+    const { unmet, isWire: needsWire = false } = expected.get(name) ?? {};
+    const why = count > 0 ? '' : needsWire && !isWire ? 'only over the wire' : (unmet ?? 'no seed met it');
+    return `  ${String(count).padStart(6)}  ${name}${why && ` (${why})`}`;
+  });
+}
 
-  add(met: ReadonlySet<string>): void {
-    for (const one of met) this.#counts.set(one, (this.#counts.get(one) ?? 0) + 1);
-  }
-
-  /** Lines for the summary: the number of seeds that met each transition, and why none can have. */
-  lines(): string[] {
-    const expected = new Map<string, Expected>(
-      PARTS.flatMap(part => Object.entries(EXPECTED[part]).map(([name, one]) => [`${part}: ${name}`, one])),
-    );
-    const names = [...expected.keys(), ...[...this.#counts.keys()].filter(name => !expected.has(name)).sort()];
-    return names.map(name => {
-      const count = this.#counts.get(name) ?? 0;
-      const { unmet, isWire } = expected.get(name) ?? {};
-      const why = count > 0 ? '' : isWire && !this.#isWire ? 'only over the wire' : (unmet ?? 'no seed met it');
-      return `  ${String(count).padStart(6)}  ${name}${why && ` (${why})`}`;
-    });
-  }
+/** Transitions without a written reason that so many seeds should have met and never did; none of fewer than SEEDS_MIN seeds. */
+export function missingTransitions(met: Met, seeds: number, isWire: boolean): string[] {
+  if (seeds < SEEDS_MIN) return [];
+  const missing = [...expectedTransitions()].filter(
+    ([name, one]) => met[name] === undefined && one.unmet === undefined && (isWire || !one.isWire),
+  );
+  return missing.map(([name]) => name);
 }

@@ -138,32 +138,19 @@ const OF_EVENTS: Partial<Record<LogEvent['type'], Situation>> = {
   'layout-added': 'a layout is added during a run',
 };
 
-/** How many seeds of a command have met each situation. */
-export class SituationCounts {
-  readonly #counts = new Map<Situation, number>();
-  readonly #isWire: boolean;
-  #seeds = 0;
+/** How many seeds met something, by its name, and the first of them. */
+export type Met = Record<string, { seeds: number; first: number }>;
 
-  constructor(isWire: boolean) {
-    this.#isWire = isWire;
-  }
+function expectedSituations(isWire: boolean): Situation[] {
+  return (Object.keys(SITUATIONS) as Situation[]).filter(name => isWire || SITUATIONS[name] === 'any');
+}
 
-  add(met: ReadonlySet<Situation>): void {
-    this.#seeds += 1;
-    for (const situation of met) this.#counts.set(situation, (this.#counts.get(situation) ?? 0) + 1);
-  }
+/** Lines for the summary: the number of seeds that met each situation. */
+export function situationLines(met: Met, isWire: boolean): string[] {
+  return expectedSituations(isWire).map(name => `  ${String(met[name]?.seeds ?? 0).padStart(6)}  ${name}`);
+}
 
-  get #expected(): Situation[] {
-    return (Object.keys(SITUATIONS) as Situation[]).filter(name => this.#isWire || SITUATIONS[name] === 'any');
-  }
-
-  /** Lines for the summary: the number of seeds that met each situation. */
-  lines(): string[] {
-    return this.#expected.map(name => `  ${String(this.#counts.get(name) ?? 0).padStart(6)}  ${name}`);
-  }
-
-  /** Situations that so many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
-  missing(): Situation[] {
-    return this.#seeds < SEEDS_MIN ? [] : this.#expected.filter(name => !this.#counts.has(name));
-  }
+/** Situations that so many seeds should have met and never did; none of fewer than SEEDS_MIN seeds. */
+export function missingSituations(met: Met, seeds: number, isWire: boolean): Situation[] {
+  return seeds < SEEDS_MIN ? [] : expectedSituations(isWire).filter(name => met[name] === undefined);
 }

@@ -60,7 +60,8 @@ export function packageVersions(workspace: string): Record<string, string> {
   return versions;
 }
 
-function commit(): string {
+/** The commit of this checkout, and whether its files differ from it. */
+export function commit(): string {
   const hash = output('git', 'rev-parse', '--short=12', 'HEAD');
   return output('git', 'status', '--porcelain') === '' ? hash : `${hash}, with changes`;
 }

@@ -26,6 +26,16 @@ test('options select classes, size and number of faults; the servers decide the 
   assert.deepEqual([replicas, size.nodes, size.groups], [3, 3, 4]);
 });
 
+test('mixed faults end with their tasks or their minutes, whatever comes first', () => {
+  const endOf = (...args: string[]) => {
+    const { tasks, minutes } = readOptions(['--mixed', ...args]);
+    return [tasks, minutes];
+  };
+  assert.deepEqual(endOf(), [10_000, undefined]);
+  assert.deepEqual(endOf('--minutes', '60'), [Number.POSITIVE_INFINITY, 60]);
+  assert.deepEqual(endOf('--minutes', '60', '--tasks', '500'), [500, 60]);
+});
+
 test('an option that cannot be used is an error of one sentence', () => {
   const refusals: [string[], RegExp][] = [
     [['--tasks', 'x'], /^Error: --tasks must be a whole number, not x$/],
@@ -34,6 +44,7 @@ test('an option that cannot be used is an error of one sentence', () => {
     [['--relays', '3'], /^Error: --relays must be an even number, not 3$/],
     [['--ingresses', '1'], /^Error: --ingresses must be 2 or more, not 1$/],
     [['--class', 'other'], /^Error: there is no class "other" with --replicas 1; see --help$/],
+    [['--minutes', '60'], /^Error: --minutes needs --mixed$/],
     [['--slow'], /Unknown option '--slow'/],
   ];
   for (const [args, refusal] of refusals) assert.throws(() => readOptions(args), refusal, args.join(' '));

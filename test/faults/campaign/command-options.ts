@@ -10,11 +10,12 @@ const USAGE = `Runs tasks on real processes and a real NATS while faults happen,
 
   npm run faults [-- --tasks N] [--replicas 1|3] [--seed S] [--class NAME]… [--report FILE]
   npm run faults -- --replicas 3 --nodes 5 --groups 4 --relays 4 --ingresses 3
-  npm run faults -- --mixed [--tasks N] [--nodes 1|3] [--seed S]
+  npm run faults -- --mixed [--tasks N] [--minutes N] [--nodes 1|3] [--seed S]
 
 --mixed          no class: faults of every kind, two or three at a time, over agents of every kind, in rounds of
                  ${TASKS_OF_ROUND} tasks with a cluster of their own. The rounds have the seeds S, S+1, …; --tasks ${TASKS_OF_ROUND} --seed S+n repeats one
---tasks N        of all classes together, at least (default 5000)
+--tasks N        of all classes together, at least (default 5000; with --mixed 10000)
+--minutes N      with --mixed: no round begins after so many minutes, however many tasks there were
 --replicas N     1: one nats-server (default); 3: streams with three replicas
 --nodes N        nats-servers with --replicas 3 (default 3)
 --groups N       stream groups of the log (default 1)
@@ -34,6 +35,8 @@ export type CommandOptions = {
   help: boolean;
   isMixed: boolean;
   tasks: number;
+  /** No round of mixed faults begins after so many minutes. Undefined: the number of tasks decides. */
+  minutes: number | undefined;
   replicas: 1 | 3;
   size: ClusterSize;
   classes: readonly FaultClass[];
@@ -49,7 +52,8 @@ export function readOptions(args: string[]): CommandOptions {
   const { values } = parseArgs({
     args,
     options: {
-      tasks: { type: 'string', default: '5000' },
+      tasks: { type: 'string' },
+      minutes: { type: 'string' },
       replicas: { type: 'string', default: '1' },
       nodes: { type: 'string' },
       groups: { type: 'string', default: String(SIZE_DEFAULT.groups) },
@@ -83,10 +87,14 @@ export function readOptions(args: string[]): CommandOptions {
   const missing = values.class.find(name => !known.some(faultClass => faultClass.name === name));
   if (missing !== undefined) throw new Error(`there is no class "${missing}" with --replicas ${replicas}; see --help`);
   const classes = known.filter(({ name }) => values.class.length === 0 || values.class.includes(name));
+  if (values.minutes !== undefined && !values.mixed) throw new Error('--minutes needs --mixed');
+  const minutes = values.minutes === undefined ? undefined : wholeNumber('--minutes', values.minutes);
+  const tasksDefault = minutes !== undefined ? Number.POSITIVE_INFINITY : values.mixed ? 10_000 : 5_000;
   return {
     help: values.help,
     isMixed: values.mixed,
-    tasks: wholeNumber('--tasks', values.tasks),
+    tasks: values.tasks === undefined ? tasksDefault : wholeNumber('--tasks', values.tasks),
+    minutes,
     replicas,
     size,
     classes,

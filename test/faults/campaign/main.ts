@@ -28,7 +28,7 @@ try {
 }
 process.exit();
 
-async function main({ isMixed, faultsMin, report, ...command }: Omit<CommandOptions, 'help'>): Promise<number> {
+async function main({ isMixed, minutes, faultsMin, report, ...command }: Omit<CommandOptions, 'help'>): Promise<number> {
   const { seed, replicas, size, concurrency } = command;
   const startedAt = performance.now();
   const found = machine();
@@ -48,7 +48,9 @@ async function main({ isMixed, faultsMin, report, ...command }: Omit<CommandOpti
     writeFileSync(`${report}.json`, `${JSON.stringify(reportOf(results), undefined, 2)}\n`);
   };
   const options: CampaignOptions = { ...command, ...(faultsMin !== undefined && { faultsMin }), print };
-  const results = isMixed ? await runMixed(options, onResults) : await runCampaign({ ...options, onResults });
+  const results = isMixed
+    ? await runMixed(options, minutes === undefined ? Number.POSITIVE_INFINITY : startedAt + minutes * 60_000, onResults)
+    : await runCampaign({ ...options, onResults });
   print(`\n${markdownOf(reportOf(results))}`);
   for (const { name, violations } of results) {
     for (const [rule, list] of Map.groupBy(violations, violation => violation.rule)) {
@@ -59,14 +61,18 @@ async function main({ isMixed, faultsMin, report, ...command }: Omit<CommandOpti
   return results.some(({ violations }) => violations.length > 0) ? 1 : 0;
 }
 
-/** Rounds of mixed faults until there are enough tasks. Each has a cluster and a seed of its own. */
+/**
+ * Rounds of mixed faults until there are enough tasks. Each has a cluster and a seed of its own. `lastBeginAt`: no round begins later, in
+ * milliseconds of `performance.now()`.
+ */
 async function runMixed(
   options: Omit<CampaignOptions, 'classes' | 'onResults'>,
+  lastBeginAt: number,
   onResults: (results: readonly ClassResult[]) => void,
 ): Promise<ClassResult[]> {
   const results: ClassResult[] = [];
   const { replicas, tasks, print } = options;
-  for (let seed = options.seed, begun = 0; begun < tasks; seed += 1) {
+  for (let seed = options.seed, begun = 0; begun < tasks && performance.now() < lastBeginAt; seed += 1) {
     print(`mixed faults, seed ${seed}: the faults of each strike, as they are drawn`);
     const classes = [mixedClass(seed, { replicas, hasSmallDisks: canMountDisk })];
     const wanted = Math.min(TASKS_OF_ROUND, tasks - begun);
