@@ -137,7 +137,7 @@ export class ClientConnection {
   #subscribe({ subject, queue, sid }: Extract<ClientFrame, { type: 'sub' }>): void {
     if (!isSubject(subject)) return void this.#line(`-ERR 'Invalid Subject'`);
     if (this.#user?.subscribe.permits(subject) === false)
-      return this.#deny(`Subscription to "${subject}"${queue === '' ? '' : ` using queue "${queue}"`}`);
+      return void this.#deny(`Subscription to "${subject}"${queue === '' ? '' : ` using queue "${queue}"`}`);
     if (this.#subscriptions.has(sid)) return;
     const subscription: Subscription = { connection: this, subject, queue, sid, max: 0, delivered: 0 };
     this.#subscriptions.set(sid, subscription);
@@ -161,7 +161,7 @@ export class ClientConnection {
 
   #publish({ subject, reply, header, payload }: Extract<ClientFrame, { type: 'pub' }>): void {
     if (header.length + payload.length > this.#host.info.max_payload) return void this.#fail('Maximum Payload Violation');
-    if (this.#user?.publish.permits(subject) === false) return this.#deny(`Publish to "${subject}"`);
+    if (this.#user?.publish.permits(subject) === false) return void this.#deny(`Publish to "${subject}"`);
     this.#host.publish(subject, reply, header, payload, this);
   }
 
