@@ -18,7 +18,7 @@ export interface LogServers {
   /** Requests that a double of a server could not answer. */
   readonly unsupported: readonly string[];
   /** Publishes and subscriptions that the permissions of the services' users refused. */
-  readonly denied: readonly string[];
+  readonly denied: ReadonlySet<string>;
   open(): Promise<void>;
   attach(process: VirtualProcess, slot: string, link: Link): ProcessLog;
   /** The next live messages reach no process. */

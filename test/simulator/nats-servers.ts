@@ -69,7 +69,7 @@ export class NatsServers implements LogServers {
   readonly #links: Link[] = [];
   /** Processes that reach only leaders without followers: until another one is elected every process, then one. */
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
-  readonly denied: string[] = [];
+  readonly denied = new Set<string>();
   /** The streams of parts of the log that a loss of power will bring back, as the disk has them. */
   readonly #synced = new Map<string, MessageStore>();
   #liveToLose = 0;
@@ -93,7 +93,7 @@ export class NatsServers implements LogServers {
       replicaOf: stream => this.#replicaOf(stream),
       onStoredAgain: () => situations.add('a message is stored again after its id was forgotten'),
       users: usersOf(settings, this.#names),
-      onDenied: what => void this.denied.push(what),
+      onDenied: what => void this.denied.add(what),
       ...(settings.slowConsumers && {
         slowConsumers: { ...settings.slowConsumers, onCut: () => situations.add('a slow consumer is cut') },
       }),
