@@ -1,7 +1,8 @@
 import { type ClientFrame, ClientFrames } from './client-frames.ts';
+import type { Clock } from './clock.ts';
 import type { HeaderBlock } from './headers.ts';
 import type { Views } from './json-api.ts';
-import { hasWildcard, isSubject, matches } from './subjects.ts';
+import { hasWildcard, isSubject, matches, Pattern } from './subjects.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 /** Subjects that a user may publish and subscribe to. `allow` absent: everything that is not denied. */
@@ -13,8 +14,23 @@ export type DoubleUser = { user: string; pass: string; permissions?: Permissions
 /** A message on its way to a client. */
 export type Delivery = { subject: string; reply?: string; header: HeaderBlock; payload: Buffer };
 
-/** The server's end of a socket. `delivery`: the message that the bytes are. */
-export type ServerSocket = { write(bytes: Buffer, delivery?: Delivery): void; close(): void };
+/** The server's end of a socket. */
+export type ServerSocket = {
+  /** Bytes that the client has not read yet. */
+  readonly unreadBytes: number;
+  /** How often the client has read what was there. */
+  readonly reads: number;
+  /** `delivery`: the message that the bytes are. */
+  write(bytes: Buffer, delivery?: Delivery): void;
+  /** `unreadBytesMax`: the client still reads so many of the bytes before the end. */
+  close(unreadBytesMax?: number): void;
+};
+
+/**
+ * When the server cuts a client off that reads too slowly: the buffers of its socket (`unreadBytesMax`) are full, and take nothing for the write
+ * deadline.
+ */
+export type SlowConsumers = { unreadBytesMax: number; writeDeadlineMs: number; onCut: () => void };
 
 /**
  * Passes a message of a client on to the leader of the stream that it concerns: at once, later or never. With `views`, a server that was deposed as
@@ -26,10 +42,14 @@ export type ToLeader = (message: { stream: string; subject: string }, pass: (vie
 export type ConnectionHost = {
   readonly info: Record<string, unknown> & { max_payload: number };
   readonly users: readonly DoubleUser[];
+  readonly slowConsumers: SlowConsumers | undefined;
+  readonly clock: Clock;
   readonly subscriptions: Subscriptions;
   publish(subject: string, reply: string, header: HeaderBlock, payload: Buffer, from: ClientConnection): void;
   /** The subscriptions of a subject have changed. */
   interestChanged(subject: string): void;
+  /** A client may not publish or subscribe to a subject. */
+  onDenied(what: string): void;
   closed(connection: ClientConnection): void;
 };
 
@@ -40,7 +60,9 @@ export class ClientConnection {
   readonly #socket: ServerSocket;
   readonly #frames = new ClientFrames();
   readonly #subscriptions = new Map<string, Subscription>();
-  #permissions: Permissions = {};
+  #user: { name: string; publish: Rules; subscribe: Rules } | undefined;
+  /** The socket takes no more bytes. */
+  #isStuck = false;
   #isConnected = false;
   #isClosed = false;
   #isVerbose = false;
@@ -58,12 +80,12 @@ export class ClientConnection {
     for (const frame of this.#frames.read(bytes)) if (!this.#isClosed) this.#onFrame(frame);
   }
 
-  close(): void {
+  close(unreadBytesMax?: number): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const subscription of [...this.#subscriptions.values()]) this.#remove(subscription);
     this.#host.closed(this);
-    this.#socket.close();
+    this.#socket.close(unreadBytesMax);
   }
 
   /** Sends a message to one of the client's subscriptions. */
@@ -72,6 +94,7 @@ export class ClientConnection {
     const begin = `${header === '' ? 'MSG' : 'HMSG'} ${subject} ${subscription.sid} ${reply === '' ? '' : `${reply} `}`;
     const sizes = header === '' ? `${payload.length}` : `${header.length} ${header.length + payload.length}`;
     this.#socket.write(frameOf(`${begin}${sizes}\r\n`, header, payload), { subject, reply, header, payload });
+    this.#watchSocket();
     subscription.delivered += 1;
     if (subscription.max > 0 && subscription.delivered >= subscription.max) this.#remove(subscription);
   }
@@ -101,7 +124,10 @@ export class ClientConnection {
     const { users } = this.#host;
     const user = users.find(({ user, pass }) => user === options.user && pass === options.pass);
     if (users.length > 0 && user === undefined) return void this.#fail('Authorization Violation');
-    this.#permissions = user?.permissions ?? {};
+    if (user?.permissions) {
+      const { publish, subscribe } = user.permissions;
+      this.#user = { name: user.user, publish: new Rules(publish), subscribe: new Rules(subscribe) };
+    }
     this.#isConnected = true;
     this.#isVerbose = options.verbose === true;
     this.#wantsNoResponders = options.no_responders === true && options.headers === true;
@@ -110,10 +136,8 @@ export class ClientConnection {
 
   #subscribe({ subject, queue, sid }: Extract<ClientFrame, { type: 'sub' }>): void {
     if (!isSubject(subject)) return void this.#line(`-ERR 'Invalid Subject'`);
-    if (!isPermitted(this.#permissions.subscribe, subject))
-      return void this.#line(
-        `-ERR 'Permissions Violation for Subscription to "${subject}"${queue === '' ? '' : ` using queue "${queue}"`}'`,
-      );
+    if (this.#user?.subscribe.permits(subject) === false)
+      return void this.#deny(`Subscription to "${subject}"${queue === '' ? '' : ` using queue "${queue}"`}`);
     if (this.#subscriptions.has(sid)) return;
     const subscription: Subscription = { connection: this, subject, queue, sid, max: 0, delivered: 0 };
     this.#subscriptions.set(sid, subscription);
@@ -137,9 +161,29 @@ export class ClientConnection {
 
   #publish({ subject, reply, header, payload }: Extract<ClientFrame, { type: 'pub' }>): void {
     if (header.length + payload.length > this.#host.info.max_payload) return void this.#fail('Maximum Payload Violation');
-    if (!isPermitted(this.#permissions.publish, subject))
-      return void this.#line(`-ERR 'Permissions Violation for Publish to "${subject}"'`);
+    if (this.#user?.publish.permits(subject) === false) return void this.#deny(`Publish to "${subject}"`);
     this.#host.publish(subject, reply, header, payload, this);
+  }
+
+  #deny(what: string): void {
+    this.#line(`-ERR 'Permissions Violation for ${what}'`);
+    this.#host.onDenied(`${this.#user!.name}: ${what}`);
+  }
+
+  #watchSocket(): void {
+    const { slowConsumers, clock } = this.#host;
+    if (slowConsumers === undefined || this.#isStuck || this.#isClosed) return;
+    const { unreadBytesMax, writeDeadlineMs, onCut } = slowConsumers;
+    const { unreadBytes, reads } = this.#socket;
+    if (unreadBytes <= unreadBytesMax) return;
+    this.#isStuck = true;
+    clock.after(writeDeadlineMs, () => {
+      this.#isStuck = false;
+      if (this.#isClosed) return;
+      if (this.#socket.reads !== reads) return this.#watchSocket();
+      onCut();
+      this.close(unreadBytesMax);
+    });
   }
 
   #line(line: string): void {
@@ -167,8 +211,22 @@ function frameOf(line: string, header: HeaderBlock, payload: Buffer): Buffer {
 const CRLF = '\r\n';
 const NOTHING = Buffer.alloc(0);
 
-function isPermitted(rules: SubjectRules | undefined, subject: string): boolean {
-  if (rules?.allow !== undefined && !rules.allow.some(allowed => matches(allowed, subject))) return false;
-  // A wildcard subscription that is wider than a denied subject stays permitted in NATS, which filters its messages.
-  return !(rules?.deny ?? []).some(denied => matches(denied, subject) && (hasWildcard(denied) || !hasWildcard(subject)));
+/** Subjects that a user may use, compared with every message that it sends. */
+class Rules {
+  readonly #literal: ReadonlySet<string>;
+  readonly #patterns: readonly Pattern[] | undefined;
+  readonly #denied: readonly string[];
+
+  constructor({ allow, deny = [] }: SubjectRules = {}) {
+    this.#literal = new Set(allow);
+    this.#patterns = allow?.filter(hasWildcard).map(subject => new Pattern(subject));
+    this.#denied = deny;
+  }
+
+  permits(subject: string): boolean {
+    const isAllowed =
+      this.#patterns === undefined || this.#literal.has(subject) || this.#patterns.some(pattern => pattern.matches(subject));
+    // A wildcard subscription that is wider than a denied subject stays permitted in NATS, which filters its messages.
+    return isAllowed && !this.#denied.some(denied => matches(denied, subject) && (hasWildcard(denied) || !hasWildcard(subject)));
+  }
 }

@@ -104,6 +104,18 @@ export class Consumer {
     this.#pump();
   }
 
+  /** The stream has lost its messages after a sequence, and gives their sequences again. */
+  onTailLost(lastSeq: number): void {
+    for (const seq of this.#pending.keys()) if (seq > lastSeq) this.#pending.delete(seq);
+    for (const seq of this.#rdc.keys()) if (seq > lastSeq) this.#rdc.delete(seq);
+    this.#rdq = this.#rdq.filter(seq => seq <= lastSeq);
+    this.#sseq = Math.min(this.#sseq, lastSeq + 1);
+    this.#floor.sseq = Math.min(this.#floor.sseq, lastSeq);
+    this.recount();
+    this.#setAckAlarm();
+    this.#pump();
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

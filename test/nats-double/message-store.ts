@@ -101,9 +101,18 @@ export class MessageStore {
 
   copy(): MessageStore {
     const copy = new MessageStore(0);
-    for (const message of this.#messages.values()) copy.#append(message);
-    const { firstSeq, lastSeq, lastStoredAtMs } = this;
-    return Object.assign(copy, { firstSeq, lastSeq, lastStoredAtMs });
+    copy.become(this);
+    return copy;
+  }
+
+  /** Has the messages of another store from now on. Replicas do not repeat that. */
+  become(other: MessageStore): void {
+    this.#messages.clear();
+    this.#bySubject.clear();
+    this.bytes = 0;
+    for (const message of other.#messages.values()) this.#append(message);
+    const { firstSeq, lastSeq, lastStoredAtMs } = other;
+    Object.assign(this, { firstSeq, lastSeq, lastStoredAtMs });
   }
 
   /** An empty stream continues after `lastSeq`. */

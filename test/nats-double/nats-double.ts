@@ -1,7 +1,15 @@
-import { ClientConnection, type ConnectionHost, type DoubleUser, type ServerSocket, type ToLeader } from './client-connection.ts';
+import {
+  ClientConnection,
+  type ConnectionHost,
+  type DoubleUser,
+  type ServerSocket,
+  type SlowConsumers,
+  type ToLeader,
+} from './client-connection.ts';
 import type { Clock } from './clock.ts';
 import type { HeaderBlock } from './headers.ts';
 import { type ApiOptions, JsonApi, type Views } from './json-api.ts';
+import type { MessageStore } from './message-store.ts';
 import type { LeaderView, Stream, StreamHost } from './stream.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { goTime, NANOS_PER_MS } from './times.ts';
@@ -18,6 +26,10 @@ export type NatsDoubleOptions = {
   onStoredAgain?: () => void;
   /** Absent: clients need no credentials and may do everything. */
   users?: readonly DoubleUser[];
+  /** Called for each publish and subscription that the permissions of a user refuse. */
+  onDenied?: (what: string) => void;
+  /** Absent: clients may read as slowly as they like. */
+  slowConsumers?: SlowConsumers;
   /** Called for each request that the double cannot answer as nats-server does. Default: they are in `unsupported`. */
   onUnsupported?: (what: string) => void;
 };
@@ -68,6 +80,9 @@ export class NatsDouble implements StreamHost {
     this.#host = {
       info,
       users,
+      slowConsumers: options.slowConsumers,
+      clock,
+      onDenied: options.onDenied ?? (() => {}),
       subscriptions: this.#subscriptions,
       publish: (subject, reply, header, payload, from) => {
         const pass = (views?: Views) => {
@@ -99,8 +114,11 @@ export class NatsDouble implements StreamHost {
     this.#streams.delete(name);
   }
 
-  /** All connections end, and consumers that are only in memory are gone. `lastSeqs`: streams that lose everything after a sequence. */
-  restart(lastSeqs: ReadonlyMap<string, number> = new Map()): void {
+  /**
+   * All connections end, and consumers that are only in memory are gone. `lastSeqs`: streams that lose everything after a sequence. `states`: streams
+   * that are again as they were.
+   */
+  restart(lastSeqs: ReadonlyMap<string, number> = new Map(), states: ReadonlyMap<string, MessageStore> = new Map()): void {
     for (const connection of [...this.#connections]) connection.close();
     this.#starts += 1;
     this.#host.info.server_id = this.#serverId;
@@ -108,6 +126,8 @@ export class NatsDouble implements StreamHost {
       for (const consumer of [...stream.consumers.values()]) if (consumer.config.mem_storage) consumer.vanish();
       const lastSeq = lastSeqs.get(stream.config.name);
       if (lastSeq !== undefined) stream.loseTail(lastSeq);
+      const state = states.get(stream.config.name);
+      if (state !== undefined) stream.goBack(state);
       stream.changeLeader();
     }
   }

@@ -76,7 +76,19 @@ export class Stream implements LeaderView {
   /** The newest messages were lost, on the followers too. */
   loseTail(lastSeq: number): void {
     this.store.truncate(lastSeq);
+    this.#onTailLost();
+  }
+
+  /** The stream is again as it was: what was stored since then is lost, and what was removed is back. */
+  goBack(to: MessageStore): void {
+    this.store.become(to);
+    this.#onTailLost();
+  }
+
+  #onTailLost(): void {
+    const { lastSeq } = this.store;
     for (const [id, { seq }] of this.#ids) if (seq > lastSeq) this.#ids.delete(id);
+    for (const consumer of this.consumers.values()) consumer.onTailLost(lastSeq);
     this.#replicate();
     this.#setExpiry();
   }

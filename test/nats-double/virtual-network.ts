@@ -6,7 +6,7 @@ import {
   setTransportFactory,
   type Transport,
 } from '@nats-io/nats-core/internal';
-import type { ClientConnection, Delivery, ToLeader } from './client-connection.ts';
+import type { ClientConnection, Delivery, ServerSocket, ToLeader } from './client-connection.ts';
 import type { Clock } from './clock.ts';
 import type { NatsDouble } from './nats-double.ts';
 
@@ -96,6 +96,7 @@ class Link implements ServerEnd {
   readonly #path: Path;
   readonly #client: ClientEnd;
   readonly #port: Port;
+  readonly #unread = { unreadBytes: 0, reads: 0 };
   #server: ClientConnection | undefined;
   #isServerOpen = true;
   #isClientOpen = true;
@@ -103,6 +104,8 @@ class Link implements ServerEnd {
   #isReset = false;
   /** Reads all bytes that have arrived together, as from a socket. */
   #arriving: Buffer[] = [];
+  /** How many of the arriving bytes the client still gets. */
+  #lastBytes = Number.POSITIVE_INFINITY;
 
   constructor(path: Path, client: ClientEnd, port: Port) {
     this.#path = path;
@@ -111,13 +114,15 @@ class Link implements ServerEnd {
   }
 
   open(server: NatsDouble, onClosed: () => void): void {
-    const close = () => {
+    const close = (unreadBytesMax = Number.POSITIVE_INFINITY) => {
       if (!this.#isServerOpen) return;
       this.#isServerOpen = false;
+      this.#lastBytes = unreadBytesMax;
       onClosed();
       if (!this.#isForgotten) this.#path.toClient(() => this.#client.closed());
     };
-    this.#server = server.accept({ write: (bytes, delivery) => this.#write(bytes, delivery), close }, this.#path.toLeader);
+    const write: ServerSocket['write'] = (bytes, delivery) => this.#write(bytes, delivery);
+    this.#server = server.accept(Object.assign(this.#unread, { write, close }), this.#path.toLeader);
   }
 
   send(bytes: Uint8Array): void {
@@ -147,10 +152,14 @@ class Link implements ServerEnd {
   #write(bytes: Buffer, delivery: Delivery | undefined): void {
     if (!this.#isServerOpen || (delivery !== undefined && this.#port.lose?.(delivery))) return;
     this.#arriving.push(bytes);
+    this.#unread.unreadBytes += bytes.length;
     if (this.#arriving.length > 1) return;
     this.#path.toClient(() => {
-      const chunk = this.#arriving.length === 1 ? this.#arriving[0]! : Buffer.concat(this.#arriving);
+      const arrived = this.#arriving.length === 1 ? this.#arriving[0]! : Buffer.concat(this.#arriving);
+      const chunk = arrived.length > this.#lastBytes ? arrived.subarray(0, this.#lastBytes) : arrived;
       this.#arriving = [];
+      this.#unread.unreadBytes = 0;
+      this.#unread.reads += 1;
       if (!this.#isClientOpen || this.#isForgotten || this.#isReset) return;
       this.#port.watch?.('received', chunk);
       this.#client.receive(chunk);

@@ -35,6 +35,8 @@ export type TaskPlan = {
    * resumes.
    */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
+  /** The task is outside of a fault that lasts until then, so that its client sees its end before. `avoids`: an ingress process that it does not ask. */
+  outside?: { endsBy: number; avoids?: string };
 };
 
 /** The server runs without authentication, so all clients are one caller. */
@@ -65,6 +67,8 @@ export class Client {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
+  /** When it was done, in milliseconds of the run. */
+  doneAt: number | undefined;
   /** Its requests, and what came back. */
   readonly history: Recorded<Task>[] = [];
   /** Slot of the ingress process that each viewer has asked last. */
@@ -97,6 +101,7 @@ export class Client {
     const looks = (plan.looks ?? []).map(look => this.#look(look));
     await Promise.all([streamed, ...subscribed, ...looks, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
     this.isDone = true;
+    this.doneAt = this.#deps.clock.nowMs;
   }
 
   /** Sends the first message until a server streams its first event, then reads to the end of the task. */
@@ -256,7 +261,7 @@ export class Client {
   }
 
   #ingress(): Incarnation | undefined {
-    const ingresses = this.#deps.cluster.ingresses();
+    const ingresses = this.#deps.cluster.ingresses().filter(({ slot }) => slot !== this.plan.outside?.avoids);
     return ingresses.length === 0 ? undefined : this.#deps.random.pick(ingresses);
   }
 

@@ -29,6 +29,8 @@ export type ClusterSettings = {
   limits?: Partial<typeof LIMITS>;
   /** Limits of followers over the wire. Absent: those of production. */
   follow?: Pick<FollowOptions, 'bufferRecordsMax' | 'bufferBytesMax' | 'tailCheckMs'>;
+  /** When a server cuts off a process that reads too slowly. Absent: never. */
+  slowConsumers?: { unreadBytesMax: number; writeDeadlineMs: number };
   /** Processes run the previous version until their slot is upgraded. */
   startsWithVersionBefore?: true;
 };

@@ -4,7 +4,6 @@ import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { LogPart } from './log-servers.ts';
 import type { NatsServers } from './nats-servers.ts';
-import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -17,7 +16,11 @@ export type Fault = { at: number } & (
   | /** SIGKILL, and a new process after `forMs`. */ { kind: 'kill'; slot: string; forMs: number }
   | /** SIGTERM, and a new process `forMs` after the end. */ { kind: 'stop'; slot: string; forMs: number }
   | /** SIGSTOP until SIGCONT. */ { kind: 'freeze'; slot: string; forMs: number }
-  | /** Nothing passes, but nothing is lost. */ { kind: 'stall'; slot: string; forMs: number }
+  | /** Nothing passes, and nothing is lost unless a server cuts the process off. */ {
+      kind: 'stall';
+      slot: string;
+      forMs: number;
+    }
   | /** Everything sent is lost. */ { kind: 'cut'; slot: string; forMs: number }
   | { kind: 'lose acks'; slot: string; forMs: number }
   | { kind: 'slow'; slot: string; forMs: number; delayMs: number }
@@ -67,7 +70,16 @@ export type Fault = { at: number } & (
       forMs: number;
     }
   | /** The process does not learn that its connection has ended. */ { kind: 'half open'; slot: string }
-  | /** The server cuts off a client that reads too slowly. */ { kind: 'slow consumer'; slot: string }
+  | /** The process reads nothing from its connection. A server cuts it off if enough waits to be read. */ {
+      kind: 'slow consumer';
+      slot: string;
+      forMs: number;
+    }
+  | /** A loss of power after `forMs`: each of these parts of the log is again as it was `ms` before. */ {
+      kind: 'lose tails';
+      tails: { part: LogPart; ms: number }[];
+      forMs: number;
+    }
   | /** Requests to some parts of the log are lost, while the others are answered. */ {
       kind: 'partial partition';
       slot: string;
@@ -84,7 +96,6 @@ type FaultTargets = {
   cluster: Cluster;
   receiver: WebhookReceiver;
   clients: readonly Client[];
-  situations: Situations;
 };
 
 export function schedule(faults: readonly Fault[], targets: FaultTargets): void {
@@ -154,6 +165,12 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
       servers.loseFacts(lastSeq, group);
       break;
     }
+    case 'lose tails': {
+      const servers = natsOf(cluster);
+      for (const { part, ms } of fault.tails) clock.after(fault.forMs - ms, () => servers.sync(part));
+      clock.after(fault.forMs, () => servers.losePower());
+      break;
+    }
     case 'stale tails':
       cluster.servers.staleTails(fault.count);
       break;
@@ -177,7 +194,7 @@ async function begin(fault: Fault, targets: FaultTargets): Promise<void> {
   }
 }
 
-async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster, situations }: FaultTargets): Promise<void> {
+async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster }: FaultTargets): Promise<void> {
   const incarnation = cluster.at(fault.slot);
   if (incarnation === undefined) return;
   const { process, link, log } = incarnation;
@@ -232,9 +249,7 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
       log.forget?.();
       break;
     case 'slow consumer':
-      situations.add('a slow consumer is cut');
-      log.cut();
-      log.mend();
+      link.unreadUntil = until;
       break;
     case 'partial partition':
       for (const part of fault.parts) link.partedUntil.set(part, until);

@@ -18,6 +18,8 @@ export class Link {
   cutUntil = 0;
   /** Until then requests arrive and are executed, but acknowledgements are lost. */
   acksLostUntil = 0;
+  /** Until then the process reads nothing from its connection. What it sends arrives. */
+  unreadUntil = 0;
   slowUntil = 0;
   slowMsMax = 0;
   /** Requests and answers of different parts of the log overtake each other. */
@@ -104,7 +106,7 @@ export class Link {
   /** When bytes that the server sends now reach the process. Undefined while the link is cut. */
   bytesToClientAt(): number | undefined {
     if (this.isCut) return undefined;
-    this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay());
+    this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#flowsAt() + this.#delay(), this.unreadUntil);
     return this.#lastAnswerAt;
   }
 

@@ -17,6 +17,8 @@ export interface LogServers {
   readonly openItems: number;
   /** Requests that a double of a server could not answer. */
   readonly unsupported: readonly string[];
+  /** Publishes and subscriptions that the permissions of the services' users refused. */
+  readonly denied: ReadonlySet<string>;
   open(): Promise<void>;
   attach(process: VirtualProcess, slot: string, link: Link): ProcessLog;
   /** The next live messages reach no process. */

@@ -17,6 +17,7 @@ export class MemoryServers implements LogServers {
   readonly timersAtRestMax: number;
   readonly requestMsMax = 0;
   readonly unsupported: readonly string[] = [];
+  readonly denied: ReadonlySet<string> = new Set();
   readonly #clock: VirtualClock;
   readonly #trace: Trace;
   readonly #broker: WorkBroker;

@@ -1,8 +1,18 @@
 import { rawTaskFilter, WORK_PREFIX } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { BUCKETS, LogNames, type LogUser, openJetStreamLog } from '@hopline/log-jetstream';
+import {
+  ADMIN,
+  BUCKETS,
+  LogNames,
+  type LogUser,
+  openJetStreamLog,
+  permissionsOf,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from '@hopline/log-jetstream';
 import { nuid } from '@nats-io/nats-core';
-import type { ToLeader } from '../nats-double/client-connection.ts';
+import type { DoubleUser, ToLeader } from '../nats-double/client-connection.ts';
 import type { Clock } from '../nats-double/clock.ts';
 import type { MessageStore } from '../nats-double/message-store.ts';
 import { NatsDouble } from '../nats-double/nats-double.ts';
@@ -59,6 +69,9 @@ export class NatsServers implements LogServers {
   readonly #links: Link[] = [];
   /** Processes that reach only leaders without followers: until another one is elected every process, then one. */
   readonly #deposed = new Map<string, { views: ReadonlyMap<string, LeaderView>; until: number }>();
+  readonly denied = new Set<string>();
+  /** The streams of parts of the log that a loss of power will bring back, as the disk has them. */
+  readonly #synced = new Map<string, MessageStore>();
   #liveToLose = 0;
   #staleReads = 0;
 
@@ -79,6 +92,11 @@ export class NatsServers implements LogServers {
       nodes: settings.replicas ?? 1,
       replicaOf: stream => this.#replicaOf(stream),
       onStoredAgain: () => situations.add('a message is stored again after its id was forgotten'),
+      users: usersOf(settings, this.#names),
+      onDenied: what => void this.denied.add(what),
+      ...(settings.slowConsumers && {
+        slowConsumers: { ...settings.slowConsumers, onCut: () => situations.add('a slow consumer is cut') },
+      }),
     });
     // nats.js keeps a generator of ids for the whole process, which continues where the previous run has left it.
     nuid.reset();
@@ -158,7 +176,7 @@ export class NatsServers implements LogServers {
   rebuildInputs(_firstSeq: number, forMs: number): void {
     for (const name of this.#names.inputsStreams) this.#double.loseStream(name);
     const port = this.#listen(pathOf(outsideClock(this.#clock)));
-    this.#clock.after(forMs, () => void this.#openLog(port, 'creator').then(log => log.close()));
+    this.#clock.after(forMs, () => void this.#openLog(port, 'creator', 'relay').then(log => log.close()));
   }
 
   loseFacts(lastSeq: number, group: number): void {
@@ -176,10 +194,39 @@ export class NatsServers implements LogServers {
     });
   }
 
-  restart(lastSeqs?: ReadonlyMap<string, number>): void {
+  restart(lastSeqs?: ReadonlyMap<string, number>, states?: ReadonlyMap<string, MessageStore>): void {
     // A server that starts does not believe that it leads.
     this.#deposed.clear();
-    this.#double.restart(lastSeqs);
+    this.#double.restart(lastSeqs, states);
+  }
+
+  /** The disk has what a part of the log stores now, until the loss of power. */
+  sync(part: LogPart): void {
+    for (const [name, { store }] of this.#double.streams)
+      if (this.#placeOf(name)?.part === part) this.#synced.set(name, store.copy());
+  }
+
+  /**
+   * The power is lost, and the servers start again with what the disk has of the parts that were synced. Items of supervisors are kept, because nothing
+   * queues the work of a message again.
+   */
+  losePower(): void {
+    const states = new Map(this.#synced);
+    this.#synced.clear();
+    const lastSeqs = new Map<string, number>();
+    for (const [name, { lastSeq }] of states) {
+      const { store } = this.#double.streams.get(name)!;
+      if (name !== this.#names.workStream) {
+        if (store.lastSeq > lastSeq) this.#situations.add('a bucket loses its newest entries');
+        continue;
+      }
+      // Finished items do not come back: nats-server removes them when it starts.
+      states.delete(name);
+      const kept = Math.max(lastSeq, store.last(`${WORK_PREFIX}.supervisor.>`)?.seq ?? 0);
+      if ([...store.matchingSeqs('>')].some(seq => seq > kept)) this.#situations.add('the work queue loses its newest items');
+      lastSeqs.set(name, kept);
+    }
+    this.restart(lastSeqs, states);
   }
 
   forgetIds(): void {
@@ -274,6 +321,7 @@ export class NatsServers implements LogServers {
       servers: port.url,
       name,
       ...(user && { user }),
+      credentials: loginOf(user ?? ADMIN),
       connect: connectVirtually,
       onEvent: event => {
         this.#trace.add(name, 'log', ...Object.values(event).map(String));
@@ -316,6 +364,24 @@ function outsideClock(clock: VirtualClock): Clock {
       return () => timer.clear();
     },
   };
+}
+
+/** The users of production with their permissions. */
+function usersOf({ topology }: ClusterSettings, names: LogNames): DoubleUser[] {
+  const agents = Object.keys(topology).flatMap(service => (service.startsWith('agent.') ? [service.slice('agent.'.length)] : []));
+  return serverUsers(agents).map(user => {
+    if (user === ADMIN) return loginOf(user);
+    const { publish, publishDenied, subscribe } = permissionsOf(user, names);
+    return {
+      ...loginOf(user),
+      permissions: { publish: { allow: publish, deny: publishDenied }, subscribe: { allow: subscribe } },
+    };
+  });
+}
+
+/** The password is the name. */
+function loginOf(user: ServerUser): { user: string; pass: string } {
+  return { user: userName(user), pass: user };
 }
 
 function userOf(slot: string): LogUser {

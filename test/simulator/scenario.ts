@@ -49,6 +49,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const asking = planCredentials(credentials, tasks);
   const settings: ClusterSettings = {
     ...SETTINGS,
+    ...(log === 'nats' && { slowConsumers: drawnSlowConsumers(new Random(seed, 'slow consumers')) }),
     ...(workload.chance(0.3) && {
       copyForwardAfterMs: workload.between(2_000, 10_000),
       copyPartUnitsMax: workload.between(500, 4_000),
@@ -62,14 +63,18 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
     planLooks(new Random(seed, 'looks'), tasks);
   }
   const random = new Random(seed, 'faults');
-  const chosen = theme ?? random.pick(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES);
+  const names = seed < LATER_THEMES_SEED_MIN ? NATS_THEME_NAMES.filter(name => !(name in LATER_WIRE_THEMES)) : NATS_THEME_NAMES;
+  const chosen = theme ?? random.pick(log === 'nats' ? names : THEME_NAMES);
   if (chosen === UPGRADE) settings.startsWithVersionBefore = true;
   if (log === 'nats')
     settings.replicas = chosen === 'leaders' || chosen === 'stale reads' ? 3 : new Random(seed, 'replicas').pick([1, 3]);
   const layouts = layoutsOf(new Random(seed, 'layouts'), chosen);
   if (layouts !== undefined) settings.layouts = layouts;
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  const faults = (THEMES[chosen] ?? WIRE_THEMES[chosen] ?? STEP_THEMES[chosen])!(
+  // The tasks outside of the partition need another one.
+  if (chosen === LASTING_PARTITION)
+    settings.topology = { ...settings.topology, ingress: Math.max(2, settings.topology.ingress!) };
+  const faults = (THEMES[chosen] ?? WIRE_THEMES[chosen] ?? LATER_WIRE_THEMES[chosen] ?? STEP_THEMES[chosen])!(
     random,
     Object.entries(settings.topology).flatMap(replicas),
     groupsOf(settings),
@@ -78,6 +83,8 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   if (chosen in STEP_THEMES) planSteps(new Random(seed, 'steps'), tasks);
+  if (chosen === LASTING_PARTITION)
+    tasks.push(...outsidePlans(new Random(seed, 'outside'), faults[0] as Fault & { slot: string }));
   // Work may begin at any moment of an update and must not be affected by it.
   if (chosen === 'rolling update')
     for (let short = 1; short <= PROBES; short++)
@@ -92,8 +99,8 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
 /** Short tasks after the last fault. */
 const PROBES = 4;
 
-function probePlan(name: string, startAt: number): TaskPlan {
-  const turn = { agents: ['writer'], scripts: { writer: { tokens: 2, everyMs: 20, end: 'done' as const } } };
+function probePlan(name: string, startAt: number, agent = 'writer'): TaskPlan {
+  const turn = { agents: [agent], scripts: { [agent]: { tokens: 2, everyMs: 20, end: 'done' as const } } };
   const viewer = { afterMs: 0, leavesAfter: [], pauseMs: 100 };
   return {
     name,
@@ -104,6 +111,15 @@ function probePlan(name: string, startAt: number): TaskPlan {
     cancelAfterMs: undefined,
     viewers: [viewer],
   };
+}
+
+/** Tasks that begin during a partition and need only other processes than the one that is parted. */
+function outsidePlans(random: Random, { slot, at }: Fault & { slot: string }): TaskPlan[] {
+  const agent = slot.startsWith(WRITERS) ? 'reviewer' : 'writer';
+  return Array.from({ length: PROBES }, (_, index) => ({
+    ...probePlan(`outside-${index + 1}`, at + random.between(500, 10_000), agent),
+    outside: { endsBy: at + LASTING_MS_MIN, ...(slot.startsWith('ingress') && { avoids: slot }) },
+  }));
 }
 
 /** A task whose additional artifacts take about as much space as a record may have. */
@@ -229,6 +245,11 @@ function drawnLimits(random: Random): Partial<ClusterSettings> {
   };
 }
 
+/** Far less than the buffers of a socket in production, because few bytes pass in a run. The deadline of nats-server is 10 s. */
+function drawnSlowConsumers(random: Random): NonNullable<ClusterSettings['slowConsumers']> {
+  return { unreadBytesMax: random.pick([2, 8, 32]) * 1024, writeDeadlineMs: random.between(2_000, 10_000) };
+}
+
 /** In two thirds of the runs some tasks share a context. */
 function planContexts(random: Random, tasks: readonly TaskPlan[]): void {
   const shared = random.pick([0, 0.5, 1]);
@@ -302,6 +323,7 @@ const slotsOf = (slots: readonly string[], ...services: string[]) =>
 
 const SILENT_AGENTS = 'silent agents';
 const GROUPS = 'groups';
+const LASTING_PARTITION = 'lasting partition';
 const MIXED = 'mixed';
 const UPGRADE = 'upgrade from the previous version';
 
@@ -319,6 +341,14 @@ const PARTS: readonly LogPart[] = [
   'contexts',
   'pushProgress',
 ];
+/**
+ * Parts of the log that may lose their newest records in a loss of power. Their entries are made again, and so are the items of calls
+ * (docs/reference/failures.md). Nothing is promised for the others; facts are a fault of their own.
+ */
+const TAIL_PARTS: readonly LogPart[] = ['leases', 'agents', 'pushProgress', 'work'];
+/** Longer than the write deadline of any seed. */
+const SLOW_READER_MS = 15_000;
+const LASTING_MS_MIN = 30_000;
 const BEGIN_MS = { min: 1_500, max: 12_000 };
 
 /** Times and targets of single faults. */
@@ -430,7 +460,21 @@ class FaultMaker {
 
   broken(): Fault {
     const kind = this.#random.pick(['half open', 'half open', 'slow consumer'] as const);
-    return { at: this.at, kind, slot: this.#random.pick(this.#slots) };
+    const [at, slot] = [this.at, this.#random.pick(this.#slots)];
+    return kind === 'half open' ? { at, kind, slot } : { at, kind, slot, forMs: SLOW_READER_MS };
+  }
+
+  loseTails(): Fault {
+    const lost = TAIL_PARTS.filter(() => this.#random.chance(0.6));
+    const tails = (lost.length > 0 ? lost : TAIL_PARTS).map(part => ({ part, ms: this.#random.between(200, 5_000) }));
+    return { at: this.at, kind: 'lose tails', tails, forMs: Math.max(...tails.map(({ ms }) => ms)) };
+  }
+
+  lastingPartition(): Fault {
+    const service = this.#random.pick(['notifier', 'agent', 'ingress']);
+    const slot = this.#random.pick(this.#slots.filter(name => name.startsWith(service)));
+    const parts = this.#random.chance(0.5) ? [...PARTS] : PARTS.filter(() => this.#random.chance(0.5));
+    return { at: this.at, kind: 'partial partition', slot, parts, forMs: this.#random.between(LASTING_MS_MIN, 60_000) };
   }
 
   parted(): Fault {
@@ -673,6 +717,17 @@ const WIRE_THEMES: Readonly<Record<string, Theme>> = {
   },
 };
 
+/** Seeds below this number do not choose them, so that the themes of past findings stay as they were. */
+const LATER_THEMES_SEED_MIN = 80_000;
+const LATER_WIRE_THEMES: Readonly<Record<string, Theme>> = {
+  'lost tails': (random, slots) => {
+    const make = new FaultMaker(random, slots);
+    const others = [() => make.loseTails(), () => make.restart(), () => make.loseFacts(), () => make.of('kill', 100, 6_000)];
+    return [make.loseTails(), ...make.several(0, 2, others)];
+  },
+  [LASTING_PARTITION]: (random, slots) => [new FaultMaker(random, slots).lastingPartition()],
+};
+
 /** Agents with steps: a theme that seeds do not choose by themselves, so that the runs of all other seeds stay as they are. */
 const STEP_THEMES: Readonly<Record<string, Theme>> = {
   'stored steps': (random, slots) => {
@@ -690,6 +745,6 @@ const STEP_THEMES: Readonly<Record<string, Theme>> = {
 /** Kinds and members of the next version are added above the wire. */
 const ABOVE_THE_WIRE: ReadonlySet<string> = new Set(['two versions', UPGRADE]);
 export const THEME_NAMES = Object.keys(THEMES);
-export const WIRE_THEME_NAMES = Object.keys(WIRE_THEMES);
+export const WIRE_THEME_NAMES = [...Object.keys(WIRE_THEMES), ...Object.keys(LATER_WIRE_THEMES)];
 export const STEP_THEME_NAMES = Object.keys(STEP_THEMES);
 export const NATS_THEME_NAMES = [...THEME_NAMES.filter(name => !ABOVE_THE_WIRE.has(name)), ...WIRE_THEME_NAMES];

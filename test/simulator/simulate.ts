@@ -84,7 +84,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     void servers.open();
     cluster.startAll();
     for (const client of clients) void client.run();
-    schedule(scenario.faults, { clock, trace, cluster, receiver, clients, situations });
+    schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
     const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan, scenario.settings.authTimeoutMs)));
     const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
     let hasEnded = false;

@@ -79,6 +79,8 @@ test('a seed reports the situations that its faults cause', async () => {
   const expected: [theme: string, Situation][] = [
     ['leaders', 'a deposed leader answers a read'],
     ['broken connections', 'a slow consumer is cut'],
+    ['lost tails', 'a bucket loses its newest entries'],
+    ['lasting partition', 'a task begins and ends while a process outside of it is parted'],
     ['forgetful servers', 'a message is stored again after its id was forgotten'],
     ['rebuilt inputs', 'the stream of inputs is created again'],
     ['none', 'a list has several pages'],

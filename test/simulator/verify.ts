@@ -76,12 +76,23 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
   }
+  verifyOutside(evidence, report);
   verifyOperations(evidence, histories, report);
   await verifyReplay(evidence, report);
   await verifyHops(evidence, report);
   verifyBounds(evidence, histories, report);
+  for (const what of evidence.cluster.servers.denied) report('no user of the log is refused what its service needs', what);
   for (const what of evidence.cluster.servers.unsupported) report('the double of nats-server knows each request', what);
   return violations;
+}
+
+/** A process that is parted from the log holds up no task that does not need it. */
+function verifyOutside({ clients, situations }: RunEvidence, report: Report): void {
+  for (const { plan, doneAt = Number.POSITIVE_INFINITY, activity } of clients) {
+    if (plan.outside === undefined) continue;
+    if (doneAt < plan.outside.endsBy) situations.add('a task begins and ends while a process outside of it is parted');
+    else report('a task goes on while a process outside of it is parted', `${plan.name}: its client ${activity} at ${doneAt}`);
+  }
 }
 
 /** How long an ingress may show facts that the log has lost, and a relay may take to fold their inputs again, in milliseconds. */
@@ -210,6 +221,7 @@ const DISRUPTIONS: ReadonlySet<Fault['kind']> = new Set([
   'half open',
   'slow consumer',
   'partial partition',
+  'lose tails',
 ]);
 /** An agent that was up for this long is registered. */
 const REGISTERED_MS = 4_000;
