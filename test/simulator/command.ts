@@ -1,6 +1,14 @@
 import { CoverageCounts } from './coverage.ts';
 import { MUTATIONS } from './mutations.ts';
-import { type LogKind, NATS_THEME_NAMES, type Scenario, STEP_THEME_NAMES, scenarioOf, THEME_NAMES } from './scenario.ts';
+import {
+  CLIENTS_SEED_MIN,
+  type LogKind,
+  NATS_THEME_NAMES,
+  type Scenario,
+  STEP_THEME_NAMES,
+  scenarioOf,
+  THEME_NAMES,
+} from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
 import { SituationCounts } from './situations.ts';
@@ -46,7 +54,7 @@ export async function runSeeds({ from, seeds, theme, log, stopsAtFailure }: Seed
     const scenario = scenarioOf(seed, theme, log);
     const run = await simulate(scenario);
     virtualMs += run.endedAt;
-    situations.add(run.situations);
+    situations.add(run.situations, seed >= CLIENTS_SEED_MIN);
     coverage.add(run.coverage);
     if (run.violations.length === 0) continue;
     failed += 1;

@@ -6,9 +6,9 @@ import { SITUATIONS, type Situation, SituationCounts, Situations } from './situa
 
 const ALL = Object.keys(SITUATIONS) as Situation[];
 
-function countsOf(seeds: number, met: readonly Situation[], isWire: boolean): SituationCounts {
+function countsOf(seeds: number, met: readonly Situation[], isWire: boolean, drawsClients = true): SituationCounts {
   const counts = new SituationCounts(isWire);
-  for (let seed = 1; seed <= seeds; seed++) counts.add(new Set(met));
+  for (let seed = 1; seed <= seeds; seed++) counts.add(new Set(met), drawsClients);
   return counts;
 }
 
@@ -20,9 +20,18 @@ test('1,000 seeds that never met a situation name it, and fewer do not', () => {
 });
 
 test('the log in memory is not expected to meet a situation of the wire', () => {
-  const ofMemory = ALL.filter(name => SITUATIONS[name] === 'any');
+  const ofMemory = ALL.filter(name => SITUATIONS[name] !== 'wire');
   assert.deepEqual(countsOf(1_000, ofMemory, false).missing(), []);
   assert.equal(countsOf(1_000, [], false).missing().length, ofMemory.length);
+});
+
+test('seeds without dialects, callers, forks and bursts are not expected to meet their situations', () => {
+  const others = ALL.filter(name => SITUATIONS[name] !== 'clients');
+  assert.deepEqual(countsOf(1_000, others, true, false).missing(), []);
+  assert.deepEqual(
+    countsOf(1_000, others, true).missing(),
+    ALL.filter(name => SITUATIONS[name] === 'clients'),
+  );
 });
 
 const message = { messageId: 'login', role: 'ROLE_AGENT' as const, parts: [{ text: 'Log in first.' }] };

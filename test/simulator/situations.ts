@@ -4,7 +4,10 @@ import type { Job } from '@hopline/log';
 import type { LogEvent } from '@hopline/log-jetstream';
 import { AUTH_TIMEOUT } from '@hopline/task';
 
-/** Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. */
+/**
+ * Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. `clients`: only seeds that draw dialects, callers, forks
+ * and bursts meet it (`CLIENTS_SEED_MIN`).
+ */
 export const SITUATIONS = {
   'the shard of a dead relay is taken over while an agent writes': 'any',
   'an append of a former owner is refused': 'any',
@@ -41,7 +44,19 @@ export const SITUATIONS = {
   'a stream refuses a write': 'wire',
   'the stream of inputs is created again': 'wire',
   'a layout is added during a run': 'wire',
-} as const satisfies Record<string, 'any' | 'wire'>;
+  'a client of A2A 0.3 resumes': 'clients',
+  'a client of April 2025 resumes': 'clients',
+  'a request without a version gets the dialect of its task': 'clients',
+  'the quota of open tasks refuses a message': 'clients',
+  'the quota of streams refuses a request': 'clients',
+  'the quota of messages refuses one': 'clients',
+  'a request about the task of another caller is refused': 'clients',
+  'a task is forked': 'clients',
+  'a task is forked before its end': 'clients',
+  'the agents of a fork get text of its origin': 'clients',
+  'an agent writes 300 tokens at once': 'clients',
+  'an agent writes nothing for 15 s in the middle of its text': 'clients',
+} as const satisfies Record<string, 'any' | 'wire' | 'clients'>;
 
 export type Situation = keyof typeof SITUATIONS;
 
@@ -143,27 +158,32 @@ export class SituationCounts {
   readonly #counts = new Map<Situation, number>();
   readonly #isWire: boolean;
   #seeds = 0;
+  #clientSeeds = 0;
 
   constructor(isWire: boolean) {
     this.#isWire = isWire;
   }
 
-  add(met: ReadonlySet<Situation>): void {
+  /** `drawsClients`: the seed draws dialects, callers, forks and bursts, too. */
+  add(met: ReadonlySet<Situation>, drawsClients: boolean): void {
     this.#seeds += 1;
+    if (drawsClients) this.#clientSeeds += 1;
     for (const situation of met) this.#counts.set(situation, (this.#counts.get(situation) ?? 0) + 1);
   }
 
-  get #expected(): Situation[] {
-    return (Object.keys(SITUATIONS) as Situation[]).filter(name => this.#isWire || SITUATIONS[name] === 'any');
+  /** Situations that seeds can meet, if there are so many of those seeds. */
+  #expected(seedsMin: number): Situation[] {
+    const seedsOf = { any: this.#seeds, wire: this.#isWire ? this.#seeds : 0, clients: this.#clientSeeds };
+    return (Object.keys(SITUATIONS) as Situation[]).filter(name => seedsOf[SITUATIONS[name]] >= seedsMin);
   }
 
   /** Lines for the summary: the number of seeds that met each situation. */
   lines(): string[] {
-    return this.#expected.map(name => `  ${String(this.#counts.get(name) ?? 0).padStart(6)}  ${name}`);
+    return this.#expected(1).map(name => `  ${String(this.#counts.get(name) ?? 0).padStart(6)}  ${name}`);
   }
 
   /** Situations that so many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
   missing(): Situation[] {
-    return this.#seeds < SEEDS_MIN ? [] : this.#expected.filter(name => !this.#counts.has(name));
+    return this.#expected(SEEDS_MIN).filter(name => !this.#counts.has(name));
   }
 }

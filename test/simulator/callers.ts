@@ -1,0 +1,16 @@
+import type { Authenticate } from '@hopline/a2a-server';
+
+/** Two callers of one tenant, and one of another. */
+export const CALLERS = ['acme/ann', 'acme/bob', 'globex/ann'] as const;
+
+/** What clients try with the task of another caller. */
+export const INTRUSIONS = ['get', 'cancel', 'subscribe', 'resume', 'send', 'fork', 'createPush'] as const;
+export type Intrusion = (typeof INTRUSIONS)[number];
+
+/** The credentials of a client: tenant and subject. */
+export const CALLER_HEADER = 'x-caller';
+
+export const authenticateCaller: Authenticate = async ({ headers }) => {
+  const [tenant, subject] = String(headers[CALLER_HEADER]).split('/');
+  return { tenant: tenant!, subject: subject! };
+};
