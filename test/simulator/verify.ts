@@ -106,7 +106,9 @@ function verifyFork(
   if (JSON.stringify(point) !== JSON.stringify(origin.point)) report(rule, `${plan.name} names ${JSON.stringify(point)}`);
   const known = factsUpTo(from.facts, parseCursor(origin.point.cursor)?.generation ?? 0);
   const asked = known.flatMap(messageIdsOf);
-  const texts = [...textsByCall(known).values()].filter(text => text !== '');
+  const calls = new Set(known.flatMap(fact => (fact.kind === 'call.started' ? [fact.call] : [])));
+  // A plan is not part of an answer.
+  const texts = [...textsByCall(known)].flatMap(([call, text]) => (calls.has(call) && text !== '' ? [text] : []));
   for (const { id, history = [] } of runs.all.filter(({ messageId }) => messageId === `${plan.name}-m1`)) {
     const ofOrigin = history.filter(({ taskId }) => taskId === from.aggregate.taskId);
     const detail = `${plan.name}, run ${id}: ${JSON.stringify(history.map(brief))}, not ${JSON.stringify([asked, texts])}`;
