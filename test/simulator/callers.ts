@@ -1,4 +1,5 @@
 import type { Authenticate } from '@hopline/a2a-server';
+import type { Owner } from '@hopline/events';
 
 /** Two callers of one tenant, and one of another. */
 export const CALLERS = ['acme/ann', 'acme/bob', 'globex/ann'] as const;
@@ -10,7 +11,9 @@ export type Intrusion = (typeof INTRUSIONS)[number];
 /** The credentials of a client: tenant and subject. */
 export const CALLER_HEADER = 'x-caller';
 
-export const authenticateCaller: Authenticate = async ({ headers }) => {
-  const [tenant, subject] = String(headers[CALLER_HEADER]).split('/');
+export const authenticateCaller: Authenticate = async ({ headers }) => ownerOf(String(headers[CALLER_HEADER]));
+
+export function ownerOf(caller: string): Owner {
+  const [tenant, subject] = caller.split('/');
   return { tenant: tenant!, subject: subject! };
-};
+}

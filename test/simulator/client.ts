@@ -6,10 +6,11 @@ import type { Operation as Recorded, Request } from '../support/history/history.
 import { refusalOf, StreamRecord } from '../support/history/stream-record.ts';
 import type { Violation } from '../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
-import { CALLER_HEADER, type Intrusion } from './callers.ts';
+import { CALLER_HEADER, type Intrusion, ownerOf } from './callers.ts';
 import { ClientDialect, type DialectPlan } from './client-dialect.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
 import { Connection } from './connection.ts';
+import { copyTask } from './copy-task.ts';
 import type { Random } from './random.ts';
 import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
@@ -40,6 +41,10 @@ export type TaskPlan = {
   caller?: string;
   /** Requests about a task of another caller, counted from the first acknowledgement. */
   intrusions?: { afterMs: number; kind: Intrusion }[];
+  /** The id of its task, if its dialect has it choose one. Two callers may choose the same. Absent: the name. */
+  chosenId?: string;
+  /** The task is exported after its end, and the file imported as another task. */
+  isCopied?: true;
   /** A task that continues this one from a point of it, and after how many frames it begins. */
   fork?: { afterFrames: number; plan: TaskPlan };
   /**
@@ -96,6 +101,8 @@ export class Client {
   isWebhookAcknowledged = false;
   cancelAcknowledgedAt: number | undefined;
   isDone = false;
+  /** Its task after an export and an import. */
+  copyId: string | undefined;
   /** Answers that break a promise by themselves. */
   readonly findings: Violation[] = [];
   /** Its requests, and what came back. */
@@ -135,6 +142,7 @@ export class Client {
     const intrusions = (plan.intrusions ?? []).map((intrusion, index) => this.#intrude(intrusion, index));
     const own = [this.#setWebhook(), this.#cancel(), this.#answer(first!), this.#forkTask(first!)];
     await Promise.all([streamed, ...subscribed, ...looks, ...intrusions, ...own]);
+    if (plan.isCopied) await this.#copy();
     this.isDone = true;
   }
 
@@ -144,7 +152,7 @@ export class Client {
     const { leavesAfter, pauseMs } = plan.viewers[0]!;
     const webhookUrl = plan.webhook === 'with the message' ? this.webhookUrl : undefined;
     const metadata = this.origin && { [FORK_KEY]: this.origin.point };
-    const sent = { message: this.#message(0), webhookUrl, metadata, chosenTaskId: plan.name, isStreaming: true };
+    const sent = { message: this.#message(0), webhookUrl, metadata, chosenTaskId: plan.chosenId ?? plan.name, isStreaming: true };
     viewer.onFrame = frame => {
       if (this.taskId !== undefined || frame.kind === 'gap') return;
       this.taskId = taskIdOf(frame);
@@ -192,7 +200,7 @@ export class Client {
       const { taskId } = this;
       const sent = await this.#until(
         'send',
-        this.#dialect.send({ message, chosenTaskId: this.plan.name, isStreaming: false }),
+        this.#dialect.send({ message, chosenTaskId: '', isStreaming: false }),
         ({ code, result, times }) => {
           const shown = code === 'ok' ? { task: (result as { task: Task }).task } : refusalOf(code);
           this.history.push({ ...times, kind: 'send', messageId, contextId: this.#contextId, taskId, result: shown });
@@ -266,6 +274,29 @@ export class Client {
     this.history.push({ ...first!, endedAt: this.#deps.clock.nowMs, kind: 'list', contextId, pages, tasks });
   }
 
+  /** Exports the ended task, imports the file as a task of the same caller, as an operator does, and reads it. */
+  async #copy(): Promise<void> {
+    const { clock, cluster, situations } = this.#deps;
+    const { caller } = this.plan;
+    this.activity = 'copies its task';
+    while (this.copyId === undefined) {
+      this.copyId = await copyTask(cluster.log, this.taskId!, caller === undefined ? undefined : ownerOf(caller));
+      if (this.copyId === undefined) await clock.sleep(RETRY_MS);
+    }
+    situations.add('an exported task is imported');
+    const id = this.copyId;
+    await this.#until(
+      'get',
+      { id: this.#dialect.idOf(id) },
+      ({ code, result, times }) => {
+        if (code === 'ok') this.history.push({ ...times, kind: 'read', taskId: id, result: { task: result as Task } });
+        else if (code === 'TASK_NOT_FOUND')
+          this.findings.push({ rule: 'an imported task is there at once', detail: `${this.plan.name}: ${id}` });
+      },
+      id,
+    );
+  }
+
   /** Sends one request about a task of another caller, whose existence must stay hidden. */
   async #intrude({ afterMs, kind }: NonNullable<TaskPlan['intrusions']>[number], index: number): Promise<void> {
     const { clock, clients, situations, trace } = this.#deps;
@@ -293,7 +324,7 @@ export class Client {
         ? this.#dialect.createPush(taskId, this.webhookUrl)
         : { id: taskId };
     const operation = isSend ? 'send' : kind === 'resume' ? 'subscribe' : kind;
-    const { code } = await this.#call(operation, params, kind === 'resume' ? cursor : undefined);
+    const { code } = await this.#call(operation, params, kind === 'resume' ? { cursor } : {});
     trace.add(plan.name, 'intrudes', kind, code);
     if (code === 'TASK_NOT_FOUND') situations.add('a request about the task of another caller is refused');
     if (code === 'ok' || (code in A2A_ERRORS && !NEUTRAL_CODES.has(code)))
@@ -323,10 +354,11 @@ export class Client {
     operation: Operation,
     params: object,
     onExchange: (exchange: Exchange) => void = () => {},
+    taskId = this.taskId,
   ): Promise<'acknowledged' | 'refused'> {
     for (;;) {
       this.activity = `sends ${operation}`;
-      const exchange = await this.#call(operation, params);
+      const exchange = await this.#call(operation, params, { taskId });
       onExchange(exchange);
       const { code } = exchange;
       this.#deps.trace.add(this.plan.name, operation, code);
@@ -410,7 +442,12 @@ export class Client {
     if (this.#dialect.name === 'legacy') situations.add('a client of April 2025 resumes');
   }
 
-  async #call(operation: Operation, params: object, cursor?: string): Promise<Exchange> {
+  /** `taskId`: the task of the answer. */
+  async #call(
+    operation: Operation,
+    params: object,
+    { cursor, taskId = this.taskId }: { cursor?: string | undefined; taskId?: string | undefined } = {},
+  ): Promise<Exchange> {
     const { clock } = this.#deps;
     const ingress = this.#ingress();
     const begunAt = clock.nowMs;
@@ -418,7 +455,7 @@ export class Client {
     const connection = new Connection(clock, ingress, this.#dialect, () => {});
     const impatience = clock.after(RESPONSE_MS_MAX, () => connection.leave());
     const answered = this.#request(ingress, operation, params, connection, cursor).then(
-      sent => ({ code: 'ok', result: this.#dialect.answer(operation, sent, this.taskId ?? '') }),
+      sent => ({ code: 'ok', result: this.#dialect.answer(operation, sent, taskId ?? '') }),
       error => ({ code: codeOf(error), result: undefined }),
     );
     const over = connection.over.then(code => ({ code, result: undefined }));

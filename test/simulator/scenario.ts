@@ -94,9 +94,13 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const probes = faults.length === 0 ? 0 : PROBES;
   for (let probe = 1; probe <= probes; probe++)
     tasks.push(probePlan(`probe-${probe}`, endOfFaults(faults) + workload.between(1_000, 6_000)));
+  // After facts are lost, a cursor of a client may name an event that the log does not have, and an import may be lost, too.
   if (seed >= CLIENTS_SEED_MIN) {
     planDialects(new Random(seed, 'dialects'), tasks);
-    if (faults.every(({ kind }) => !UNFORKABLE.has(kind))) planForks(new Random(seed, 'forks'), tasks);
+    if (faults.every(({ kind }) => kind !== 'lose facts')) {
+      planForks(new Random(seed, 'forks'), tasks);
+      planCopies(new Random(seed, 'copies'), tasks);
+    }
     planCallers(new Random(seed, 'callers'), tasks, settings);
   }
   return { seed, log, settings, tasks, faults };
@@ -274,8 +278,11 @@ function planDialects(random: Random, tasks: readonly TaskPlan[]): void {
     if (random.chance(0.5)) task.dialect = { name: random.pick(['0.3', 'legacy'] as const), isUnversioned: random.chance(0.7) };
 }
 
-/** After these faults a cursor of a client may name an event that the log does not have. */
-const UNFORKABLE: ReadonlySet<Fault['kind']> = new Set(['lose facts']);
+/** In a third of the runs, some tasks are exported and imported. */
+function planCopies(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.33)) return;
+  for (const task of tasks) if (random.chance(0.3)) task.isCopied = true;
+}
 
 /** In a third of the runs, some tasks are continued by forks. A client of April 2025 has no fork, because it chooses the id of its task. */
 function planForks(random: Random, tasks: readonly TaskPlan[]): void {
@@ -293,6 +300,9 @@ function planCallers(random: Random, tasks: readonly TaskPlan[], settings: Clust
   settings.isAuthenticated = true;
   for (const [index, task] of tasks.entries()) {
     task.caller = CALLERS[index] ?? random.pick(CALLERS);
+    const { caller } = task;
+    if (task.dialect?.name === 'legacy')
+      task.chosenId = `chosen-${tasks.slice(0, index).filter(other => other.caller === caller && other.chosenId !== undefined).length}`;
     if (task.fork !== undefined) task.fork.plan.caller = task.caller;
     task.intrusions = Array.from({ length: random.between(0, 2) }, () => ({
       afterMs: random.between(0, 8_000),

@@ -46,6 +46,10 @@ function* smallerThan(scenario: Scenario): Generator<Scenario> {
     for (const fewer of without(task.looks ?? [])) yield replaced({ looks: fewer });
     for (const fewer of without(task.intrusions ?? [])) yield replaced({ intrusions: fewer });
     const { dialect, fork, ...rest } = task;
+    if (task.isCopied) {
+      const { isCopied: _isCopied, ...once } = task;
+      yield { ...scenario, tasks: tasks.with(at, once) };
+    }
     const others = (plan: typeof task) => ({ ...scenario, tasks: tasks.with(at, plan) });
     if (dialect !== undefined) yield others({ ...rest, ...(fork && { fork }) });
     if (fork !== undefined) yield others({ ...rest, ...(dialect && { dialect }) });

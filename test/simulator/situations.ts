@@ -54,6 +54,7 @@ export const SITUATIONS = {
   'a task is forked': 'clients',
   'a task is forked before its end': 'clients',
   'the agents of a fork get text of its origin': 'clients',
+  'an exported task is imported': 'clients',
   'an agent writes 300 tokens at once': 'clients',
   'an agent writes nothing for 15 s in the middle of its text': 'clients',
 } as const satisfies Record<string, 'any' | 'wire' | 'clients'>;

@@ -1,4 +1,4 @@
-import { isTerminal, type Message, type StreamResponse, textOf } from '@hopline/a2a';
+import { isTerminal, type Message, type StreamResponse, type Task, textOf } from '@hopline/a2a';
 import { type Fact, FORK_KEY, isVisible, parseCursor, type TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { TURN_LANES_BYTES_MAX } from '@hopline/task';
@@ -80,7 +80,8 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     verifyFork(client, histories, history, evidence, report);
   }
   for (const { findings } of evidence.clients) violations.push(...findings);
-  verifyOperations(evidence, histories, report);
+  const copies = await verifyCopies(evidence, histories, report);
+  verifyOperations(evidence, [...histories.values(), ...copies], report);
   await verifyReplay(evidence, report);
   await verifyHops(evidence, report);
   verifyBounds(evidence, histories, report);
@@ -123,6 +124,29 @@ function verifyFork(
   if (later !== undefined) report('a fork does not change its origin', `${plan.name}: ${later}`);
 }
 
+/** An imported task has the messages, the text and the state of the exported one. Resolves with the imported tasks. */
+async function verifyCopies(
+  { clients, cluster }: RunEvidence,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  report: Report,
+): Promise<TaskHistory[]> {
+  const copies: TaskHistory[] = [];
+  for (const client of clients) {
+    if (client.copyId === undefined) continue;
+    const copy = await historyOf(cluster.log.facts, client.copyId);
+    const [one, other] = [histories.get(client), copy].map(history => contentOf(history?.view?.task));
+    if (one !== other) report('an imported task is the exported one', `${client.plan.name}: ${other}, not ${one}`);
+    if (copy !== undefined) copies.push(copy);
+  }
+  return copies;
+}
+
+function contentOf(task: Task | undefined): string {
+  const messages = task?.history?.map(({ messageId }) => messageId);
+  const texts = task?.artifacts?.map(({ artifactId, parts }) => [artifactId, textOf(parts)]);
+  return JSON.stringify([messages, texts, task?.status.state, task?.status.timestamp]);
+}
+
 /** The facts up to and including the one with the generation. */
 function factsUpTo(facts: readonly Fact[], generation: number): readonly Fact[] {
   const at = facts.findIndex(fact => isVisible(fact) && fact.generation >= generation);
@@ -140,8 +164,8 @@ const brief = ({ role, messageId, parts }: Message) => `${role} ${messageId}: ${
 const REFOLD_MS_MAX = 20_000;
 
 /** Judges what the clients saw. */
-function verifyOperations({ clients, scenario }: RunEvidence, histories: ReadonlyMap<Client, TaskHistory>, report: Report): void {
-  const logged = new Map([...histories.values()].map(history => [history.aggregate.taskId, history]));
+function verifyOperations({ clients, scenario }: RunEvidence, histories: readonly TaskHistory[], report: Report): void {
+  const logged = new Map(histories.map(history => [history.aggregate.taskId, history]));
   const losses = scenario.faults
     .filter(({ kind }) => kind === 'lose facts')
     .map(({ at }) => ({ startedAt: at, endedAt: at + REFOLD_MS_MAX }));
