@@ -15,8 +15,13 @@ import {
 } from '@hopline/a2a';
 import type { ArtifactIndex } from '@hopline/a2a-server';
 
-/** How a client speaks. `isUnversioned`: its requests name no version, as those of older SDKs. */
-export type DialectPlan = { name: DialectName; isUnversioned: boolean };
+export type DialectPlan = {
+  name: DialectName;
+  /** Its requests name no version, as those of older SDKs. */
+  isUnversioned: boolean;
+  /** A send waits for the end of its turn, which is the default of every version, and all that the form of April 2025 has. */
+  isBlocking: boolean;
+};
 
 type Sent = {
   message: Message;
@@ -26,6 +31,8 @@ type Sent = {
   /** The client's own id of a task that the message may begin. Only the form of April 2025 has one. */
   chosenTaskId: string;
   isStreaming: boolean;
+  /** The server makes the id of the message from that of the task. Only the form of April 2025 allows it. */
+  hasNoMessageId?: boolean | undefined;
 };
 
 const PUSH_ID = 'hook';
@@ -35,11 +42,13 @@ export class ClientDialect {
   readonly name: DialectName;
   readonly #dialect: Dialect;
   readonly #isUnversioned: boolean;
+  readonly #isBlocking: boolean;
 
-  constructor({ name, isUnversioned }: DialectPlan) {
+  constructor({ name, isUnversioned, isBlocking }: DialectPlan) {
     this.name = name;
     this.#dialect = DIALECTS[name];
     this.#isUnversioned = isUnversioned;
+    this.#isBlocking = isBlocking;
   }
 
   /** Only 1.0 lists tasks over JSON-RPC. */
@@ -59,17 +68,18 @@ export class ClientDialect {
     return this.name === 'legacy' ? clientTaskId(taskId) : taskId;
   }
 
-  /** A send waits for the end of its turn only in the form of April 2025, which has no flag. */
-  send({ message, webhookUrl, metadata, chosenTaskId, isStreaming }: Sent): object {
+  send({ message: sent, webhookUrl, metadata, chosenTaskId, isStreaming, hasNoMessageId }: Sent): object {
+    const { messageId: _messageId, ...withoutId } = sent;
+    const message = hasNoMessageId ? (withoutId as Message) : sent;
     const push = webhookUrl === undefined ? undefined : { id: PUSH_ID, url: webhookUrl };
     if (this.name === '1.0') {
-      const configuration = isStreaming ? push && { taskPushNotificationConfig: push } : { returnImmediately: true };
+      const configuration = isStreaming ? push && { taskPushNotificationConfig: push } : { returnImmediately: !this.#isBlocking };
       return { message, ...(configuration && { configuration }), ...(metadata && { metadata }) };
     }
     const chosen = this.name === 'legacy' && { chosenTaskId: message.taskId ? this.idOf(message.taskId) : chosenTaskId };
     return this.#dialect.encodeSend({
       message,
-      blocking: false,
+      blocking: this.#isBlocking,
       ...chosen,
       ...(push && { push }),
       ...(metadata && { metadata }),

@@ -43,6 +43,8 @@ export type TaskPlan = {
   intrusions?: { afterMs: number; kind: Intrusion }[];
   /** The id of its task, if its dialect has it choose one. Two callers may choose the same. Absent: the name. */
   chosenId?: string;
+  /** Its first message has no id, but that of the task. */
+  hasNoMessageId?: true;
   /** The task is exported after its end, and the file imported as another task. */
   isCopied?: true;
   /** A task that continues this one from a point of it, and after how many frames it begins. */
@@ -115,7 +117,7 @@ export class Client {
   constructor(plan: TaskPlan, deps: ClientDeps, origin?: Origin) {
     this.plan = plan;
     this.#deps = deps;
-    this.#dialect = new ClientDialect(plan.dialect ?? { name: '1.0', isUnversioned: false });
+    this.#dialect = new ClientDialect(plan.dialect ?? { name: '1.0', isUnversioned: false, isBlocking: false });
     this.origin = origin;
   }
 
@@ -152,7 +154,9 @@ export class Client {
     const { leavesAfter, pauseMs } = plan.viewers[0]!;
     const webhookUrl = plan.webhook === 'with the message' ? this.webhookUrl : undefined;
     const metadata = this.origin && { [FORK_KEY]: this.origin.point };
-    const sent = { message: this.#message(0), webhookUrl, metadata, chosenTaskId: plan.chosenId ?? plan.name, isStreaming: true };
+    const { chosenId = plan.name, hasNoMessageId } = plan;
+    const optional = { webhookUrl, metadata, hasNoMessageId };
+    const sent = { message: this.#message(0), chosenTaskId: chosenId, isStreaming: true, ...optional };
     viewer.onFrame = frame => {
       if (this.taskId !== undefined || frame.kind === 'gap') return;
       this.taskId = taskIdOf(frame);
@@ -486,7 +490,7 @@ export class Client {
       isClientGone: () => connection.signal.aborted,
       encode: (result: unknown) => {
         shown = JSON.stringify(result);
-        return Buffer.alloc(0);
+        return Buffer.alloc(caller === undefined ? 0 : shown.length);
       },
       openSink: (dialect: Dialect) => {
         if (dialect !== request.dialect) situations.add('a request without a version gets the dialect of its task');

@@ -72,6 +72,7 @@ const REFUSALS: Readonly<Record<string, Situation>> = {
   tasks: 'the quota of open tasks refuses a message',
   streams: 'the quota of streams refuses a request',
   messages: 'the quota of messages refuses one',
+  sent: 'the budget of sent bytes refuses a request',
 };
 
 const logger = createLogger({ service: 'simulator', instance: 'simulator', level: 'silent' });

@@ -7,6 +7,9 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
 
+/** Size of a gap or a snapshot, roughly. */
+const FRAME_BYTES = 1_024;
+
 /** One streaming response of an ingress process: the server's sink and the client's end. */
 export class Connection implements EventSink {
   readonly #clock: VirtualClock;
@@ -19,7 +22,7 @@ export class Connection implements EventSink {
   #isOpen = true;
   #isClosed = false;
   readonly backlog = 0;
-  readonly written = 0;
+  written = 0;
 
   /** The dialect in which the server sends. */
   #dialect: Dialect = DIALECTS['1.0'];
@@ -76,7 +79,10 @@ export class Connection implements EventSink {
 
   flush(): void {
     const frames = this.#frames.splice(0);
-    for (const frame of frames) if (this.#isOpen) this.#onFrame(frame);
+    for (const frame of frames) {
+      this.written += frame.kind === 'event' ? frame.json.length : FRAME_BYTES;
+      if (this.#isOpen) this.#onFrame(frame);
+    }
   }
 
   async flushAll(): Promise<boolean> {

@@ -271,11 +271,17 @@ function planBursts(random: Random, tasks: readonly TaskPlan[]): void {
   }
 }
 
-/** In half of the runs, half of the clients speak older dialects, most of them without a version in their requests. */
+/** In half of the runs, many clients speak older dialects, most of them without a version in their requests, and some wait for the end of a turn. */
 function planDialects(random: Random, tasks: readonly TaskPlan[]): void {
   if (!random.chance(0.5)) return;
-  for (const task of tasks)
-    if (random.chance(0.5)) task.dialect = { name: random.pick(['0.3', 'legacy'] as const), isUnversioned: random.chance(0.7) };
+  for (const task of tasks) {
+    if (random.chance(0.4)) continue;
+    const name = random.pick(['1.0', '0.3', '0.3', 'legacy', 'legacy'] as const);
+    task.dialect = { name, isUnversioned: name !== '1.0' && random.chance(0.7), isBlocking: random.chance(0.5) };
+    if (name !== 'legacy' || !random.chance(0.4)) continue;
+    task.hasNoMessageId = true;
+    task.chosenId = `${task.name}-m1`;
+  }
 }
 
 /** In a third of the runs, some tasks are exported and imported. */
@@ -301,7 +307,7 @@ function planCallers(random: Random, tasks: readonly TaskPlan[], settings: Clust
   for (const [index, task] of tasks.entries()) {
     task.caller = CALLERS[index] ?? random.pick(CALLERS);
     const { caller } = task;
-    if (task.dialect?.name === 'legacy')
+    if (task.dialect?.name === 'legacy' && task.hasNoMessageId === undefined)
       task.chosenId = `chosen-${tasks.slice(0, index).filter(other => other.caller === caller && other.chosenId !== undefined).length}`;
     if (task.fork !== undefined) task.fork.plan.caller = task.caller;
     task.intrusions = Array.from({ length: random.between(0, 2) }, () => ({
@@ -317,6 +323,8 @@ function planCallers(random: Random, tasks: readonly TaskPlan[], settings: Clust
     ownerStreamsMax: random.pick([1, 2, 4]),
     ownerMessagesPerSecond: random.pick([1, 5]),
     ownerMessagesBurst: random.pick([1, 2, 10]),
+    ownerSentBytesPerSecond: random.pick([4, 1024]) * 1024,
+    ownerSentBytesBurst: random.pick([8, 1024]) * 1024,
   };
 }
 

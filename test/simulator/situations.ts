@@ -50,6 +50,7 @@ export const SITUATIONS = {
   'the quota of open tasks refuses a message': 'clients',
   'the quota of streams refuses a request': 'clients',
   'the quota of messages refuses one': 'clients',
+  'the budget of sent bytes refuses a request': 'clients',
   'a request about the task of another caller is refused': 'clients',
   'a task is forked': 'clients',
   'a task is forked before its end': 'clients',
