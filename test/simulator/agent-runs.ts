@@ -10,10 +10,14 @@ import {
 import type { Situations } from './situations.ts';
 import type { VirtualClock, VirtualProcess } from './virtual-clock.ts';
 
+const BURST_TOKENS_MIN = 300;
+const LONG_PAUSE_MS_MIN = 15_000;
+
 /** The runs of all agents. Verifiers compare the tasks' text with them. */
 export class AgentRuns implements RunRecorder {
   readonly #clock: VirtualClock;
   readonly all: AgentRun[] = [];
+  readonly #scripts = new Map<AgentRun, AgentScript>();
   readonly #situations: Situations;
   /** Deliveries of the newest item, by process, agent, task and number of the delivery. */
   readonly #deliveries = new Map<string, Deliveries & { seq: number }>();
@@ -41,7 +45,7 @@ export class AgentRuns implements RunRecorder {
     else if (known === undefined || known.seq < seq) this.#deliveries.set(key, { seq, first: nowMs, last: nowMs });
   }
 
-  begin(agent: string, { message, attempt }: AgentTurn, script: AgentScript): AgentRun {
+  begin(agent: string, { message, attempt, history }: AgentTurn, script: AgentScript): AgentRun {
     const id = this.all.length + 1;
     const isRepeated = this.all.some(
       run => run.agent === agent && run.messageId === message.messageId && run.attempt < attempt && run.tokens.length > 0,
@@ -59,11 +63,13 @@ export class AgentRuns implements RunRecorder {
       process,
       tokens: [],
       fullText: tokensOf(id, script).join(''),
+      history,
       startedAt: this.#clock.nowMs,
       ...(delivered && { deliveredAt: { first: delivered.first, last: delivered.last } }),
       endedAt: undefined,
     };
     this.all.push(run);
+    this.#scripts.set(run, script);
     return run;
   }
 
@@ -77,6 +83,11 @@ export class AgentRuns implements RunRecorder {
 
   end(run: AgentRun): void {
     run.endedAt ??= this.#clock.nowMs;
+    const { everyMs, pause } = this.#scripts.get(run)!;
+    const { length } = run.tokens;
+    if (everyMs === 0 && length >= BURST_TOKENS_MIN) this.#situations.add('an agent writes 300 tokens at once');
+    if (pause !== undefined && pause.ms >= LONG_PAUSE_MS_MIN && pause.afterTokens > 0 && length > pause.afterTokens)
+      this.#situations.add('an agent writes nothing for 15 s in the middle of its text');
   }
 
   /** The process of these runs was killed. */

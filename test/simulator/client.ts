@@ -1,11 +1,16 @@
-import { A2AError, DIALECTS, type Message, type Operation, type Task } from '@hopline/a2a';
+import { A2A_ERRORS, A2AError, type Dialect, isTerminal, type Message, type Operation, type Task } from '@hopline/a2a';
 import { runOperation } from '@hopline/a2a-server';
+import { FORK_KEY, type ForkPoint } from '@hopline/events';
 import type { AgentScript } from '../support/agents/scripted-agent.ts';
 import type { Operation as Recorded, Request } from '../support/history/history.ts';
 import { refusalOf, StreamRecord } from '../support/history/stream-record.ts';
+import type { Violation } from '../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
+import { CALLER_HEADER, type Intrusion, ownerOf } from './callers.ts';
+import { ClientDialect, type DialectPlan } from './client-dialect.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
 import { Connection } from './connection.ts';
+import { copyTask } from './copy-task.ts';
 import type { Random } from './random.ts';
 import type { Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
@@ -30,6 +35,20 @@ export type TaskPlan = {
   contextId?: string;
   /** Reads of the task and lists of its context or of all tasks, counted from the first acknowledgement. */
   looks?: { afterMs: number; kind: 'read' | 'list' | 'list all' }[];
+  /** Absent: A2A 1.0. */
+  dialect?: DialectPlan;
+  /** Whose credentials the client has. Absent: the servers run without authentication. */
+  caller?: string;
+  /** Requests about a task of another caller, counted from the first acknowledgement. */
+  intrusions?: { afterMs: number; kind: Intrusion }[];
+  /** The id of its task, if its dialect has it choose one. Two callers may choose the same. Absent: the name. */
+  chosenId?: string;
+  /** Its first message has no id, but that of the task. */
+  hasNoMessageId?: true;
+  /** The task is exported after its end, and the file imported as another task. */
+  isCopied?: true;
+  /** A task that continues this one from a point of it, and after how many frames it begins. */
+  fork?: { afterFrames: number; plan: TaskPlan };
   /**
    * The first viewer reads the stream of the message, the others subscribe. Each one disconnects after each of these numbers of frames, and
    * resumes.
@@ -39,11 +58,16 @@ export type TaskPlan = {
   outside?: { endsBy: number; avoids?: string };
 };
 
-/** The server runs without authentication, so all clients are one caller. */
-const CALLER = 'everyone';
+/** Without authentication all clients are one caller. */
+const EVERYONE = 'everyone';
 /** A response that takes longer is abandoned by the client. */
 const RESPONSE_MS_MAX = 15_000;
 const RETRY_MS = 300;
+/** A client that a quota has refused waits longer. */
+const QUOTA_RETRY_MS = 1_000;
+const POLL_MS = 50;
+/** Codes that show nothing about the task of a request. */
+const NEUTRAL_CODES = new Set<string>(['TASK_NOT_FOUND', 'QUOTA_EXCEEDED', 'UNAVAILABLE']);
 /** Small, so that lists have several pages. */
 const PAGE_SIZE = 3;
 
@@ -54,12 +78,26 @@ type Exchange = {
   times: Request;
 };
 
-export type ClientDeps = { clock: VirtualClock; random: Random; trace: Trace; cluster: Cluster; situations: Situations };
+export type ClientDeps = {
+  clock: VirtualClock;
+  random: Random;
+  trace: Trace;
+  cluster: Cluster;
+  situations: Situations;
+  /** All clients of the run. A fork of a task adds its own. */
+  clients: Client[];
+};
+
+/** The point of another client's task that a task continues. */
+type Origin = { client: Client; point: ForkPoint };
 
 /** A client with one task. It retries requests without an acknowledgement, resumes broken streams, and answers questions. */
 export class Client {
   readonly plan: TaskPlan;
   readonly #deps: ClientDeps;
+  readonly #dialect: ClientDialect;
+  /** Undefined unless its task is a fork. */
+  readonly origin: Origin | undefined;
   readonly viewers: ViewerLog[] = [];
   /** Ids of the messages that a server acknowledged. */
   readonly acknowledged: string[] = [];
@@ -69,6 +107,10 @@ export class Client {
   isDone = false;
   /** When it was done, in milliseconds of the run. */
   doneAt: number | undefined;
+  /** Its task after an export and an import. */
+  copyId: string | undefined;
+  /** Answers that break a promise by themselves. */
+  readonly findings: Violation[] = [];
   /** Its requests, and what came back. */
   readonly history: Recorded<Task>[] = [];
   /** Slot of the ingress process that each viewer has asked last. */
@@ -76,9 +118,11 @@ export class Client {
   /** What the client is doing, for reports. */
   activity = 'waits to start';
 
-  constructor(plan: TaskPlan, deps: ClientDeps) {
+  constructor(plan: TaskPlan, deps: ClientDeps, origin?: Origin) {
     this.plan = plan;
     this.#deps = deps;
+    this.#dialect = new ClientDialect(plan.dialect ?? { name: '1.0', isUnversioned: false, isBlocking: false });
+    this.origin = origin;
   }
 
   get webhookUrl(): string {
@@ -88,7 +132,9 @@ export class Client {
   async run(): Promise<void> {
     const { plan, viewers } = this;
     await this.#deps.clock.sleep(plan.startAt);
-    const [first, ...others] = plan.viewers.map((_, index) => new ViewerLog(`${plan.name}/viewer-${index + 1}`));
+    const [first, ...others] = plan.viewers.map(
+      (_, index) => new ViewerLog(`${plan.name}/viewer-${index + 1}`, this.#dialect.name),
+    );
     viewers.push(first!, ...others);
     const begun = Promise.withResolvers<void>();
     const streamed = this.#streamFirst(first!, begun.resolve);
@@ -99,7 +145,10 @@ export class Client {
       await this.#watch(viewer, leavesAfter, pauseMs);
     });
     const looks = (plan.looks ?? []).map(look => this.#look(look));
-    await Promise.all([streamed, ...subscribed, ...looks, this.#setWebhook(), this.#cancel(), this.#answer(first!)]);
+    const intrusions = (plan.intrusions ?? []).map((intrusion, index) => this.#intrude(intrusion, index));
+    const own = [this.#setWebhook(), this.#cancel(), this.#answer(first!), this.#forkTask(first!)];
+    await Promise.all([streamed, ...subscribed, ...looks, ...intrusions, ...own]);
+    if (plan.isCopied) await this.#copy();
     this.isDone = true;
     this.doneAt = this.#deps.clock.nowMs;
   }
@@ -108,8 +157,11 @@ export class Client {
   async #streamFirst(viewer: ViewerLog, onBegun: () => void): Promise<void> {
     const { plan } = this;
     const { leavesAfter, pauseMs } = plan.viewers[0]!;
-    const push = { id: 'hook', url: this.webhookUrl };
-    const configuration = plan.webhook === 'with the message' ? { configuration: { taskPushNotificationConfig: push } } : {};
+    const webhookUrl = plan.webhook === 'with the message' ? this.webhookUrl : undefined;
+    const metadata = this.origin && { [FORK_KEY]: this.origin.point };
+    const { chosenId = plan.name, hasNoMessageId } = plan;
+    const optional = { webhookUrl, metadata, hasNoMessageId };
+    const sent = { message: this.#message(0), chosenTaskId: chosenId, isStreaming: true, ...optional };
     viewer.onFrame = frame => {
       if (this.taskId !== undefined || frame.kind === 'gap') return;
       this.taskId = taskIdOf(frame);
@@ -119,21 +171,25 @@ export class Client {
     };
     while (this.taskId === undefined) {
       this.activity = 'sends the first message';
-      await this.#stream('stream', { message: this.#message(0), ...configuration }, viewer, leavesAfter[0]);
-      await this.#deps.clock.sleep(RETRY_MS);
+      const end = await this.#stream('stream', this.#dialect.send(sent), viewer, leavesAfter[0]);
+      if (this.origin !== undefined && FORK_REFUSALS.has(end))
+        this.findings.push({ rule: 'a task can be forked at each cursor that its client has', detail: `${plan.name}: ${end}` });
+      await this.#deps.clock.sleep(retryMsOf(end));
     }
+    if (this.origin !== undefined) this.#deps.situations.add('a task is forked');
     await this.#watch(viewer, leavesAfter.slice(1), pauseMs);
   }
 
   async #watch(viewer: ViewerLog, leavesAfter: readonly number[], pauseMs: number): Promise<void> {
     for (let connections = 0; !viewer.isDone; connections++) {
       this.activity = `${viewer.name} reads`;
-      const end = await this.#stream('subscribe', { id: this.taskId }, viewer, leavesAfter[connections]);
+      const params = { id: this.#dialect.idOf(this.taskId!) };
+      const end = await this.#stream('subscribe', params, viewer, leavesAfter[connections]);
       if (end === 'TASK_NOT_FOUND' || end === 'UNSUPPORTED_OPERATION') {
         // Without a cursor a task that has ended cannot be read.
         if (viewer.frames.length === 0) viewer.isDone = true;
       }
-      await this.#deps.clock.sleep(pauseMs);
+      await this.#deps.clock.sleep(end === 'QUOTA_EXCEEDED' ? Math.max(pauseMs, QUOTA_RETRY_MS) : pauseMs);
     }
   }
 
@@ -145,6 +201,7 @@ export class Client {
         if (viewer.isDone) return;
         await this.#deps.clock.sleep(50);
       }
+      const asked = viewer.stateGeneration;
       if (this.plan.cancelsAtQuestion) return await this.#cancelNow();
       if (answersAfterMs !== undefined) await this.#deps.clock.sleep(answersAfterMs);
       const message = this.#message(turn);
@@ -152,7 +209,7 @@ export class Client {
       const { taskId } = this;
       const sent = await this.#until(
         'send',
-        { message, configuration: { returnImmediately: true } },
+        this.#dialect.send({ message, chosenTaskId: '', isStreaming: false }),
         ({ code, result, times }) => {
           const shown = code === 'ok' ? { task: (result as { task: Task }).task } : refusalOf(code);
           this.history.push({ ...times, kind: 'send', messageId, contextId: this.#contextId, taskId, result: shown });
@@ -163,13 +220,14 @@ export class Client {
         return;
       }
       this.acknowledged.push(message.messageId);
-      while (viewer.state === awaited) await this.#deps.clock.sleep(50);
+      // A send that waits for the end of its turn is answered when the next question may already be there.
+      while (viewer.state === awaited && viewer.stateGeneration === asked) await this.#deps.clock.sleep(50);
     }
   }
 
   async #setWebhook(): Promise<void> {
     if (this.plan.webhook !== 'later') return;
-    const params = { taskId: this.taskId, id: 'hook', url: this.webhookUrl };
+    const params = this.#dialect.createPush(this.taskId!, this.webhookUrl);
     this.isWebhookAcknowledged = (await this.#until('createPush', params)) === 'acknowledged';
   }
 
@@ -184,7 +242,7 @@ export class Client {
     const taskId = this.taskId!;
     const { clock, situations } = this.#deps;
     situations.canceling.add(taskId);
-    const canceled = await this.#until('cancel', { id: taskId }, ({ code, result, times }) => {
+    const canceled = await this.#until('cancel', { id: this.#dialect.idOf(taskId) }, ({ code, result, times }) => {
       const shown = code === 'ok' ? { task: result as Task } : refusalOf(code);
       this.history.push({ ...times, kind: 'cancel', taskId, result: shown });
     });
@@ -196,8 +254,8 @@ export class Client {
   async #look({ afterMs, kind }: NonNullable<TaskPlan['looks']>[number]): Promise<void> {
     await this.#deps.clock.sleep(afterMs);
     const taskId = this.taskId!;
-    if (kind !== 'read') return this.#list(kind === 'list' ? this.#contextId : undefined);
-    const { code, result, times } = await this.#call('get', { id: taskId });
+    if (kind !== 'read' && this.#dialect.hasLists) return this.#list(kind === 'list' ? this.#contextId : undefined);
+    const { code, result, times } = await this.#call('get', { id: this.#dialect.idOf(taskId) });
     this.#deps.trace.add(this.plan.name, 'get', code);
     if (code === 'ok') this.history.push({ ...times, kind: 'read', taskId, result: { task: result as Task } });
     else if (code === 'TASK_NOT_FOUND') this.history.push({ ...times, kind: 'read', taskId, result: 'not found' });
@@ -225,21 +283,97 @@ export class Client {
     this.history.push({ ...first!, endedAt: this.#deps.clock.nowMs, kind: 'list', contextId, pages, tasks });
   }
 
+  /** Exports the ended task, imports the file as a task of the same caller, as an operator does, and reads it. */
+  async #copy(): Promise<void> {
+    const { clock, cluster, situations } = this.#deps;
+    const { caller } = this.plan;
+    this.activity = 'copies its task';
+    while (this.copyId === undefined) {
+      this.copyId = await copyTask(cluster.log, this.taskId!, caller === undefined ? undefined : ownerOf(caller));
+      if (this.copyId === undefined) await clock.sleep(RETRY_MS);
+    }
+    situations.add('an exported task is imported');
+    const id = this.copyId;
+    await this.#until(
+      'get',
+      { id: this.#dialect.idOf(id) },
+      ({ code, result, times }) => {
+        if (code === 'ok') this.history.push({ ...times, kind: 'read', taskId: id, result: { task: result as Task } });
+        else if (code === 'TASK_NOT_FOUND')
+          this.findings.push({ rule: 'an imported task is there at once', detail: `${this.plan.name}: ${id}` });
+      },
+      id,
+    );
+  }
+
+  /** Sends one request about a task of another caller, whose existence must stay hidden. */
+  async #intrude({ afterMs, kind }: NonNullable<TaskPlan['intrusions']>[number], index: number): Promise<void> {
+    const { clock, clients, situations, trace } = this.#deps;
+    const { plan } = this;
+    await clock.sleep(afterMs);
+    const others = clients.filter(({ plan: other, taskId }) => taskId !== undefined && other.caller !== plan.caller);
+    const victim = others[index % others.length];
+    if (victim === undefined) return;
+    const taskId = victim.taskId!;
+    const cursor = victim.viewers[0]?.cursor;
+    const message: Message = {
+      messageId: `${plan.name}-intrusion-${index + 1}`,
+      role: 'ROLE_USER',
+      parts: [{ text: 'mine' }],
+      ...(kind === 'send' && { taskId }),
+    };
+    const fork = cursor === undefined ? {} : { metadata: { [FORK_KEY]: { taskId, cursor } } };
+    const isSend = kind === 'send' || kind === 'fork';
+    // An unknown id begins a task of the caller in the form of April 2025, and so does a webhook.
+    if ((kind === 'fork' && cursor === undefined) || (this.#dialect.name === 'legacy' && (isSend || kind === 'createPush')))
+      return;
+    const params = isSend
+      ? this.#dialect.send({ message, chosenTaskId: taskId, isStreaming: false, ...(kind === 'fork' && fork) })
+      : kind === 'createPush'
+        ? this.#dialect.createPush(taskId, this.webhookUrl)
+        : { id: taskId };
+    const operation = isSend ? 'send' : kind === 'resume' ? 'subscribe' : kind;
+    const { code } = await this.#call(operation, params, kind === 'resume' ? { cursor } : {});
+    trace.add(plan.name, 'intrudes', kind, code);
+    if (code === 'TASK_NOT_FOUND') situations.add('a request about the task of another caller is refused');
+    if (code === 'ok' || (code in A2A_ERRORS && !NEUTRAL_CODES.has(code)))
+      this.findings.push({
+        rule: 'no caller learns of the task of another',
+        detail: `${plan.name}: ${kind} of ${taskId}: ${code}`,
+      });
+  }
+
+  /** Begins another task from the point that the viewer has reached after that many frames, or from the end. */
+  async #forkTask(viewer: ViewerLog): Promise<void> {
+    const { fork } = this.plan;
+    if (fork === undefined) return;
+    const { clock, clients, situations } = this.#deps;
+    while (viewer.frames.length < fork.afterFrames && !viewer.isDone) await clock.sleep(POLL_MS);
+    const { cursor } = viewer;
+    if (cursor === undefined) return;
+    const forked = new Client(fork.plan, this.#deps, { client: this, point: { taskId: this.taskId!, cursor } });
+    const isOpen = viewer.state === undefined || !isTerminal(viewer.state);
+    if (isOpen) situations.add('a task is forked before its end');
+    clients.push(forked);
+    await forked.run();
+  }
+
   /** Repeats a request until it is acknowledged, or refused because the task is over. */
   async #until(
     operation: Operation,
     params: object,
     onExchange: (exchange: Exchange) => void = () => {},
+    taskId = this.taskId,
   ): Promise<'acknowledged' | 'refused'> {
     for (;;) {
       this.activity = `sends ${operation}`;
-      const exchange = await this.#call(operation, params);
+      const exchange = await this.#call(operation, params, { taskId });
       onExchange(exchange);
       const { code } = exchange;
       this.#deps.trace.add(this.plan.name, operation, code);
       if (code === 'ok') return 'acknowledged';
       if (refusalOf(code) === 'ended') return 'refused';
-      await this.#deps.clock.sleep(RETRY_MS);
+      await this.#deps.clock.sleep(retryMsOf(code));
     }
   }
 
@@ -282,7 +416,7 @@ export class Client {
     let frames = 0;
     const begunAt = clock.nowMs;
     const record = new StreamRecord();
-    const connection = new Connection(clock, ingress, frame => {
+    const connection = new Connection(clock, ingress, this.#dialect, frame => {
       frames += 1;
       if (frame.kind === 'gap') situations.add('a viewer gets a gap');
       viewer.add(frame);
@@ -302,6 +436,7 @@ export class Client {
     impatience.clear();
     trace.add(viewer.name, operation, end);
     if (end === 'failed') situations.add('a stream fails and its client comes back');
+    if (cursor !== undefined && frames > 0) this.#noteResume();
     const what =
       operation === 'subscribe'
         ? ({ kind: 'subscribe', taskId: this.taskId!, cursor } as const)
@@ -310,15 +445,26 @@ export class Client {
     return end;
   }
 
-  async #call(operation: Operation, params: object): Promise<Exchange> {
+  #noteResume(): void {
+    const { situations } = this.#deps;
+    if (this.#dialect.name === '0.3') situations.add('a client of A2A 0.3 resumes');
+    if (this.#dialect.name === 'legacy') situations.add('a client of April 2025 resumes');
+  }
+
+  /** `taskId`: the task of the answer. */
+  async #call(
+    operation: Operation,
+    params: object,
+    { cursor, taskId = this.taskId }: { cursor?: string | undefined; taskId?: string | undefined } = {},
+  ): Promise<Exchange> {
     const { clock } = this.#deps;
     const ingress = this.#ingress();
     const begunAt = clock.nowMs;
     if (ingress === undefined) return { code: 'no ingress', result: undefined, times: this.#timesOf(ingress, begunAt) };
-    const connection = new Connection(clock, ingress, () => {});
+    const connection = new Connection(clock, ingress, this.#dialect, () => {});
     const impatience = clock.after(RESPONSE_MS_MAX, () => connection.leave());
-    const answered = this.#request(ingress, operation, params, connection, undefined).then(
-      result => ({ code: 'ok', result }),
+    const answered = this.#request(ingress, operation, params, connection, cursor).then(
+      sent => ({ code: 'ok', result: this.#dialect.answer(operation, sent, taskId ?? '') }),
       error => ({ code: codeOf(error), result: undefined }),
     );
     const over = connection.over.then(code => ({ code, result: undefined }));
@@ -331,26 +477,30 @@ export class Client {
   /** Without its end a request may take effect at any time. */
   #timesOf(ingress: Incarnation | undefined, begunAt: number, endedAt = Number.POSITIVE_INFINITY) {
     const replica = ingress?.process.name ?? 'no ingress';
-    return { client: this.plan.name, caller: CALLER, replica, begunAt, endedAt };
+    return { client: this.plan.name, caller: this.plan.caller ?? EVERYONE, replica, begunAt, endedAt };
   }
 
   #request(ingress: Incarnation, operation: Operation, params: object, connection: Connection, cursor: string | undefined) {
-    const { clock } = this.#deps;
+    const { clock, situations } = this.#deps;
+    const { caller } = this.plan;
     let shown: string | undefined;
     const request = {
       binding: 'jsonrpc' as const,
-      dialect: DIALECTS['1.0'],
+      ...this.#dialect.negotiated(operation),
       params,
       bytes: 0,
-      headers: {},
+      headers: caller === undefined ? {} : { [CALLER_HEADER]: caller },
       cursor,
       closed: connection.signal,
       isClientGone: () => connection.signal.aborted,
       encode: (result: unknown) => {
         shown = JSON.stringify(result);
-        return Buffer.alloc(0);
+        return Buffer.alloc(caller === undefined ? 0 : shown.length);
       },
-      openSink: () => connection,
+      openSink: (dialect: Dialect) => {
+        if (dialect !== request.dialect) situations.add('a request without a version gets the dialect of its task');
+        return connection.sinkOf(dialect);
+      },
     };
     return new Promise<unknown>((resolve, reject) => {
       // A frozen process reads the request when it continues.
@@ -364,6 +514,11 @@ export class Client {
     });
   }
 }
+
+/** Refusals of a fork that do not depend on the moment. */
+const FORK_REFUSALS = new Set(['TASK_NOT_FOUND', 'INVALID_PARAMS', 'UNSUPPORTED_OPERATION']);
+
+const retryMsOf = (code: string) => (code === 'QUOTA_EXCEEDED' ? QUOTA_RETRY_MS : RETRY_MS);
 
 function codeOf(error: unknown): string {
   return error instanceof A2AError ? error.code : String(error);

@@ -25,6 +25,8 @@ export type ClusterSettings = {
   copyPartUnitsMax: number | undefined;
   /** Supervisors and agents hold text; `some`: only those in slots with odd numbers do. Absent: only relays hold it. */
   holdingProducers?: 'all' | 'some';
+  /** Clients have callers, whose tasks are hidden from one another. */
+  isAuthenticated?: true;
   /** Limits of ingress processes that replace those of production. */
   limits?: Partial<typeof LIMITS>;
   /** Limits of followers over the wire. Absent: those of production. */

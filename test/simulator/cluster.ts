@@ -11,13 +11,14 @@ import { SkillPlanner } from '../../services/supervisor/src/skill-planner.ts';
 import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { scriptedAgent } from '../support/agents/scripted-agent.ts';
 import type { AgentRuns } from './agent-runs.ts';
+import { authenticateCaller } from './callers.ts';
 import type { ClusterSettings } from './cluster-settings.ts';
 import type { Coverage } from './coverage.ts';
 import { Link } from './link.ts';
 import type { LogServers, ProcessLog } from './log-servers.ts';
 import { observedLog } from './observed-log.ts';
 import type { Random } from './random.ts';
-import type { Situations } from './situations.ts';
+import type { Situation, Situations } from './situations.ts';
 import type { Trace } from './trace.ts';
 import { type VirtualClock, VirtualProcess } from './virtual-clock.ts';
 import type { WebhookReceiver } from './webhook-receiver.ts';
@@ -65,6 +66,14 @@ const SILENT_MS = 10_000;
 const RESTART_MS = 1_000;
 /** A service that does not stop in this time is killed. */
 const STOP_MS_MAX = 25_000;
+
+/** Situations by the quota that refuses a request. */
+const REFUSALS: Readonly<Record<string, Situation>> = {
+  tasks: 'the quota of open tasks refuses a message',
+  streams: 'the quota of streams refuses a request',
+  messages: 'the quota of messages refuses one',
+  sent: 'the budget of sent bytes refuses a request',
+};
 
 const logger = createLogger({ service: 'simulator', instance: 'simulator', level: 'silent' });
 
@@ -261,7 +270,9 @@ export class Cluster {
       });
       incarnation.stop = () => notifier.stop();
     } else if (service === 'ingress') {
-      const server = (profile: ProfileUsed) => createA2AServer({ ...common, role: 'supervisor', profile, push: true, limits });
+      const authenticate = this.settings.isAuthenticated ? authenticateCaller : undefined;
+      const server = (profile: ProfileUsed) =>
+        createA2AServer({ ...common, role: 'supervisor', profile, push: true, limits, authenticate });
       const servers = { caipe: server('caipe'), transparent: server('transparent') };
       incarnation.servers = servers;
       incarnation.stop = async () => {
@@ -276,7 +287,7 @@ export class Cluster {
   #metrics(): HopMetrics {
     const metrics = createHopMetrics('simulator');
     const { runs, situations } = this.#deps;
-    const { takeovers, appendConflicts, logEvents } = metrics;
+    const { takeovers, appendConflicts, logEvents, requestsRefused } = metrics;
     return {
       ...metrics,
       takeovers: {
@@ -284,6 +295,13 @@ export class Cluster {
           takeovers.add(n, labels);
           if (labels?.reason === 'lost' && runs.isWriting)
             situations.add('the shard of a dead relay is taken over while an agent writes');
+        },
+      },
+      requestsRefused: {
+        add: (n, labels) => {
+          requestsRefused.add(n, labels);
+          const situation = REFUSALS[labels?.reason ?? ''];
+          if (situation !== undefined) situations.add(situation);
         },
       },
       appendConflicts: {

@@ -82,8 +82,8 @@ function judge(report: SeedsReport): number {
 
 /** Tries seeds of the themes that fit a mutation until one breaks what it is known to break. Resolves with the exit code. */
 export async function findDefect(name: string, seedsMax: number): Promise<number> {
-  const { themes, breaks, foundBy = 1 } = MUTATIONS[name]!;
-  const seeds = Array.from({ length: seedsMax }, (_, index) => index + 1);
+  const { themes, breaks, seedsFrom = 1, foundBy = seedsFrom } = MUTATIONS[name]!;
+  const seeds = Array.from({ length: seedsMax }, (_, index) => seedsFrom + index);
   for (const seed of new Set([foundBy, ...seeds])) {
     const run = await simulate(scenarioOf(seed, themes[seed % themes.length]));
     const found = run.violations.find(({ rule }) => breaks.test(rule));

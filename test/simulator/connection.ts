@@ -1,27 +1,36 @@
-import type { A2AError, Task } from '@hopline/a2a';
-import type { EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
+import { type A2AError, DIALECTS, type Dialect, type Task } from '@hopline/a2a';
+import type { ArtifactIndex, EventSink, Gap, VisibleEntry } from '@hopline/a2a-server';
 import type { Frame } from '../support/task-promises.ts';
+import type { ClientDialect } from './client-dialect.ts';
 import type { Incarnation } from './cluster.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 type ConnectionEnd = 'ended' | 'failed' | 'drained' | 'cut' | 'left' | 'lost';
+
+/** Size of a gap or a snapshot, roughly. */
+const FRAME_BYTES = 1_024;
 
 /** One streaming response of an ingress process: the server's sink and the client's end. */
 export class Connection implements EventSink {
   readonly #clock: VirtualClock;
   readonly #ingress: Incarnation;
   readonly #onFrame: (frame: Frame) => void;
+  readonly #reader: ClientDialect;
   readonly #closing = new AbortController();
   readonly #ended = Promise.withResolvers<ConnectionEnd>();
   #frames: Frame[] = [];
   #isOpen = true;
   #isClosed = false;
   readonly backlog = 0;
-  readonly written = 0;
+  written = 0;
 
-  constructor(clock: VirtualClock, ingress: Incarnation, onFrame: (frame: Frame) => void) {
+  /** The dialect in which the server sends. */
+  #dialect: Dialect = DIALECTS['1.0'];
+
+  constructor(clock: VirtualClock, ingress: Incarnation, reader: ClientDialect, onFrame: (frame: Frame) => void) {
     this.#clock = clock;
     this.#ingress = ingress;
+    this.#reader = reader;
     this.#onFrame = onFrame;
     ingress.gone.signal.addEventListener('abort', () => this.#end('lost'), { once: true });
   }
@@ -47,14 +56,21 @@ export class Connection implements EventSink {
     return this.#isClosed;
   }
 
+  /** The response becomes a stream of events. */
+  sinkOf(dialect: Dialect): this {
+    this.#dialect = dialect;
+    return this;
+  }
+
   open(): void {}
 
-  addEvent({ generation, cursor, fact }: VisibleEntry): void {
-    this.#frames.push({ kind: 'event', generation, cursor, json: JSON.stringify(fact.event) });
+  addEvent({ generation, cursor, fact }: VisibleEntry, indexOf: ArtifactIndex): void {
+    const read = this.#reader.event(this.#dialect, fact.event, indexOf);
+    this.#frames.push({ kind: 'event', generation, cursor, json: JSON.stringify(read) });
   }
 
   addSnapshot(task: Task, cursor: string, generation: number): void {
-    this.#frames.push({ kind: 'snapshot', generation, cursor, task });
+    this.#frames.push({ kind: 'snapshot', generation, cursor, task: this.#reader.snapshot(this.#dialect, task) });
   }
 
   addGap({ from, to }: Gap): void {
@@ -63,7 +79,10 @@ export class Connection implements EventSink {
 
   flush(): void {
     const frames = this.#frames.splice(0);
-    for (const frame of frames) if (this.#isOpen) this.#onFrame(frame);
+    for (const frame of frames) {
+      this.written += frame.kind === 'event' ? frame.json.length : FRAME_BYTES;
+      if (this.#isOpen) this.#onFrame(frame);
+    }
   }
 
   async flushAll(): Promise<boolean> {

@@ -5,7 +5,7 @@ import { mutate } from './mutations.ts';
 
 const USAGE = `Runs the services in virtual time with faults, and verifies what they promise.
 
-  npm run simulate -- [--seeds N] [--from N]     N seeds (default 200) from a first one (default 1)
+  npm run simulate -- [--seeds N] [--from N]     N seeds (default 200) from a first one (default 2000000)
   npm run simulate -- --first-failure            ends with the first seed that fails
   npm run simulate -- --seed N [--trace]         one seed again; --trace prints every event
   npm run simulate -- --seed N --shrink          the smallest scenario found that fails in the same way
@@ -41,7 +41,8 @@ async function main(args: string[]): Promise<number> {
     options: {
       seed: { type: 'string' },
       seeds: { type: 'string', default: '200' },
-      from: { type: 'string', default: '1' },
+      // The first seed that draws everything (CLIENTS_SEED_MIN).
+      from: { type: 'string', default: '2000000' },
       theme: { type: 'string' },
       log: { type: 'string', default: 'memory' },
       mutation: { type: 'string' },

@@ -8,12 +8,17 @@ type Mutation = {
   themes: readonly string[];
   /** Seeds of these themes within which it is found. Default: that of the test. */
   seedsMax?: number;
-  /** A seed that is known to find it. It is tried first, because the search before it takes most of the time. Default 1. */
+  /** The first of these seeds. Default 1. */
+  seedsFrom?: number;
+  /** A seed that is known to find it. It is tried first, because the search before it takes most of the time. Default: the first one. */
   foundBy?: number;
   /** The promise that it breaks, as the beginning of a rule in verify.ts. */
   breaks: RegExp;
   edits: readonly SourceEdit[];
 };
+
+/** The first seed with dialects, callers and forks (CLIENTS_SEED_MIN of scenario.ts, which loads production code). */
+const CLIENTS_SEED = 2_000_000;
 
 /** A work item is done once the end of its turn is stored, and without an item nothing ends a call. */
 const ITEMS_DONE_WHEN_STORED: Mutation['edits'] = [
@@ -317,6 +322,43 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
         file: 'packages/agent/src/stored-steps.ts',
         from: 'else if (this.#passed.delete(key)) this',
         to: 'else if (this.#passed.size < 0) this',
+      },
+    ],
+  },
+  'a followed task is shown to another caller': {
+    themes: ['none'],
+    seedsFrom: CLIENTS_SEED,
+    breaks: /^no caller learns of the task of another/,
+    edits: [
+      {
+        file: 'packages/a2a-server/src/feed/task-feeds.ts',
+        from: 'if (cached.feed.aggregate !== undefined) this.#assertVisible(cached.feed.aggregate, caller);',
+        to: 'void caller;',
+      },
+    ],
+  },
+  'a fork that is not cut at its cursor': {
+    themes: ['none'],
+    seedsFrom: CLIENTS_SEED,
+    breaks: /^a fork continues its origin from the cursor/,
+    edits: [
+      {
+        file: 'packages/context-history/src/read-context-history.ts',
+        from: 'if (isVisible(fact) && fact.generation >= generation) return turns.cut();',
+        to: 'void isVisible;',
+      },
+    ],
+  },
+  'a client of April 2025 gets the form of A2A 0.3': {
+    themes: ['none'],
+    seedsFrom: CLIENTS_SEED,
+    foundBy: 2_000_002,
+    breaks: /^a viewer sees what the log has|^a response shows the task/,
+    edits: [
+      {
+        file: 'packages/a2a-server/src/operations/task-response.ts',
+        from: 'if (context.ambiguous !== true || !isLegacy) return context.dialect;',
+        to: 'if (context.ambiguous === true || !isLegacy) return context.dialect;',
       },
     ],
   },

@@ -1,5 +1,6 @@
 import type { Layout } from '@hopline/events';
 import type { AgentScript } from '../support/agents/scripted-agent.ts';
+import { CALLERS, INTRUSIONS } from './callers.ts';
 import type { TaskPlan } from './client.ts';
 import type { ClusterSettings } from './cluster-settings.ts';
 import { endOfFaults, type Fault } from './faults.ts';
@@ -39,6 +40,12 @@ export const SETTINGS: ClusterSettings = {
 
 /** From this seed on, runs over the log in memory draw limits, too. Below it they stay as they were, because past defects are named by their seeds. */
 const LIMITS_SEED_MIN = 1_000_000;
+
+/**
+ * From this seed on, clients speak older dialects, belong to callers with quotas, and fork tasks, and agents write bursts and pause, over both logs. Seeds
+ * below it are unchanged.
+ */
+export const CLIENTS_SEED_MIN = 2_000_000;
 
 /** Tasks and faults of a seed. `theme` replaces the one that follows from the seed. */
 export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'): Scenario {
@@ -83,6 +90,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);
   if (chosen in STEP_THEMES) planSteps(new Random(seed, 'steps'), tasks);
+  if (seed >= CLIENTS_SEED_MIN) planBursts(new Random(seed, 'bursts'), tasks);
   if (chosen === LASTING_PARTITION)
     tasks.push(...outsidePlans(new Random(seed, 'outside'), faults[0] as Fault & { slot: string }));
   // Work may begin at any moment of an update and must not be affected by it.
@@ -93,6 +101,17 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const probes = faults.length === 0 ? 0 : PROBES;
   for (let probe = 1; probe <= probes; probe++)
     tasks.push(probePlan(`probe-${probe}`, endOfFaults(faults) + workload.between(1_000, 6_000)));
+  // After facts are lost, a cursor of a client may name an event that the log does not have, and an import may be lost, too.
+  if (seed >= CLIENTS_SEED_MIN) {
+    planDialects(new Random(seed, 'dialects'), tasks);
+    // A task that has to end during a fault has no fork, and no quota delays it.
+    const ordinary = tasks.filter(({ outside }) => outside === undefined);
+    if (faults.every(({ kind }) => kind !== 'lose facts')) {
+      planForks(new Random(seed, 'forks'), ordinary);
+      planCopies(new Random(seed, 'copies'), ordinary);
+    }
+    if (ordinary.length === tasks.length) planCallers(new Random(seed, 'callers'), tasks, settings);
+  }
   return { seed, log, settings, tasks, faults };
 }
 
@@ -262,6 +281,74 @@ function planLooks(random: Random, tasks: readonly TaskPlan[]): void {
       afterMs: random.between(0, 15_000),
       kind: random.pick(['read', 'read', 'list', 'list all'] as const),
     }));
+}
+
+/** In half of the runs, some texts arrive at once, and some have a pause of seconds or minutes. */
+function planBursts(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.5)) return;
+  for (const script of tasks.flatMap(({ turns }) => turns.flatMap(({ scripts }) => Object.values(scripts)))) {
+    if (random.chance(0.1)) Object.assign(script, { tokens: random.between(300, 2_000), everyMs: 0 });
+    if (!random.chance(0.1)) continue;
+    const ms = random.chance(0.7) ? random.between(2_000, 15_000) : random.between(15_000, 150_000);
+    script.pause = { afterTokens: random.between(0, script.tokens), ms };
+  }
+}
+
+/** In half of the runs, many clients speak older dialects, most of them without a version in their requests, and some wait for the end of a turn. */
+function planDialects(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.5)) return;
+  for (const task of tasks) {
+    if (random.chance(0.4)) continue;
+    const name = random.pick(['1.0', '0.3', '0.3', 'legacy', 'legacy'] as const);
+    task.dialect = { name, isUnversioned: name !== '1.0' && random.chance(0.7), isBlocking: random.chance(0.5) };
+    if (name !== 'legacy' || !random.chance(0.4)) continue;
+    task.hasNoMessageId = true;
+    task.chosenId = `${task.name}-m1`;
+  }
+}
+
+/** In a third of the runs, some tasks are exported and imported. */
+function planCopies(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.33)) return;
+  for (const task of tasks) if (random.chance(0.3)) task.isCopied = true;
+}
+
+/** In a third of the runs, some tasks are continued by forks. A client of April 2025 has no fork, because it chooses the id of its task. */
+function planForks(random: Random, tasks: readonly TaskPlan[]): void {
+  if (!random.chance(0.33)) return;
+  for (const task of tasks) {
+    if (task.dialect?.name === 'legacy' || !random.chance(0.3)) continue;
+    const plan = { ...taskPlan(random, `${task.name}-fork`), startAt: 0, ...(task.dialect && { dialect: task.dialect }) };
+    task.fork = { afterFrames: random.between(1, 30), plan };
+  }
+}
+
+/** In half of the runs clients belong to callers, most of them with low quotas, and send requests about the tasks of others. */
+function planCallers(random: Random, tasks: readonly TaskPlan[], settings: ClusterSettings): void {
+  if (!random.chance(0.5)) return;
+  settings.isAuthenticated = true;
+  for (const [index, task] of tasks.entries()) {
+    task.caller = CALLERS[index] ?? random.pick(CALLERS);
+    const { caller } = task;
+    if (task.dialect?.name === 'legacy' && task.hasNoMessageId === undefined)
+      task.chosenId = `chosen-${tasks.slice(0, index).filter(other => other.caller === caller && other.chosenId !== undefined).length}`;
+    if (task.fork !== undefined) task.fork.plan.caller = task.caller;
+    task.intrusions = Array.from({ length: random.between(0, 2) }, () => ({
+      afterMs: random.between(0, 8_000),
+      kind: random.pick(INTRUSIONS),
+    }));
+  }
+  if (!random.chance(0.7)) return;
+  settings.limits = {
+    ...settings.limits,
+    ownerOpenTasksMax: random.pick([1, 2, 3]),
+    tenantLimitFactor: random.pick([1, 2]),
+    ownerStreamsMax: random.pick([1, 2, 4]),
+    ownerMessagesPerSecond: random.pick([1, 5]),
+    ownerMessagesBurst: random.pick([1, 2, 10]),
+    ownerSentBytesPerSecond: random.pick([4, 1024]) * 1024,
+    ownerSentBytesBurst: random.pick([8, 1024]) * 1024,
+  };
 }
 
 /** Agents are silent for longer than the work queue remembers the ids of their items. */

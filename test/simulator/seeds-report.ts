@@ -1,7 +1,7 @@
 import { missingTransitions, transitionLines } from './coverage.ts';
-import type { LogKind } from './scenario.ts';
+import { CLIENTS_SEED_MIN, type LogKind } from './scenario.ts';
 import type { Run } from './simulate.ts';
-import { type Met, missingSituations, situationLines } from './situations.ts';
+import { type Met, missingSituations, type SeedCounts, situationLines } from './situations.ts';
 
 /** What many seeds met and found. Reports of different seeds can be merged. */
 export type SeedsReport = {
@@ -73,22 +73,32 @@ export function merge(reports: readonly SeedsReport[]): SeedsReport {
 }
 
 /** Lines for the summary, with the seeds that met each situation and transition. */
-export function linesOf({ log, ranges, failed, virtualHours, cpuSeconds, situations, transitions }: SeedsReport): string[] {
+export function linesOf(report: SeedsReport): string[] {
+  const { log, ranges, failed, virtualHours, cpuSeconds, situations, transitions } = report;
   const times = `${virtualHours.toFixed(1)} virtual hours, ${cpuSeconds.toFixed(1)} s of CPU`;
   return [
     `${seedsOf(ranges)} seeds, ${failed.length} failed, ${times}`,
     'seeds that met each situation:',
-    ...situationLines(situations, log === 'nats'),
+    ...situationLines(situations, countsOf(report)),
     'seeds that met each transition:',
     ...transitionLines(transitions, log === 'nats'),
   ];
 }
 
 /** What so many seeds should have met and never did. One theme cannot meet everything. */
-export function missingOf({ log, theme, ranges, situations, transitions }: SeedsReport): string[] {
+export function missingOf(report: SeedsReport): string[] {
+  const { log, theme, ranges, situations, transitions } = report;
   if (theme !== undefined) return [];
-  const [seeds, isWire] = [seedsOf(ranges), log === 'nats'];
-  return [...missingSituations(situations, seeds, isWire), ...missingTransitions(transitions, seeds, isWire)];
+  return [
+    ...missingSituations(situations, countsOf(report)),
+    ...missingTransitions(transitions, seedsOf(ranges), log === 'nats'),
+  ];
+}
+
+function countsOf({ log, ranges }: SeedsReport): SeedCounts {
+  const seeds = seedsOf(ranges);
+  const clients = ranges.reduce((sum, { from, seeds: ofRange }) => sum + Math.max(0, from + ofRange - Math.max(from, CLIENTS_SEED_MIN)), 0);
+  return { any: seeds, wire: log === 'nats' ? seeds : 0, clients };
 }
 
 function seedsOf(ranges: SeedsReport['ranges']): number {

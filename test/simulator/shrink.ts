@@ -44,6 +44,15 @@ function* smallerThan(scenario: Scenario): Generator<Scenario> {
     const replaced = (change: Partial<typeof task>) => ({ ...scenario, tasks: tasks.with(at, { ...task, ...change }) });
     if (task.cancelAfterMs !== undefined) yield replaced({ cancelAfterMs: undefined });
     for (const fewer of without(task.looks ?? [])) yield replaced({ looks: fewer });
+    for (const fewer of without(task.intrusions ?? [])) yield replaced({ intrusions: fewer });
+    const { dialect, fork, ...rest } = task;
+    if (task.isCopied) {
+      const { isCopied: _isCopied, ...once } = task;
+      yield { ...scenario, tasks: tasks.with(at, once) };
+    }
+    const others = (plan: typeof task) => ({ ...scenario, tasks: tasks.with(at, plan) });
+    if (dialect !== undefined) yield others({ ...rest, ...(fork && { fork }) });
+    if (fork !== undefined) yield others({ ...rest, ...(dialect && { dialect }) });
     if (task.webhook !== undefined) yield replaced({ webhook: undefined });
     if (task.viewers.length > 1) yield replaced({ viewers: task.viewers.slice(0, 1) });
     const [viewer] = task.viewers;

@@ -80,13 +80,13 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     onCrash,
   });
   try {
-    const clients = scenario.tasks.map(plan => new Client(plan, { clock, random, trace, cluster, situations }));
+    const clients: Client[] = [];
+    for (const plan of scenario.tasks) clients.push(new Client(plan, { clock, random, trace, cluster, situations, clients }));
     void servers.open();
     cluster.startAll();
-    for (const client of clients) void client.run();
-    schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
-    const workedAt = Math.max(0, ...scenario.tasks.map(plan => plan.startAt + 2 * workMs(plan, scenario.settings.authTimeoutMs)));
-    const untilMs = Math.max(endOfFaults(scenario.faults), workedAt) + LIVENESS_MS_MAX;
+    for (const client of [...clients]) void client.run();
+    schedule(scenario.faults, { clock, trace, cluster, receiver, clients, situations });
+    const untilMs = Math.max(endOfFaults(scenario.faults), workedAt(scenario)) + LIVENESS_MS_MAX;
     let hasEnded = false;
     const watching = async () => {
       hasEnded =
@@ -132,11 +132,25 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
   }
 }
 
-/** How long the agents of a task work in one attempt of each turn. */
-function workMs({ turns }: TaskPlan, authTimeoutMs: number): number {
-  const ofScript = ({ tokens, everyMs, silentMs = 0, openArtifacts, credentials }: AgentScript) =>
-    silentMs + (tokens + (openArtifacts?.count ?? 0)) * everyMs + (credentials === undefined ? 0 : authTimeoutMs);
-  return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), 0);
+/** When the agents have worked twice at most. With quotas, each task may have to wait for all others. */
+function workedAt({ tasks, settings: { authTimeoutMs, limits } }: Scenario): number {
+  const works = tasks.map(plan => 2 * workMs(plan, authTimeoutMs));
+  if (limits?.ownerOpenTasksMax === undefined) return Math.max(0, ...tasks.map(({ startAt }, index) => startAt + works[index]!));
+  return Math.max(0, ...tasks.map(({ startAt }) => startAt)) + works.reduce((sum, ms) => sum + QUOTA_MS + ms, 0);
+}
+
+/** How long a client may wait after another task has ended before its own begins. */
+const QUOTA_MS = 5_000;
+
+/** How long the agents of a task and of its fork work in one attempt of each turn. */
+function workMs({ turns, fork }: TaskPlan, authTimeoutMs: number): number {
+  const ofScript = ({ tokens, everyMs, silentMs = 0, pause, openArtifacts, credentials }: AgentScript) =>
+    (pause?.ms ?? 0) +
+    silentMs +
+    (tokens + (openArtifacts?.count ?? 0)) * everyMs +
+    (credentials === undefined ? 0 : authTimeoutMs);
+  const ofFork = fork === undefined ? 0 : workMs(fork.plan, authTimeoutMs);
+  return turns.reduce((sum, { scripts }) => sum + Math.max(...Object.values(scripts).map(ofScript)), ofFork);
 }
 
 /** Whether every task has ended, the index shows that, and every webhook has received the end. */

@@ -8,17 +8,28 @@ const ALL = Object.keys(SITUATIONS) as Situation[];
 
 const metBySeeds = (names: readonly string[]) => Object.fromEntries(names.map(name => [name, { seeds: 1, first: 1 }]));
 
+const countsOf = (seeds: number, isWire: boolean, clients = seeds) => ({ any: seeds, wire: isWire ? seeds : 0, clients });
+
 test('1,000 seeds that never met a situation name it, and fewer do not', () => {
   const [missed, ...met] = ALL;
-  assert.deepEqual(missingSituations(metBySeeds(met), 1_000, true), [missed]);
-  assert.deepEqual(missingSituations(metBySeeds(met), 999, true), []);
-  assert.deepEqual(missingSituations(metBySeeds(ALL), 1_000, true), []);
+  assert.deepEqual(missingSituations(metBySeeds(met), countsOf(1_000, true)), [missed]);
+  assert.deepEqual(missingSituations(metBySeeds(met), countsOf(999, true)), []);
+  assert.deepEqual(missingSituations(metBySeeds(ALL), countsOf(1_000, true)), []);
 });
 
 test('the log in memory is not expected to meet a situation of the wire', () => {
-  const ofMemory = ALL.filter(name => SITUATIONS[name] === 'any');
-  assert.deepEqual(missingSituations(metBySeeds(ofMemory), 1_000, false), []);
-  assert.equal(missingSituations({}, 1_000, false).length, ofMemory.length);
+  const ofMemory = ALL.filter(name => SITUATIONS[name] !== 'wire');
+  assert.deepEqual(missingSituations(metBySeeds(ofMemory), countsOf(1_000, false)), []);
+  assert.equal(missingSituations({}, countsOf(1_000, false)).length, ofMemory.length);
+});
+
+test('seeds without dialects, callers, forks and bursts are not expected to meet their situations', () => {
+  const others = ALL.filter(name => SITUATIONS[name] !== 'clients');
+  assert.deepEqual(missingSituations(metBySeeds(others), countsOf(1_000, true, 0)), []);
+  assert.deepEqual(
+    missingSituations(metBySeeds(others), countsOf(1_000, true)),
+    ALL.filter(name => SITUATIONS[name] === 'clients'),
+  );
 });
 
 const message = { messageId: 'login', role: 'ROLE_AGENT' as const, parts: [{ text: 'Log in first.' }] };

@@ -4,7 +4,10 @@ import type { Job } from '@hopline/log';
 import type { LogEvent } from '@hopline/log-jetstream';
 import { AUTH_TIMEOUT } from '@hopline/task';
 
-/** Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. */
+/**
+ * Situations that the simulator exists for. `wire`: only log-jetstream over the double meets it. `clients`: only seeds that draw dialects, callers, forks
+ * and bursts meet it (`CLIENTS_SEED_MIN`).
+ */
 export const SITUATIONS = {
   'the shard of a dead relay is taken over while an agent writes': 'any',
   'an append of a former owner is refused': 'any',
@@ -44,7 +47,21 @@ export const SITUATIONS = {
   'a stream refuses a write': 'wire',
   'the stream of inputs is created again': 'wire',
   'a layout is added during a run': 'wire',
-} as const satisfies Record<string, 'any' | 'wire'>;
+  'a client of A2A 0.3 resumes': 'clients',
+  'a client of April 2025 resumes': 'clients',
+  'a request without a version gets the dialect of its task': 'clients',
+  'the quota of open tasks refuses a message': 'clients',
+  'the quota of streams refuses a request': 'clients',
+  'the quota of messages refuses one': 'clients',
+  'the budget of sent bytes refuses a request': 'clients',
+  'a request about the task of another caller is refused': 'clients',
+  'a task is forked': 'clients',
+  'a task is forked before its end': 'clients',
+  'the agents of a fork get text of its origin': 'clients',
+  'an exported task is imported': 'clients',
+  'an agent writes 300 tokens at once': 'clients',
+  'an agent writes nothing for 15 s in the middle of its text': 'clients',
+} as const satisfies Record<string, 'any' | 'wire' | 'clients'>;
 
 export type Situation = keyof typeof SITUATIONS;
 
@@ -144,16 +161,19 @@ const OF_EVENTS: Partial<Record<LogEvent['type'], Situation>> = {
 /** How many seeds met something, by its name, and the first of them. */
 export type Met = Record<string, { seeds: number; first: number }>;
 
-function expectedSituations(isWire: boolean): Situation[] {
-  return (Object.keys(SITUATIONS) as Situation[]).filter(name => isWire || SITUATIONS[name] === 'any');
+/** How many seeds can meet a situation of each kind. */
+export type SeedCounts = Record<(typeof SITUATIONS)[Situation], number>;
+
+function expectedSituations(counts: SeedCounts, seedsMin: number): Situation[] {
+  return (Object.keys(SITUATIONS) as Situation[]).filter(name => counts[SITUATIONS[name]] >= seedsMin);
 }
 
 /** Lines for the summary: the number of seeds that met each situation. */
-export function situationLines(met: Met, isWire: boolean): string[] {
-  return expectedSituations(isWire).map(name => `  ${String(met[name]?.seeds ?? 0).padStart(6)}  ${name}`);
+export function situationLines(met: Met, counts: SeedCounts): string[] {
+  return expectedSituations(counts, 1).map(name => `  ${String(met[name]?.seeds ?? 0).padStart(6)}  ${name}`);
 }
 
-/** Situations that so many seeds should have met and never did; none of fewer than SEEDS_MIN seeds. */
-export function missingSituations(met: Met, seeds: number, isWire: boolean): Situation[] {
-  return seeds < SEEDS_MIN ? [] : expectedSituations(isWire).filter(name => met[name] === undefined);
+/** Situations that so many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
+export function missingSituations(met: Met, counts: SeedCounts): Situation[] {
+  return expectedSituations(counts, SEEDS_MIN).filter(name => met[name] === undefined);
 }

@@ -1,5 +1,5 @@
-import { isTerminal, type StreamResponse } from '@hopline/a2a';
-import type { TaskAggregate } from '@hopline/events';
+import { isTerminal, type Message, type StreamResponse, type Task, textOf } from '@hopline/a2a';
+import { type Fact, FORK_KEY, isVisible, parseCursor, type TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { TURN_LANES_BYTES_MAX } from '@hopline/task';
 import { readTaskRecords } from '../../packages/task-audit/src/task-records.ts';
@@ -8,8 +8,10 @@ import { placeHistory } from '../support/history/place-history.ts';
 import { verifyHistory } from '../support/history/verify-history.ts';
 import {
   historyOf,
+  notified,
   type Report,
   type TaskHistory,
+  textsByCall,
   type Violation,
   verifyAttempts,
   verifyCancel,
@@ -75,9 +77,12 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
+    verifyFork(client, histories, history, evidence, report);
   }
   verifyOutside(evidence, report);
-  verifyOperations(evidence, histories, report);
+  for (const { findings } of evidence.clients) violations.push(...findings);
+  const copies = await verifyCopies(evidence, histories, report);
+  verifyOperations(evidence, [...histories.values(), ...copies], report);
   await verifyReplay(evidence, report);
   await verifyHops(evidence, report);
   verifyBounds(evidence, histories, report);
@@ -95,12 +100,83 @@ function verifyOutside({ clients, situations }: RunEvidence, report: Report): vo
   }
 }
 
+/**
+ * The agents of a fork get the messages of its origin up to the cursor and the text of its calls until then, and no later message. The fork names its
+ * origin, which has no message of the fork.
+ */
+function verifyFork(
+  { plan, origin }: Client,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  fork: TaskHistory,
+  { runs, situations }: RunEvidence,
+  report: Report,
+): void {
+  const from = origin && histories.get(origin.client);
+  if (origin === undefined || from === undefined) return;
+  const rule = 'a fork continues its origin from the cursor';
+  const point = fork.view?.task.metadata?.[FORK_KEY];
+  if (JSON.stringify(point) !== JSON.stringify(origin.point)) report(rule, `${plan.name} names ${JSON.stringify(point)}`);
+  const known = factsUpTo(from.facts, parseCursor(origin.point.cursor)?.generation ?? 0);
+  const asked = known.flatMap(messageIdsOf);
+  const calls = new Set(known.flatMap(fact => (fact.kind === 'call.started' ? [fact.call] : [])));
+  // A plan is not part of an answer.
+  const texts = [...textsByCall(known)].flatMap(([call, text]) => (calls.has(call) && text !== '' ? [text] : []));
+  for (const { id, history = [] } of runs.all.filter(({ messageId }) => messageId === `${plan.name}-m1`)) {
+    const ofOrigin = history.filter(({ taskId }) => taskId === from.aggregate.taskId);
+    const detail = `${plan.name}, run ${id}: ${JSON.stringify(history.map(brief))}, not ${JSON.stringify([asked, texts])}`;
+    const users = history.filter(({ role }) => role === 'ROLE_USER').map(({ messageId }) => messageId);
+    if (users.slice(-asked.length).join() !== asked.join()) report(rule, detail);
+    const answers = ofOrigin.filter(({ role }) => role === 'ROLE_AGENT').map(({ parts }) => textOf(parts));
+    const all = answers.join('');
+    if (!texts.every(text => all.includes(text))) report(rule, detail);
+    if (texts.length > 0) situations.add('the agents of a fork get text of its origin');
+  }
+  const later = from.facts.flatMap(messageIdsOf).find(messageId => messageId.startsWith(`${plan.name}-`));
+  if (later !== undefined) report('a fork does not change its origin', `${plan.name}: ${later}`);
+}
+
+/** An imported task has the messages, the text and the state of the exported one. Resolves with the imported tasks. */
+async function verifyCopies(
+  { clients, cluster }: RunEvidence,
+  histories: ReadonlyMap<Client, TaskHistory>,
+  report: Report,
+): Promise<TaskHistory[]> {
+  const copies: TaskHistory[] = [];
+  for (const client of clients) {
+    if (client.copyId === undefined) continue;
+    const copy = await historyOf(cluster.log.facts, client.copyId);
+    const [one, other] = [histories.get(client), copy].map(history => contentOf(history?.view?.task));
+    if (one !== other) report('an imported task is the exported one', `${client.plan.name}: ${other}, not ${one}`);
+    if (copy !== undefined) copies.push(copy);
+  }
+  return copies;
+}
+
+function contentOf(task: Task | undefined): string {
+  const messages = task?.history?.map(({ messageId }) => messageId);
+  const texts = task?.artifacts?.map(({ artifactId, parts }) => [artifactId, textOf(parts)]);
+  return JSON.stringify([messages, texts, task?.status.state, task?.status.timestamp]);
+}
+
+/** The facts up to and including the one with the generation. */
+function factsUpTo(facts: readonly Fact[], generation: number): readonly Fact[] {
+  const at = facts.findIndex(fact => isVisible(fact) && fact.generation >= generation);
+  return at < 0 ? facts : facts.slice(0, at + 1);
+}
+
+function messageIdsOf(fact: Fact): string[] {
+  if (fact.kind === 'message.received') return [fact.message.messageId];
+  return fact.kind === 'task.created' ? (fact.event.task.history ?? []).map(({ messageId }) => messageId) : [];
+}
+
+const brief = ({ role, messageId, parts }: Message) => `${role} ${messageId}: ${textOf(parts)}`;
+
 /** How long an ingress may show facts that the log has lost, and a relay may take to fold their inputs again, in milliseconds. */
 const REFOLD_MS_MAX = 20_000;
 
 /** Judges what the clients saw. */
-function verifyOperations({ clients, scenario }: RunEvidence, histories: ReadonlyMap<Client, TaskHistory>, report: Report): void {
-  const logged = new Map([...histories.values()].map(history => [history.aggregate.taskId, history]));
+function verifyOperations({ clients, scenario }: RunEvidence, histories: readonly TaskHistory[], report: Report): void {
+  const logged = new Map(histories.map(history => [history.aggregate.taskId, history]));
   const losses = scenario.faults
     .filter(({ kind }) => kind === 'lose facts')
     .map(({ at }) => ({ startedAt: at, endedAt: at + REFOLD_MS_MAX }));
@@ -176,7 +252,7 @@ async function verifyLiveness(
 
 /** Describes the events that an acknowledged webhook has not received; undefined when it has all of them. */
 export async function undeliveredOf(
-  { isWebhookAcknowledged, webhookUrl }: Client,
+  { isWebhookAcknowledged, webhookUrl, plan }: Client,
   { taskId, generation }: TaskAggregate,
   { log }: Cluster,
   { received }: WebhookReceiver,
@@ -186,13 +262,14 @@ export async function undeliveredOf(
   // A webhook that was set after the last event gets no notifications.
   const ofWebhook = received.filter(({ url }) => url === webhookUrl);
   // No event may follow the end, even if the log lost the end and the relay folded it again.
-  if (ofWebhook.some(({ body }) => isEnd(JSON.parse(body) as StreamResponse))) return undefined;
+  if (ofWebhook.some(({ body }) => isEnd(notified(body, plan.dialect?.name)))) return undefined;
   const delivered = Math.max(config?.value.after ?? 0, ...ofWebhook.map(one => one.generation));
   return delivered >= generation ? undefined : `events up to ${delivered} of ${generation}`;
 }
 
-function isEnd(event: StreamResponse): boolean {
-  return 'statusUpdate' in event && isTerminal(event.statusUpdate.status.state);
+function isEnd(event: StreamResponse | undefined): boolean {
+  if (event === undefined || 'message' in event || 'artifactUpdate' in event) return false;
+  return isTerminal('task' in event ? event.task.status.state : event.statusUpdate.status.state);
 }
 
 /** Faults that may cost an attempt of a supervisor or an agent. */

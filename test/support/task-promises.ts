@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Artifact, isTerminal, type StreamResponse, type Task, textOf } from '@hopline/a2a';
+import { type Artifact, DIALECTS, type DialectName, isTerminal, type StreamResponse, type Task, textOf } from '@hopline/a2a';
 import type { Gap } from '@hopline/a2a-server';
 import { type AgentStepRecorded, type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
 import { type FactLog, type InputLog, readTask } from '@hopline/log';
@@ -27,6 +27,8 @@ export type VerifiedTask = {
     /** True if the client cancels instead of answering the first question. */
     cancelsAtQuestion?: boolean;
     webhook: 'with the message' | 'later' | undefined;
+    /** Absent: A2A 1.0. */
+    dialect?: { name: DialectName };
   };
   /** Ids of the messages that a server acknowledged. */
   acknowledged: readonly string[];
@@ -34,7 +36,7 @@ export type VerifiedTask = {
   isWebhookAcknowledged: boolean;
   /** When a server acknowledged the client's cancel, in milliseconds by the clock of the runs; undefined if none did. */
   cancelAcknowledgedAt: number | undefined;
-  viewers: readonly { name: string; frames: readonly Frame[] }[];
+  viewers: readonly { name: string; dialect: DialectName; frames: readonly Frame[] }[];
 };
 
 export type TaskHistory = {
@@ -302,7 +304,7 @@ function textOfArtifact(artifact: Artifact | undefined): string {
 }
 
 /** Streamed text by call, in the order of the first chunk. */
-function textsByCall(facts: readonly Fact[]): Map<string, string> {
+export function textsByCall(facts: readonly Fact[]): Map<string, string> {
   const lanes = new Map<string, { call: string; text: string; isStreamed: boolean }>();
   for (const fact of facts) {
     if (fact.kind !== 'artifact.updated') continue;
@@ -319,13 +321,14 @@ function textsByCall(facts: readonly Fact[]): Map<string, string> {
 }
 
 /** A viewer must get each cursor once, in order, without an unreported gap, and each event as the log has it. */
-function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts }: TaskHistory, report: Report): void {
+function verifyViewer({ name, dialect, frames }: VerifiedTask['viewers'][number], { facts }: TaskHistory, report: Report): void {
   const visible = facts.filter(isVisible);
   const stored = new Map(visible.map(fact => [fact.generation, fact.event]));
   // Generations that no event has are not missing.
   const mayFollow = (found: number, expected: number) =>
     found >= expected && !visible.some(({ generation }) => generation >= expected && generation < found);
   const isLost = lostGenerations(facts);
+  const hasLost = visible.some(({ lostAfter }) => lostAfter !== undefined);
   let next: number | undefined;
   let gapTo: number | undefined;
   for (const frame of frames) {
@@ -335,6 +338,8 @@ function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts
     }
     if (frame.kind === 'snapshot') {
       if (next !== undefined && frame.generation < next - 1) report('a viewer never goes back', `${name}: ${frame.generation}`);
+      if (!hasLost && !isTaskAt(frame.task, visible, frame.generation))
+        report('a viewer sees what the log has', `${name}: snapshot ${frame.generation}: ${JSON.stringify(frame.task)}`);
       next = frame.generation + 1;
       gapTo = undefined;
       continue;
@@ -343,7 +348,7 @@ function verifyViewer({ name, frames }: VerifiedTask['viewers'][number], { facts
     // A client that left between a gap and its snapshot resumes before the gap.
     if (!mayFollow(frame.generation, expected) && (gapTo === undefined || !mayFollow(frame.generation, gapTo + 1)))
       report('a viewer sees each cursor once and in order', `${name}: generation ${frame.generation}, expected ${expected}`);
-    if (!isLost(frame.generation) && !isEvent(frame.json, stored.get(frame.generation)))
+    if (!isLost(frame.generation) && !isEvent(frame.json, inDialect(stored.get(frame.generation), dialect)))
       report('a viewer sees what the log has', `${name}: generation ${frame.generation}: ${frame.json}`);
     next = frame.generation + 1;
     gapTo = undefined;
@@ -360,6 +365,40 @@ function lostGenerations(facts: readonly Fact[]): (generation: number) => boolea
     leaps.some(({ lostAfter = 0, generation }) => (lost > lostAfter || (lost === 1 && lostAfter === 1)) && lost < generation);
 }
 
+/** Whether a snapshot has the text and the state that the task had at its generation. */
+function isTaskAt({ artifacts = [], status }: Task, visible: readonly VisibleFact[], at: number): boolean {
+  const events = visible.filter(({ generation }) => generation <= at).map(({ event }) => event);
+  return (
+    textOfArtifacts(artifacts) === textOfEvents(events) &&
+    status.state === events.map(stateOf).findLast(state => state !== undefined)
+  );
+}
+
+function stateOf(event: StreamResponse): Task['status']['state'] | undefined {
+  if ('task' in event) return event.task.status.state;
+  return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined;
+}
+
+/** A stored event as a client of the dialect reads it: with every flag, and in the form of April 2025 with the state of a task in its place. */
+function inDialect(event: StreamResponse | undefined, dialect: DialectName): StreamResponse | undefined {
+  if (event === undefined || dialect === '1.0') return event;
+  if ('artifactUpdate' in event) {
+    const { append = false, lastChunk = false } = event.artifactUpdate;
+    return { artifactUpdate: { ...event.artifactUpdate, append, lastChunk } };
+  }
+  if (dialect !== 'legacy' || !('task' in event)) return event;
+  const { id: taskId, contextId, status } = event.task;
+  return { statusUpdate: { taskId, contextId, status } };
+}
+
+/** The content of a notification: an event, or in A2A 0.3 the whole task. Undefined for a body of another form. */
+export function notified(body: string, dialect: DialectName = '1.0'): StreamResponse | undefined {
+  const value = JSON.parse(body) as StreamResponse;
+  if (dialect === '1.0') return value;
+  const decoded = DIALECTS[dialect].decodeEvent(value);
+  return 'event' in decoded ? decoded.event : undefined;
+}
+
 /** Whether `json` is the event, with its members in any order. */
 function isEvent(json: string, event: StreamResponse | undefined): boolean {
   return JSON.stringify(event) === json || isDeepStrictEqual(JSON.parse(json), event);
@@ -369,14 +408,16 @@ function isEvent(json: string, event: StreamResponse | undefined): boolean {
  * Whether two first events of a task differ only in the time at which they were stored. The generation of a lost event is not given again, except
  * that of the first one (ADR 83): it has only the client's message, and a client that ignores the repetition misses nothing.
  */
-function isSameMessage(before: string, body: string): boolean {
-  const [one, other] = [before, body].map(json => withoutTime(JSON.parse(json) as StreamResponse));
+function isSameMessage(before: string, body: string, dialect: DialectName | undefined): boolean {
+  const [one, other] = [before, body].map(json => withoutTime(notified(json, dialect)));
   return one !== undefined && isDeepStrictEqual(one, other);
 }
 
 /** Undefined for an event that is not the first of a task. */
-function withoutTime(event: StreamResponse): object | undefined {
-  if (!('task' in event)) return undefined;
+function withoutTime(event: StreamResponse | undefined): object | undefined {
+  if (event !== undefined && 'statusUpdate' in event && event.statusUpdate.status.state === 'TASK_STATE_SUBMITTED')
+    return { ...event.statusUpdate, status: 'TASK_STATE_SUBMITTED' };
+  if (event === undefined || !('task' in event)) return undefined;
   const { timestamp: _timestamp, ...status } = event.task.status;
   return { ...event.task, status };
 }
@@ -389,12 +430,13 @@ function verifyWebhook(
   report: Report,
 ): void {
   const own = received.filter(({ url }) => url === client.webhookUrl);
+  const dialect = client.plan.dialect?.name;
   const bodies = new Map<number, string>();
   const isLost = lostGenerations(facts);
   let last = 0;
   for (const { generation, body } of own) {
     const before = bodies.get(generation);
-    if (before !== undefined && before !== body && !(isLost(generation) && isSameMessage(before, body)))
+    if (before !== undefined && before !== body && !(isLost(generation) && isSameMessage(before, body, dialect)))
       report('a repeated notification has the same content', `${client.plan.name}: generation ${generation}`);
     else if (before === undefined && generation < last)
       report('notifications are in order', `${client.plan.name}: ${generation} after ${last}`);
@@ -404,11 +446,16 @@ function verifyWebhook(
   // Events that are lost and folded again are delivered twice.
   if ([...bodies.keys()].some(isLost)) return;
   if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
-  const events = [...bodies].sort(([a], [b]) => a - b).map(([, body]) => JSON.parse(body) as StreamResponse);
-  const delivered = textOfEvents(events);
+  const events = [...bodies].sort(([a], [b]) => a - b).flatMap(([, body]) => notified(body, dialect) ?? []);
+  const last03 = dialect === '0.3' ? events.at(-1) : undefined;
+  const delivered = last03 !== undefined && 'task' in last03 ? textOfArtifacts(last03.task.artifacts) : textOfEvents(events);
   const stored = textOfEvents(facts.filter(isVisible).map(({ event }) => event));
   if (delivered !== stored)
     report('an acknowledged webhook gets every event', `${client.plan.name}: ${JSON.stringify(delivered)}`);
+}
+
+function textOfArtifacts(artifacts: readonly Artifact[] = []): string {
+  return JSON.stringify(artifacts.map(({ artifactId, parts }) => [artifactId, textOf(parts)]));
 }
 
 /** Text of all artifacts, in order of the events. */

@@ -1,9 +1,10 @@
-import { isTerminal, type StreamResponse, type TaskState } from '@hopline/a2a';
+import { type DialectName, isTerminal, type StreamResponse, type TaskState } from '@hopline/a2a';
 import type { Frame } from './task-promises.ts';
 
 /** One client's view of a task over all its connections. */
 export class ViewerLog {
   readonly name: string;
+  readonly dialect: DialectName;
   readonly frames: Frame[] = [];
   state: TaskState | undefined;
   /** Generation of the frame that had the newest state. */
@@ -12,8 +13,9 @@ export class ViewerLog {
   isDone = false;
   onFrame: (frame: Frame) => void = () => {};
 
-  constructor(name: string) {
+  constructor(name: string, dialect: DialectName = '1.0') {
     this.name = name;
+    this.dialect = dialect;
   }
 
   get cursor(): string | undefined {

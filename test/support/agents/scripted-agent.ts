@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Message } from '@hopline/a2a';
 import {
   type AgentEvent,
   type AgentTurn,
@@ -18,9 +19,12 @@ export type RemoteKind = (typeof REMOTE_KINDS)[number];
 /** What an agent does with one message. The metadata of the message holds a script for each agent. */
 export type AgentScript = {
   tokens: number;
+  /** 0: all of them in one turn of the event loop. */
   everyMs: number;
   /** How long it writes nothing before it begins. */
   silentMs?: number;
+  /** How long it writes nothing in the middle of its text. */
+  pause?: { afterTokens: number; ms: number };
   /** Steps before the text, each with an effect that counts, in its middle. */
   steps?: number;
   /** How long each of these steps takes. Default: `everyMs`. */
@@ -66,6 +70,8 @@ export type AgentRun = {
   effects?: string[];
   passed?: PassedStep[];
   fullText: string;
+  /** The earlier messages that it was given. Only the simulator keeps them. */
+  history?: readonly Message[];
   /** Whether it waits for credentials. */
   isWaiting?: boolean;
   startedAt: number;
@@ -148,7 +154,8 @@ export function scriptedAgent(name: string, runs: RunRecorder): DefinedAgent {
           }
           const token = tokens[index];
           if (token === undefined) break;
-          await sleep(script.everyMs, undefined, { signal: turn.signal });
+          if (script.pause?.afterTokens === index) await sleep(script.pause.ms, undefined, { signal: turn.signal });
+          if (script.everyMs > 0) await sleep(script.everyMs, undefined, { signal: turn.signal });
           run.tokens.push(token);
           yield token;
         }

@@ -26,6 +26,8 @@ type Send<T> = {
   taskId: string | undefined;
   /** `task`: acknowledged, and the response shows this task. `ended`: refused, because the task has ended. */
   result: { task: T } | 'ended' | 'not found' | undefined;
+  /** The task of the result has its state only: the form of April 2025 has no event for a whole task. */
+  showsStateOnly?: boolean;
 };
 
 type Read<T> = { kind: 'read'; taskId: string; result: { task: T } | 'not found' };

@@ -41,7 +41,8 @@ type Response = { task: Task; isWhole: boolean };
 function responsesOf(operation: Operation<Task>): Response[] {
   if (operation.kind === 'stream') return [];
   if (operation.kind === 'list') return operation.tasks.map(({ task }) => ({ task, isWhole: false }));
-  return typeof operation.result === 'object' ? [{ task: operation.result.task, isWhole: true }] : [];
+  const isWhole = operation.kind !== 'send' || operation.showsStateOnly !== true;
+  return typeof operation.result === 'object' ? [{ task: operation.result.task, isWhole }] : [];
 }
 
 function placed(operation: Operation<Task>, shownOf: (task: Task) => Shown): Operation<Shown> {

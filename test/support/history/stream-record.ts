@@ -14,12 +14,16 @@ export class StreamRecord {
   readonly #frames: Frames = [];
   /** The task as the first frame shows it. */
   #first: Task | undefined;
+  #showsStateOnly = false;
 
   /** `viewer` has the frame already. */
   add(frame: Frame, viewer: ViewerLog, at: number): void {
     if (frame.kind === 'gap') return;
     const { generation, kind } = frame;
-    if (this.#frames.length === 0) this.#first = taskOf(frame);
+    if (this.#frames.length === 0) {
+      this.#first = taskOf(frame) ?? stateOf(frame);
+      this.#showsStateOnly = viewer.dialect === 'legacy';
+    }
     const state = viewer.stateGeneration === generation ? viewer.state : undefined;
     this.#frames.push({ at, generation, state, isSnapshot: kind === 'snapshot' });
   }
@@ -34,13 +38,14 @@ export class StreamRecord {
       return [{ ...request, kind: 'stream', taskId, after, frames, refusal }];
     }
     const send = { kind: 'send', messageId: what.messageId, contextId: what.contextId, taskId: undefined } as const;
+    const showsStateOnly = this.#showsStateOnly;
     const [sent, ...rest] = frames;
     const task = this.#first;
     if (sent === undefined || task === undefined)
       return [{ ...request, endedAt: Number.POSITIVE_INFINITY, ...send, result: undefined }];
     const stream = { kind: 'stream', taskId: task.id, after: sent.generation, frames: rest, refusal } as const;
     return [
-      { ...request, endedAt: sent.at, ...send, result: { task } },
+      { ...request, endedAt: sent.at, ...send, result: { task }, ...(showsStateOnly && { showsStateOnly }) },
       { ...request, begunAt: sent.at, ...stream },
     ];
   }
@@ -50,6 +55,14 @@ function taskOf(frame: Exclude<Frame, { kind: 'gap' }>): Task | undefined {
   if (frame.kind === 'snapshot') return frame.task;
   const event = JSON.parse(frame.json) as StreamResponse;
   return 'task' in event ? event.task : undefined;
+}
+
+/** The first event of a new task in the form of April 2025: its state. */
+function stateOf(frame: Exclude<Frame, { kind: 'gap' }>): Task | undefined {
+  const event = frame.kind === 'event' ? (JSON.parse(frame.json) as StreamResponse) : undefined;
+  if (event === undefined || !('statusUpdate' in event)) return undefined;
+  const { taskId: id, contextId, status } = event.statusUpdate;
+  return { id, contextId, status };
 }
 
 /** Reads the state of a task from the code that refused a send or a cancel. Undefined if the code does not depend on it. */
