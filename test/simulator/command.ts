@@ -1,6 +1,14 @@
 import { CoverageCounts } from './coverage.ts';
 import { MUTATIONS } from './mutations.ts';
-import { type LogKind, NATS_THEME_NAMES, type Scenario, STEP_THEME_NAMES, scenarioOf, THEME_NAMES } from './scenario.ts';
+import {
+  GATHERED_THEME_NAMES,
+  type LogKind,
+  NATS_THEME_NAMES,
+  type Scenario,
+  STEP_THEME_NAMES,
+  scenarioOf,
+  THEME_NAMES,
+} from './scenario.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
 import { SituationCounts } from './situations.ts';
@@ -21,7 +29,7 @@ export async function runSeed(seed: number, options: SeedOptions): Promise<numbe
 }
 
 function requireTheme({ theme, log }: { theme: string | undefined; log: LogKind }): void {
-  const names = [...(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES), ...STEP_THEME_NAMES];
+  const names = [...(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES), ...STEP_THEME_NAMES, ...GATHERED_THEME_NAMES];
   if (theme !== undefined && !names.includes(theme)) throw new Error(`--theme must be one of: ${names.join(', ')}`);
 }
 

@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { MUTATIONS } from './mutations.ts';
 import { RunThread } from './run-thread.ts';
-import { STEP_THEME_NAMES, scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
+import { GATHERED_THEME_NAMES, STEP_THEME_NAMES, scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import type { Situation } from './situations.ts';
 
@@ -13,6 +13,8 @@ const DETERMINISM_SEEDS = 10;
 const SEEDS = 72;
 /** Seeds of the theme with steps. */
 const STEP_SEEDS = 12;
+/** Seeds of the theme in which a write of many tasks breaks off. */
+const GATHERED_SEEDS = 12;
 /** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
 const WIRE_SEED = 1;
 /** Seeds of a theme of the wire within which it causes its situation. */
@@ -73,6 +75,20 @@ test('a step whose result is stored never runs again, whichever agents and relay
   }
   for (const phase of ['reached', 'stored', 'reused']) assert.ok(met.has(`fold: a step of an agent is ${phase}`), phase);
   assert.ok(met.has('fold: a failed step of an agent is open again'));
+});
+
+test('a write of many tasks that breaks off, and lost acknowledgements of some of them, change no text', async () => {
+  for (const [log, seeds] of [
+    ['memory', GATHERED_SEEDS],
+    ['nats', 1],
+  ] as const) {
+    for (const theme of GATHERED_THEME_NAMES) {
+      for (let seed = 1; seed <= seeds; seed++) {
+        const { violations } = await thread.run(scenarioOf(seed, theme, log));
+        assert.deepEqual(violations, [], `again: npm run simulate -- --log ${log} --seed ${seed} --theme "${theme}" --trace`);
+      }
+    }
+  }
 });
 
 test('a seed reports the situations that its faults cause', async () => {
