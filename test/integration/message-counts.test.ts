@@ -156,7 +156,10 @@ for (const each of [1, 4]) {
       assert.deepEqual(sent.deliveries(`KV_${BUCKETS.pushProgress}`), []);
       assert.ok(sent.most(FACTS_STREAM) <= FACT_DELIVERIES_MAX + 1, `${sent.most(FACTS_STREAM)} deliveries of a fact`);
       // Each notifier follows the bucket of webhooks (ADR 248), which changes with a webhook and not with its notifications.
-      assert.ok(sent.most(`KV_${BUCKETS.pushConfigs}`) <= each, `${sent.most(`KV_${BUCKETS.pushConfigs}`)} deliveries of a webhook`);
+      assert.ok(
+        sent.most(`KV_${BUCKETS.pushConfigs}`) <= each,
+        `${sent.most(`KV_${BUCKETS.pushConfigs}`)} deliveries of a webhook`,
+      );
     });
   });
 }

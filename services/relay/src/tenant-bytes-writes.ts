@@ -23,8 +23,10 @@ const WRITES_AT_ONCE_MAX = 8;
 const EXTENT_MS = 5_000;
 const BEGUN_MS = 10 * 60_000;
 
-/** `sinceMs`: on the clock of `performance.now`. */
-type Pending = { group: number; span: StoredSpan; sinceMs: number };
+/** Bytes that are counted and not written. `sinceMs`: on the clock of `performance.now`. */
+type Pending = { group: number; span: StoredSpan; sinceMs: number; tasks: Map<string, PendingTask> };
+/** `fromSeq`: of the oldest record. */
+type PendingTask = { fromSeq: number; bytes: number };
 
 type TenantBytesWritesOptions = { log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>; logger: Logger };
 
@@ -51,7 +53,8 @@ export class TenantBytesWrites {
     const group = layouts.groupOf(layouts.shardOf(taskId));
     const key = tenantBytesKey(owner, group);
     if (key === undefined) return;
-    this.#hold(key, { group, span: [seq, bytes], sinceMs: performance.now() });
+    const tasks = new Map([[taskId, { fromSeq: seq, bytes }]]);
+    this.#hold(key, { group, span: [seq, bytes], sinceMs: performance.now(), tasks });
     this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS);
   }
 
@@ -72,7 +75,7 @@ export class TenantBytesWrites {
         this.#pending.clear();
         return true;
       }
-      await this.#begin(extent);
+      await this.#begin();
       const [dueMs, bytesMin] = [performance.now() - waitedMs, extent.bytesMax * STEP_SHARE];
       const due = [...this.#pending].filter(([, { span, sinceMs }]) => span[1] >= bytesMin || sinceMs <= dueMs);
       for (let at = 0; at < due.length; at += WRITES_AT_ONCE_MAX)
@@ -90,11 +93,15 @@ export class TenantBytesWrites {
     this.#timer = this.#pending.size === 0 ? undefined : setTimeout(() => void this.#look(), pauseMs);
   }
 
-  #hold(key: string, { group, span: [seq, bytes], sinceMs }: Pending): void {
+  #hold(key: string, more: Pending): void {
     const held = this.#pending.get(key);
-    const [heldSeq, heldBytes] = held?.span ?? [0, 0];
-    const span: StoredSpan = [Math.max(heldSeq, seq), heldBytes + bytes];
-    this.#pending.set(key, { group, span, sinceMs: Math.min(held?.sinceMs ?? sinceMs, sinceMs) });
+    if (held === undefined) return void this.#pending.set(key, more);
+    held.span = [Math.max(held.span[0], more.span[0]), held.span[1] + more.span[1]];
+    held.sinceMs = Math.min(held.sinceMs, more.sinceMs);
+    for (const [taskId, { fromSeq, bytes }] of more.tasks) {
+      const task = held.tasks.get(taskId) ?? { fromSeq, bytes: 0 };
+      held.tasks.set(taskId, { fromSeq: Math.min(task.fromSeq, fromSeq), bytes: task.bytes + bytes });
+    }
   }
 
   async #add(key: string, pending: Pending, extent: LogExtent): Promise<void> {
@@ -125,20 +132,21 @@ export class TenantBytesWrites {
    * Enters the tasks that were stored before the relays counted, or all tasks after the bucket was lost. The entry that shows this expires with the
    * bucket's age, so the counts are made again from the tasks once in that time.
    */
-  async #begin(extent: LogExtent): Promise<void> {
+  async #begin(): Promise<void> {
     const { taskLists } = this.#options.log;
     const nowMs = performance.now();
     if (nowMs - this.#begunAtMs < BEGUN_MS) return;
     if ((await taskLists.get(TENANT_BYTES_BEGUN)) === undefined) {
-      await this.#enterStored(extent);
+      await this.#enterStored();
       await taskLists.put(TENANT_BYTES_BEGUN, { v: 1, stored: [] });
     }
     this.#begunAtMs = nowMs;
   }
 
   /** Replaces the counts of records up to the end of the log by those of the tasks in the index. */
-  async #enterStored(extent: LogExtent): Promise<void> {
+  async #enterStored(): Promise<void> {
     const { log } = this.#options;
+    const extent = await log.facts.extent();
     const entered = new Map<string, { group: number; spans: StoredSpan[] }>();
     const reading = new AbortController();
     for await (const change of log.tasks.watch(reading.signal)) {
@@ -150,9 +158,13 @@ export class TenantBytesWrites {
       const { seq = 0, storedBytes = 0, startSeq } = value;
       const { firstSeq, lastSeq } = this.#ofGroup(extent, group);
       // A task that began after the end of the log was counted from its beginning.
-      if (key === undefined || storedBytes === 0 || seq < firstSeq || startSeq > lastSeq) continue;
+      if (key === undefined || seq < firstSeq || startSeq > lastSeq) continue;
+      // What this relay has not written is added afterwards.
+      const pending = this.#pending.get(key)?.tasks.get(taskId);
+      const bytes = storedBytes - (pending !== undefined && pending.fromSeq <= seq ? pending.bytes : 0);
+      if (bytes <= 0) continue;
       const known = entered.get(key) ?? { group, spans: [] };
-      entered.set(key, { group, spans: joinSpans(known.spans, [[Math.min(seq, lastSeq), storedBytes]]) });
+      entered.set(key, { group, spans: joinSpans(known.spans, [[Math.min(seq, lastSeq), bytes]]) });
     }
     reading.abort();
     for (const [key, { group, spans }] of entered) {
