@@ -102,14 +102,14 @@ async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<F
       await nc.close();
       const all = count + ofOneTask;
       const row = (name: string, value: number) => [name, figure(value)];
-      const backSeconds = (returnedAtMs - startedAtMs) / 1000;
+      const backSeconds = (returnedAtMs - killedAtMs) / 1000;
       return {
         title: `viewers: ingress killed and started, ${count.toLocaleString('en-US')} viewers of ${tasks} tasks and ${ofOneTask.toLocaleString('en-US')} of one task come back, each after its last event`,
         table: {
           columns: ['', 'one run'],
           rows: [
             row('seconds from the kill until the ingress is ready', (startedAtMs - killedAtMs) / 1000),
-            row('seconds from then until all are back', backSeconds),
+            row('seconds from the kill until all are back', backSeconds),
             row('CPU ms of the ingress a viewer, its start included', (1000 * cpuSeconds) / all),
             row('reads of the log a task', histories / taskIds.length),
             row('requests to NATS a viewer', requests / all),
@@ -120,7 +120,7 @@ async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<F
         ],
         targets: [
           {
-            name: 'seconds until all viewers of a killed ingress are back',
+            name: 'seconds from the kill of an ingress until all its viewers are back',
             wanted: { atMost: BACK_SECONDS_MAX },
             found: backSeconds,
           },

@@ -6,12 +6,12 @@ import { until } from '../kit/until.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 
-/** Far below the setting's minimum, so that some tens of tasks fill the log. */
-const LOG_BYTES = 1024 * 1024;
+/** Far below the setting's minimum, so that some hundreds of tasks fill the log. */
+const LOG_BYTES = 4 * 1024 * 1024;
 const SHARE_PERCENT = 50;
 const ANSWER = 'x'.repeat(8 * 1024);
 /** Several times as many tasks as the log holds: without a limit they would remove every older task. */
-const FLOOD_MAX = 400;
+const FLOOD_MAX = 1_000;
 
 let asking: AskingCluster;
 let cluster: Cluster;

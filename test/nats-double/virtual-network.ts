@@ -14,7 +14,9 @@ import type { NatsDouble } from './nats-double.ts';
 type Transfer = (arrive: () => void) => void;
 
 /** The way between a client and its server, and from there to the leaders of streams, which are other servers. Default: at once. */
-export type Path = { toServer: Transfer; toClient: Transfer; toLeader?: ToLeader };
+export type Path = { toServer: ToServer; toClient: Transfer; toLeader?: ToLeader };
+/** Like Transfer, for `bytes` of which only the first `count` may arrive. */
+type ToServer = (arrive: (count?: number) => void, bytes?: Uint8Array) => void;
 
 /** One address of a double. Faults at one address do not affect connections through the others. */
 export type Port = {
@@ -128,7 +130,7 @@ class Link implements ServerEnd {
   send(bytes: Uint8Array): void {
     const copy = new Uint8Array(bytes);
     this.#port.watch?.('sent', copy);
-    this.#path.toServer(() => this.#isServerOpen && this.#server?.receive(copy));
+    this.#path.toServer(count => this.#isServerOpen && this.#server?.receive(copy.subarray(0, count)), copy);
   }
 
   /** The client closes it. */

@@ -1,7 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { commit } from '../bench/measure/machine.ts';
 import { MUTATIONS } from './mutations.ts';
-import { type LogKind, NATS_THEME_NAMES, type Scenario, STEP_THEME_NAMES, scenarioOf, THEME_NAMES } from './scenario.ts';
+import {
+  GATHERED_THEME_NAMES,
+  type LogKind,
+  NATS_THEME_NAMES,
+  type Scenario,
+  STEP_THEME_NAMES,
+  scenarioOf,
+  THEME_NAMES,
+} from './scenario.ts';
 import { addRun, emptyReport, linesOf, merge, missingOf, type SeedsReport } from './seeds-report.ts';
 import { shrink } from './shrink.ts';
 import { type Run, simulate } from './simulate.ts';
@@ -22,7 +30,7 @@ export async function runSeed(seed: number, options: SeedOptions): Promise<numbe
 }
 
 function requireTheme({ theme, log }: { theme: string | undefined; log: LogKind }): void {
-  const names = [...(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES), ...STEP_THEME_NAMES];
+  const names = [...(log === 'nats' ? NATS_THEME_NAMES : THEME_NAMES), ...STEP_THEME_NAMES, ...GATHERED_THEME_NAMES];
   if (theme !== undefined && !names.includes(theme)) throw new Error(`--theme must be one of: ${names.join(', ')}`);
 }
 

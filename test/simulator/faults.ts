@@ -26,6 +26,13 @@ export type Fault = { at: number } & (
   | { kind: 'slow'; slot: string; forMs: number; delayMs: number }
   | { kind: 'hold writes'; slot: string; part: LogPart; forMs: number }
   | { kind: 'break reads'; slot: string; count: number }
+  | /** A write breaks off after its first inputs, and the connection ends `endsAfterMs` later, so that some acknowledgements are lost. */ {
+      kind: 'break a write';
+      slot: string;
+      first: number;
+      endsAfterMs: number;
+      forMs: number;
+    }
   | { kind: 'set clock'; slot: string; byMs: number }
   | /** Messages of different parts of the log overtake each other. */ {
       kind: 'reorder';
@@ -234,6 +241,15 @@ async function beginAt(fault: Extract<Fault, { slot: string }>, { clock, cluster
     case 'break reads':
       log.breakReads(fault.count);
       break;
+    case 'break a write': {
+      const cut = () => {
+        log.cut();
+        link.cutUntil = clock.nowMs + fault.forMs;
+        clock.after(fault.forMs, () => log.mend());
+      };
+      link.brokenWrite = { first: fault.first, end: () => clock.as(undefined, () => clock.after(fault.endsAfterMs, cut)) };
+      break;
+    }
     case 'reorder':
       link.reorderedUntil = until;
       link.reorderMsMax = fault.delayMs;

@@ -4,6 +4,8 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 /** Delay of one message in one direction without a fault. */
 const DELAY_MS_MAX = 2;
+/** Beginning of the subject of an input. */
+const INPUT = 'a2a.raw.';
 
 /**
  * The connection of one process to the log. Messages of one direction keep their order, as on TCP. The fields are times of the clock until
@@ -44,6 +46,10 @@ export class Link {
   isVersionBefore = false;
   /** The next read of each reader fails. */
   brokenReads = 0;
+  /** The next write of more than `first` inputs breaks off after them: the rest is lost, and `end` ends the connection. */
+  brokenWrite: { first: number; end: () => void } | undefined;
+  /** The inputs that the process has sent at this time, which leave in one write. */
+  #write = { atMs: -1, inputs: 0, isBroken: false };
   #lastRequestAt = 0;
   readonly #lastRequestOfPart = new Map<string, number>();
   #lastAnswerAt = 0;
@@ -59,6 +65,7 @@ export class Link {
 
   /** Arrival time of a request that is sent now, to stream groups; undefined if it is lost. */
   requestArrivesAt(part: string, groups: readonly number[] = []): number | undefined {
+    if (part === 'inputs' && this.#isBrokenOff()) return undefined;
     if (this.isCut || this.#backAt(groups) > this.#clock.nowMs) return undefined;
     if ((this.missingUntil.get(part) ?? 0) > this.#clock.nowMs) return undefined;
     const held = this.heldUntil.get(part) ?? 0;
@@ -72,6 +79,32 @@ export class Link {
     this.#lastRequestOfPart.set(part, arrivesAt);
     this.#lastRequestAt = Math.max(this.#lastRequestAt, arrivesAt);
     return arrivesAt;
+  }
+
+  #isBrokenOff(): boolean {
+    const { nowMs } = this.#clock;
+    if (this.#write.atMs !== nowMs) this.#write = { atMs: nowMs, inputs: 0, isBroken: false };
+    this.#write.inputs += 1;
+    if (this.brokenWrite === undefined || this.#write.inputs <= this.brokenWrite.first) return this.#write.isBroken;
+    this.#write.isBroken = true;
+    this.#breakOff();
+    return true;
+  }
+
+  #breakOff(): void {
+    this.brokenWrite?.end();
+    this.brokenWrite = undefined;
+  }
+
+  /** Number of the bytes of a write to a socket that arrive: the write may break off within an input. */
+  bytesOfWrite(bytes: Uint8Array): number {
+    if (this.brokenWrite === undefined) return bytes.length;
+    const text = Buffer.from(bytes);
+    let at = text.indexOf(INPUT);
+    for (let before = 0; before < this.brokenWrite.first && at >= 0; before += 1) at = text.indexOf(INPUT, at + INPUT.length);
+    if (at < 0) return bytes.length;
+    this.#breakOff();
+    return at + INPUT.length;
   }
 
   /** Arrival time of an answer or a message that is sent now; undefined if it is lost. */

@@ -362,6 +362,45 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'an acknowledgement that counts for all records of its write': {
+    themes: ['gathered writes'],
+    foundBy: 5,
+    breaks: /^a failure has a cause|^the text of a call/,
+    edits: [
+      {
+        file: 'packages/log/src/text-pace.ts',
+        from: '  #due: (() => void)[] = [];\n',
+        to: `  #due: (() => void)[] = [];
+  #joint: { atMs: number; appends: Promise<{ seq: number; duplicate: boolean }>[] } = { atMs: -1, appends: [] };
+
+  async acknowledged(append: Promise<{ seq: number; duplicate: boolean }>): Promise<{ seq: number; duplicate: boolean }> {
+    const atMs = performance.now();
+    if (this.#joint.atMs !== atMs) this.#joint = { atMs, appends: [] };
+    const { appends } = this.#joint;
+    appends.push(append);
+    await undefined;
+    return Promise.race(appends);
+  }
+`,
+      },
+      {
+        file: 'packages/log/src/input-writer.ts',
+        from: 'const { seq, duplicate } = await this.#inputs.append(taskId, record, {',
+        to: 'const acknowledged = pace ? (one: ReturnType<InputLog["append"]>) => pace.acknowledged(one) : (one: ReturnType<InputLog["append"]>) => one;\n    const { seq, duplicate } = await acknowledged(this.#inputs.append(taskId, record, {',
+      },
+      {
+        file: 'packages/log/src/input-writer.ts',
+        from: '      waitsForRoom: true,\n      ...(trace && { trace }),\n    });',
+        to: '      waitsForRoom: true,\n      ...(trace && { trace }),\n    }));',
+      },
+      // A record of another task would count as that of another run.
+      {
+        file: 'packages/log/src/input-writer.ts',
+        from: 'if (duplicate && !(await this.#isStoredAt(seq, record))) throw new Superseded();',
+        to: 'void duplicate;',
+      },
+    ],
+  },
   'a poison record': {
     themes: ['payloads'],
     foundBy: 9,

@@ -348,7 +348,10 @@ export class NatsServers implements LogServers {
       if (arrivesAt !== undefined) clock.as(end, () => clock.after(arrivesAt - clock.nowMs, arrive));
     };
     return {
-      toServer: arrive => transfer(undefined, link.bytesToServerAt(), arrive),
+      toServer: (arrive, bytes) => {
+        const count = bytes && link.bytesOfWrite(bytes);
+        transfer(undefined, link.bytesToServerAt(), () => arrive(count));
+      },
       toClient: arrive => transfer(process, link.bytesToClientAt(), arrive),
       toLeader: this.#toLeader(slot, link),
     };

@@ -78,10 +78,12 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   const layouts = layoutsOf(new Random(seed, 'layouts'), chosen);
   if (layouts !== undefined) settings.layouts = layouts;
   const replicas = ([name, count]: [string, number]) => Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
+  if (chosen === GATHERED) planGathered(new Random(seed, 'gathered'), tasks, settings);
   // The tasks outside of the partition need another one.
   if (chosen === LASTING_PARTITION)
     settings.topology = { ...settings.topology, ingress: Math.max(2, settings.topology.ingress!) };
-  const faults = (THEMES[chosen] ?? WIRE_THEMES[chosen] ?? LATER_WIRE_THEMES[chosen] ?? STEP_THEMES[chosen])!(
+  const themes = { ...THEMES, ...WIRE_THEMES, ...LATER_WIRE_THEMES, ...STEP_THEMES, ...GATHERED_THEMES };
+  const faults = themes[chosen]!(
     random,
     Object.entries(settings.topology).flatMap(replicas),
     groupsOf(settings),
@@ -365,6 +367,21 @@ function planSteps(random: Random, tasks: readonly TaskPlan[]): void {
       everyMs: random.between(20, 800),
       ...(script.end === 'fails once' && { failsInStep: true }),
     });
+}
+
+/** Many tasks at one agent process, whose text is due together. */
+function planGathered(random: Random, tasks: TaskPlan[], settings: ClusterSettings): void {
+  settings.topology = { ...settings.topology, 'agent.writer': 1 };
+  settings.holdingProducers = 'all';
+  const everyMs = random.pick([4, 8, 16]);
+  const count = random.between(8, 10);
+  while (tasks.length < count) tasks.push(taskPlan(random, `task-${tasks.length + 1}`));
+  for (const task of tasks) {
+    const script = { tokens: Math.floor(random.between(2_000, 5_000) / everyMs), everyMs, end: 'done' as const };
+    task.startAt = random.between(1_000, 1_300);
+    task.turns = [{ agents: ['writer'], scripts: { writer: script } }];
+    delete task.cancelsAtQuestion;
+  }
 }
 
 /** Two to four stream groups, half of them with a second layout for the tasks that begin later. Undefined: one group. */
@@ -829,9 +846,29 @@ const STEP_THEMES: Readonly<Record<string, Theme>> = {
   },
 };
 
+const GATHERED = 'gathered writes';
+/** Chosen by name only, for the same reason. */
+const GATHERED_THEMES: Readonly<Record<string, Theme>> = {
+  [GATHERED]: random => {
+    const slot = `${WRITERS}-1`;
+    const write = (): Fault => ({
+      at: random.between(1_500, 3_500),
+      kind: 'break a write',
+      slot,
+      first: random.between(1, 2),
+      endsAfterMs: random.between(0, 5),
+      // A connection that is back at once takes later records of a task before the lost one is sent again.
+      forMs: random.pick([random.between(5, 30), random.between(100, 3_000)]),
+    });
+    const acks = (): Fault => ({ at: random.between(1_500, 3_500), kind: 'lose acks', slot, forMs: random.between(5, 200) });
+    return [write(), ...Array.from({ length: random.between(0, 3) }, () => random.pick([write, write, acks])())];
+  },
+};
+
 /** Kinds and members of the next version are added above the wire. */
 const ABOVE_THE_WIRE: ReadonlySet<string> = new Set(['two versions', UPGRADE]);
 export const THEME_NAMES = Object.keys(THEMES);
 export const WIRE_THEME_NAMES = [...Object.keys(WIRE_THEMES), ...Object.keys(LATER_WIRE_THEMES)];
 export const STEP_THEME_NAMES = Object.keys(STEP_THEMES);
+export const GATHERED_THEME_NAMES = Object.keys(GATHERED_THEMES);
 export const NATS_THEME_NAMES = [...THEME_NAMES.filter(name => !ABOVE_THE_WIRE.has(name)), ...WIRE_THEME_NAMES];

@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { MUTATIONS } from './mutations.ts';
 import { RunThread } from './run-thread.ts';
-import { CLIENTS_SEED_MIN, STEP_THEME_NAMES, scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
+import { CLIENTS_SEED_MIN, GATHERED_THEME_NAMES, STEP_THEME_NAMES, scenarioOf, WIRE_THEME_NAMES } from './scenario.ts';
 import { shrink } from './shrink.ts';
 import type { Situation } from './situations.ts';
 
@@ -16,6 +16,8 @@ const SEEDS = [...range(1, 52), ...range(CLIENTS_SEED_MIN, 10)];
 const STEP_SEEDS = 12;
 /** Seeds with which a run is repeated: the first of each kind. */
 const REPEATED = [...range(1, DETERMINISM_SEEDS - 3), ...range(CLIENTS_SEED_MIN, 3)];
+/** Seeds of the theme in which a write of many tasks breaks off. */
+const GATHERED_SEEDS = 12;
 /** Seed of one run for each theme of the wire, which costs as much as four or five over the log in memory. */
 const WIRE_SEED = CLIENTS_SEED_MIN;
 /** Seeds of a theme of the wire within which it causes its situation. */
@@ -79,6 +81,20 @@ test('a step whose result is stored never runs again, whichever agents and relay
   }
   for (const phase of ['reached', 'stored', 'reused']) assert.ok(met.has(`fold: a step of an agent is ${phase}`), phase);
   assert.ok(met.has('fold: a failed step of an agent is open again'));
+});
+
+test('a write of many tasks that breaks off, and lost acknowledgements of some of them, change no text', async () => {
+  for (const [log, seeds] of [
+    ['memory', GATHERED_SEEDS],
+    ['nats', 1],
+  ] as const) {
+    for (const theme of GATHERED_THEME_NAMES) {
+      for (let seed = 1; seed <= seeds; seed++) {
+        const { violations } = await thread.run(scenarioOf(seed, theme, log));
+        assert.deepEqual(violations, [], `again: npm run simulate -- --log ${log} --seed ${seed} --theme "${theme}" --trace`);
+      }
+    }
+  }
 });
 
 test('a seed reports the situations that its faults cause', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { A2AServerOptions, Authenticate, Limits } from '@hopline/a2a-server';
-import { LogUnavailable } from '@hopline/log';
+import { changeSpans, LogUnavailable, tenantBytesKey } from '@hopline/log';
 import { startTelemetry } from '@hopline/telemetry';
 import { until } from '../../../test/kit/until.ts';
 import { call, open, openRig, post, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
@@ -174,8 +174,7 @@ test("a tenant whose tasks fill its share of the log cannot begin another task; 
   rig.relay.onClient = (taskId, { turn }) => rig.relay.end(taskId, turn > 1 ? 'COMPLETED' : 'INPUT_REQUIRED');
   const [one, other] = [caller('a', 't'), caller('b', 't')];
   const id = await begun(rig, one);
-  const common = { contextId: 'c', role: 'agent.x', state: 'TASK_STATE_COMPLETED', startSeq: 1, generation: 9, at: 1 } as const;
-  await rig.log.tasks.put('large', { ...common, owner: { tenant: 't', subject: 'z' }, seq: 9, storedBytes: 5_000_000 });
+  await changeSpans(rig.log.taskLists, tenantBytesKey({ tenant: 't', subject: 'z' }, 0)!, () => [[9, 5_000_000]]);
   await until(async () => (await post(rig, 'send', later(), { headers: one })).status === 429);
   await assertRefused(await post(rig, 'stream', sendParams(userMessage('x')), { headers: other }), { from: 60, to: 60 });
   await begun(rig, BERT);

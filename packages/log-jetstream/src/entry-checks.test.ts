@@ -65,6 +65,12 @@ test('an entry needs every member that readers rely on, with the right type', ()
   }
 });
 
+test('the bytes of a tenant are pairs of numbers', () => {
+  const isValid = (stored: unknown) => ENTRY_CHECKS.taskLists({ v: 1, stored }, 'tenant.0.stored');
+  assert.deepEqual([isValid([]), isValid([[1, 2]])], [true, true]);
+  for (const stored of [undefined, {}, [1], [[1]], [[1, 2, 3]], [[1, '2']], [[1, null]]]) assert.equal(isValid(stored), false);
+});
+
 test('ids of tasks, roles, URLs and times are checked as their readers need them', () => {
   const entry = { ...task } as Record<string, unknown>;
   assert.equal(ENTRY_CHECKS.tasks(entry, 'a/b'), false);

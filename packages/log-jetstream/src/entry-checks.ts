@@ -65,6 +65,9 @@ const areRanges = optional(
     ),
 );
 
+const areSpans = (spans: unknown) =>
+  Array.isArray(spans) && spans.every(span => Array.isArray(span) && span.length === 2 && span.every(isNumber));
+
 /** Readers check entries of agents and requeues themselves. Only relays and notifiers write leases. */
 type CheckedBucket = Exclude<keyof typeof BUCKETS, 'agents' | 'requeues' | 'leases'>;
 
@@ -73,6 +76,7 @@ export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
   taskLists: (entry, key) => {
     const { taskId } = parseListKey(key);
     if (taskId !== undefined) return isTaskEntry(entry, taskId);
+    if (key.endsWith('.stored')) return areSpans(entry.stored);
     return Array.isArray(entry.ended) && entry.ended.every(isEndedTask) && areRanges(entry.pages);
   },
   messageIds: ({ taskId, fingerprint }) => isTask(taskId) && isText(fingerprint),

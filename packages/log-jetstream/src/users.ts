@@ -72,7 +72,7 @@ function relay(rights: Rights): void {
   rights.watch('tasks');
   rights.write('tasks', '*');
   rights.match('taskLists');
-  rights.write('taskLists', '*.*.*.t.*', '*.*.*.ended', '*.*.*.ended.*');
+  rights.write('taskLists', '*.*.*.t.*', '*.*.*.ended', '*.*.*.ended.*', '*.*.stored');
   rights.purge('taskLists');
 }
 

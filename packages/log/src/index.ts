@@ -115,6 +115,19 @@ export {
   shardOfList,
   type TaskListValue,
 } from './task-lists.ts';
+export {
+  bytesFrom,
+  changeSpans,
+  groupOfTenantBytes,
+  isTenantBytes,
+  joinSpans,
+  STORED_SPANS_MAX,
+  type StoredSpan,
+  TENANT_BYTES_BEGUN,
+  type TenantBytes,
+  tenantBytesFilter,
+  tenantBytesKey,
+} from './tenant-bytes.ts';
 export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
 export type { DeliveryBounds, Job, TakeOptions, WorkGate, WorkQueue } from './work-queue.ts';

@@ -4,6 +4,7 @@ import { type Layouts, type Owner, type Role, shardToken } from '@hopline/events
 import type { KeyValue } from './key-value.ts';
 import type { ListedTask } from './listed-task.ts';
 import type { TaskIndexEntry } from './task-index-entry.ts';
+import type { TenantBytes } from './tenant-bytes.ts';
 
 /**
  * The index of tasks by owner, in the bucket of task lists. A list reads what its caller owns, and a relay what is open in its shards, so
@@ -13,8 +14,10 @@ import type { TaskIndexEntry } from './task-index-entry.ts';
  * - `t.<task id>`: the entry of a task that has not ended, or has ended in the last seconds
  * - `ended`: the newest ended tasks of the owner in this shard, and the pages that hold the older ones
  * - `ended.<n>`: such a page, which is written again only when tasks leave it
+ *
+ * The bucket also has the bytes of each tenant (TenantBytes).
  */
-export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage;
+export type TaskListValue = TaskIndexEntry | EndedTasks | EndedPage | TenantBytes;
 
 /**
  * The members of an ended task that a list needs. `at`: time of the end, epoch milliseconds. `seq`: log sequence of its newest record, 0: unknown.
@@ -60,15 +63,15 @@ export const ENDED_PAGES_MAX = 768;
 const HASH_CHARS = 22;
 
 /** 128 bits. Hashed, because names may have any characters, and subjects appear in the logs and metrics of NATS. */
-function token(...names: (string | null)[]): string {
+export function keyToken(...names: (string | null)[]): string {
   return hash('sha256', JSON.stringify(names), 'base64url').slice(0, HASH_CHARS);
 }
 
 /** The first two tokens of the keys of an owner's tasks of a role. A caller without a tenant is a tenant of its own. */
 function listTokensOf(role: Role, owner: Owner = {}): { tenant: string; owner: string } {
   const { tenant, subject } = owner;
-  const ownerToken = token(role, tenant ?? null, subject ?? null);
-  return { tenant: tenant === undefined ? ownerToken : token(role, tenant), owner: ownerToken };
+  const ownerToken = keyToken(role, tenant ?? null, subject ?? null);
+  return { tenant: tenant === undefined ? ownerToken : keyToken(role, tenant), owner: ownerToken };
 }
 
 /** Prefix of the keys of an owner in a shard, without the last dot. */

@@ -6,7 +6,6 @@ import {
   endedTaskOf,
   isEndedTasks,
   type Log,
-  LogConflict,
   listKeyOf,
   listPrefixOf,
   parseListKey,
@@ -16,6 +15,7 @@ import {
   type TaskIndexEntry,
 } from '@hopline/log';
 import type { Logger } from '@hopline/telemetry';
+import { retryConflicts } from './retry-conflicts.ts';
 
 /**
  * Longest time before an ended task moves into its list. A list is read and written for each move, and with 256 shards an owner seldom has two tasks
@@ -29,8 +29,6 @@ const MOVED_SOON_MIN = 8;
 /** Lists that are written at the same time, and entries of one list that are removed at the same time. */
 const LISTS_AT_ONCE_MAX = 8;
 const PURGES_AT_ONCE_MAX = 16;
-/** Tries of one write. A conflict is a write of another relay, and a shard has two relays only during a takeover. */
-const WRITE_TRIES_MAX = 4;
 
 /** `sinceMs`: on the clock of `performance.now`. */
 type Waiting = { prefix: string; key: string; shard: number; task: EndedTask; revision: number; sinceMs: number };
@@ -130,16 +128,6 @@ export class EndedLists {
       }
     } catch (error) {
       logger.warn({ shard, err: error }, 'removed tasks could not be taken from the lists');
-    }
-  }
-}
-
-async function retryConflicts<T>(write: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await write();
-    } catch (error) {
-      if (!(error instanceof LogConflict) || tries >= WRITE_TRIES_MAX) throw error;
     }
   }
 }

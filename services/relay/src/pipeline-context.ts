@@ -1,5 +1,5 @@
 import type { CoalesceSettings } from '@hopline/coalesce';
-import type { CallInput, Fact, Layouts, MessageInput, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
+import type { CallInput, Fact, Layouts, MessageInput, Owner, Takeover, TaskAggregate, TraceCarrier } from '@hopline/events';
 import type { FactLog, RecordMark } from '@hopline/log';
 import type { HopMetrics, Logger, PartyLabels } from '@hopline/telemetry';
 import type { RejectedRecord } from './rejected-records.ts';
@@ -66,6 +66,8 @@ export type PipelineContext = {
   onRejectedRecord: (rejected: RejectedRecord) => void;
   /** Called when the log has acknowledged a record. */
   onAppended: (stored: RecordMark) => void;
+  /** Counts a stored record of a task for its owner. */
+  countStored: (taskId: string, owner: Owner | undefined, record: { seq: number; bytes: number }) => void;
   /** Called when the pipeline has stopped after a conflict or because the log is unavailable: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

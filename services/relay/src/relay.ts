@@ -17,6 +17,7 @@ import { ShownTasks } from './shown-tasks.ts';
 import { createSideEffects, type SideEffectsOptions } from './side-effects.ts';
 import { TASK_BYTES_MAX } from './task-appender.ts';
 import { authTimeout, copyForwardRule, countOpen, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
+import { TenantBytesWrites } from './tenant-bytes-writes.ts';
 import { TurnWaits } from './turn-waits.ts';
 import { WaitingInputs } from './waiting-inputs.ts';
 
@@ -75,8 +76,9 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const owns = (shard: number) => owned.get(shard) !== undefined;
   const waits = new TurnWaits({ log, owns, metrics, logger });
   const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });
+  const tenantBytes = new TenantBytesWrites({ log, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, { log, index, shown, waits, paths }),
+    context: shardContext(deps, identity, { log, index, shown, waits, paths, tenantBytes }),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -111,6 +113,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       ended.stop();
       migration.stop();
       await leases.stop();
+      await tenantBytes.stop();
       tasks.stop();
       owned.flushLines();
     },
@@ -203,7 +206,11 @@ function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
   };
 }
 
-function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOptions): Omit<ShardContext, 'onFailure' | 'owned'> {
+function shardContext(
+  deps: RelayDeps,
+  identity: string,
+  { tenantBytes, ...effects }: SideEffectsOptions & { tenantBytes: TenantBytesWrites },
+): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics, logger } = deps;
   const rejectedRecords = new RejectedRecords(metrics, logger);
   let appends = 0;
@@ -225,6 +232,7 @@ function shardContext(deps: RelayDeps, identity: string, effects: SideEffectsOpt
     copyPartUnitsMax: deps.copyPartUnitsMax,
     appendId: taskId => factsId(taskId, identity, ++appends),
     applySideEffects: createSideEffects(effects),
+    countStored: (taskId, owner, record) => tenantBytes.add(taskId, owner, record),
     metrics,
     logger,
     onRejectedRecord: rejected => rejectedRecords.add(rejected),

@@ -25,6 +25,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     appendId: taskId => `${taskId}:append-${++appends}`,
     indexedSeq: async () => undefined,
     onRefold: () => {},
+    countStored: () => {},
     applySideEffects: () => undefined,
     metrics: createHopMetrics('relay'),
     logger,

@@ -31,7 +31,7 @@ import type { TurnWaits } from './turn-waits.ts';
 
 /** Wait between two requests for work while the queue is full. */
 const FULL_RETRY_MS = 1_000;
-/** Bytes of records after which the index entry of a task is written again, so that servers can add up the bytes of tenants. */
+/** Bytes of records after which the index entry of a task is written again, so that the bytes of tenants can be added up from the index. */
 export const INDEXED_BYTES_STEP = 1024 * 1024;
 
 /** `queuedAt`: epoch milliseconds. */

@@ -40,7 +40,16 @@ type TaskAppenderOptions = {
   ledger: InputLedger;
   context: Pick<
     PipelineContext,
-    'facts' | 'now' | 'wallNow' | 'appendId' | 'onAppended' | 'metrics' | 'taskBytesMax' | 'leapTo' | 'copyPartUnitsMax'
+    | 'facts'
+    | 'now'
+    | 'wallNow'
+    | 'appendId'
+    | 'onAppended'
+    | 'countStored'
+    | 'metrics'
+    | 'taskBytesMax'
+    | 'leapTo'
+    | 'copyPartUnitsMax'
   >;
   /** Determines which inputs each append folds. */
   inputs: Pick<TaskInputs, 'folded'>;
@@ -226,6 +235,7 @@ export class TaskAppender {
     context.onAppended({ seq, id: options.id });
     metrics.appendDuration.recordMs(context.now() - startedMs, {}, carrier);
     metrics.tenantStored.add(bytes, this.#party);
+    context.countStored(taskId, record.aggregate.owner, { seq, bytes });
     this.#newestSeq = seq;
     return bytes;
   }

@@ -26,7 +26,7 @@ type PartyUsage = {
 };
 
 type QuotasOptions = {
-  log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
+  log: Pick<Log, 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
   limits: Limits;
   metrics: HopMetrics | undefined;
@@ -51,8 +51,8 @@ const UNSEEN_SHARE = 1 / 16;
 
 /**
  * The limits of each caller, and of all callers of a tenant together, so that none of them can take everything. Streams, messages and bytes
- * are counted in this process; open tasks and webhooks over the cluster, from their buckets. Without authentication all callers count as
- * one.
+ * are counted in this process; open tasks, webhooks and the share of the log over the cluster, from their buckets. Without authentication all
+ * callers count as one.
  */
 export class Quotas {
   readonly #limits: Limits;
@@ -123,18 +123,22 @@ export class Quotas {
 
   /** Throws QUOTA_EXCEEDED when the caller has too many open tasks for another one, or its tenant has its share of the log. */
   async requireTaskRoom(caller: Owner): Promise<void> {
-    await this.#tasks.refresh(caller, ...this.#openTasksMax());
+    await this.#refreshTaskRoom(caller);
     this.#requireTaskRoom(caller);
   }
 
   /** Counts a task that is about to begin, unless it is already counted. Throws QUOTA_EXCEEDED. */
   async addTask(caller: Owner, taskId: string): Promise<void> {
     if (this.#tasks.has(taskId)) return;
-    await this.#tasks.refresh(caller, ...this.#openTasksMax());
+    await this.#refreshTaskRoom(caller);
     if (this.#tasks.has(taskId)) return;
     // In the same turn of the event loop as the addition, so that concurrent messages are counted one after the other.
     this.#requireTaskRoom(caller);
     this.#tasks.add(caller, taskId);
+  }
+
+  async #refreshTaskRoom(caller: Owner): Promise<void> {
+    await Promise.all([this.#tasks.refresh(caller, ...this.#openTasksMax()), this.#stored?.refresh(caller)]);
   }
 
   #openTasksMax(): [max: number, tenantMax: number] {
@@ -199,7 +203,6 @@ export class Quotas {
 
   close(): void {
     this.#webhooks.close();
-    this.#stored?.close();
   }
 
   /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */

@@ -1,93 +1,84 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
-import { type TaskIndexEntry, toLogExtent } from '@hopline/log';
-import { createMemoryLog } from '@hopline/log/memory';
-import { until } from '../../../../test/kit/until.ts';
-import { BytesByTenant, StoredBytes, TENANT_GROUPS_MAX } from './stored-bytes.ts';
+import { changeSpans, type Log, tenantBytesKey, toLogExtent } from '@hopline/log';
+import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
+import { StoredBytes } from './stored-bytes.ts';
 
 const ANNA = { tenant: 't', subject: 'anna' };
 const BERT = { tenant: 't', subject: 'bert' };
 const CARL = { subject: 't' };
 
-type Stored = { bytes: number; seq: number; isOpen?: boolean };
+const put = (log: MemoryLog, owner: Owner, seq: number, bytes: number, group = 0) =>
+  changeSpans(log.taskLists, tenantBytesKey(owner, group)!, () => [[seq, bytes]]);
 
-function entry(owner: Owner | undefined, { bytes, seq, isOpen = false }: Stored): TaskIndexEntry {
-  const state = isOpen ? 'TASK_STATE_WORKING' : 'TASK_STATE_COMPLETED';
-  const common = { contextId: 'c', role: 'agent.echo', state, startSeq: 1, generation: 1, at: 1 } as const;
-  return { ...common, ...(owner && { owner }), seq, storedBytes: bytes };
+function open(log: Pick<Log, 'taskLists' | 'facts' | 'layouts'>) {
+  const clock = { nowMs: 0 };
+  const onLost = (error: unknown) => assert.fail(String(error));
+  const stored = new StoredBytes({ log, shareMax: 0.5, onLost, now: () => clock.nowMs });
+  const isFull = async (caller: Owner) => {
+    await stored.refresh(caller);
+    return stored.isFull(caller);
+  };
+  return { clock, isFull };
 }
 
-test('the tasks of all callers of a tenant count together, each by its newest entry; a caller without a tenant has a count of its own', () => {
-  const counted = new BytesByTenant();
-  counted.set('a', entry(ANNA, { bytes: 100, seq: 1, isOpen: true }));
-  counted.set('b', entry(BERT, { bytes: 10, seq: 2 }));
-  counted.set('c', entry(CARL, { bytes: 5, seq: 3 }));
-  counted.set('d', entry(undefined, { bytes: 1_000, seq: 4 }));
-  counted.set('a', entry(ANNA, { bytes: 300, seq: 5, isOpen: true }));
-  assert.deepEqual([counted.of(ANNA), counted.of(BERT), counted.of(CARL)], [310, 310, 5]);
-  counted.set('a', entry(ANNA, { bytes: 400, seq: 6 }));
-  assert.equal(counted.of(ANNA), 410);
-});
-
-test('an open or ended task counts until its newest record has left the log', () => {
-  const counted = new BytesByTenant();
-  counted.set('a', entry(ANNA, { bytes: 100, seq: 10 }));
-  counted.set('b', entry(ANNA, { bytes: 10, seq: 20, isOpen: true }));
-  counted.set('c', entry(ANNA, { bytes: 1, seq: 30 }));
-  const left = [10, 11, 20, 21, 30, 31].map(firstSeq => {
-    counted.removeBelow(firstSeq);
-    return counted.of(ANNA);
-  });
-  assert.deepEqual(left, [111, 11, 11, 1, 1, 0]);
-});
-
-test('many ended tasks take little memory, and at most the bytes of two groups are released late', () => {
-  const tasks = TENANT_GROUPS_MAX * 50;
-  const counted = new BytesByTenant();
-  for (let seq = 1; seq <= tasks; seq += 1) counted.set(`${seq}`, entry(ANNA, { bytes: 10, seq }));
-  assert.equal(counted.of(ANNA), tasks * 10);
-  for (const removed of [0.25, 0.5, 0.75]) {
-    counted.removeBelow(tasks * removed);
-    const late = counted.of(ANNA) / (tasks * 10) - (1 - removed);
-    assert.ok(late >= 0 && late <= 2.5 / TENANT_GROUPS_MAX, String(late));
-  }
-  counted.removeBelow(tasks + 1);
-  assert.equal(counted.of(ANNA), 0);
-});
-
-test('a tenant is full at exactly its share of the log, also for a process that starts later', async t => {
+test('a tenant is full at exactly its share of the log, in every server and for all its callers', async () => {
   const log = createMemoryLog({ factsBytesMax: 1_000 });
-  const open = () => {
-    const stored = new StoredBytes({ log, shareMax: 0.5, onLost: error => assert.fail(String(error)) });
-    t.after(() => stored.close());
-    return stored;
-  };
-  const first = open();
-  await log.tasks.put('a', entry(ANNA, { bytes: 499, seq: 1, isOpen: true }));
-  await log.tasks.put('other', entry(CARL, { bytes: 500, seq: 1 }));
-  await log.tasks.put('anonymous', entry(undefined, { bytes: 999, seq: 1 }));
-  await until(() => first.isFull(CARL));
-  assert.deepEqual([first.isFull(ANNA), first.isFull({})], [false, false]);
-  await log.tasks.put('a', entry(ANNA, { bytes: 500, seq: 1, isOpen: true }));
-  await until(() => first.isFull(BERT));
-  const second = open();
-  await until(() => second.isFull(ANNA));
+  const first = open(log);
+  await put(log, ANNA, 1, 499);
+  await put(log, CARL, 1, 500);
+  assert.deepEqual([await first.isFull(CARL), await first.isFull(ANNA), await first.isFull({})], [true, false, false]);
+  await put(log, BERT, 1, 500);
+  first.clock.nowMs += 1_000;
+  assert.equal(await first.isFull(ANNA), true);
+  assert.equal(await open(log).isFull(BERT), true);
 });
 
-test('a process that starts does not count tasks whose records have already left the log', async t => {
+test('bytes whose records have left the log do not count', async () => {
   const log = createMemoryLog();
-  const facts = Object.assign(Object.create(log.facts), {
-    extent: async () => toLogExtent([{ firstSeq: 10, lastSeq: 10, fill: 0.9, bytesMax: 1_000 }], log.layouts),
-  });
-  await log.tasks.put('gone', entry(ANNA, { bytes: 900, seq: 9 }));
-  await log.tasks.put('stored', entry(CARL, { bytes: 900, seq: 10 }));
-  const stored = new StoredBytes({
-    log: { ...log, facts },
-    shareMax: 0.5,
-    onLost: error => assert.fail(String(error)),
-  });
-  t.after(() => stored.close());
-  await until(() => stored.isFull(CARL));
-  assert.equal(stored.isFull(ANNA), false);
+  const extent = async () => toLogExtent([{ firstSeq: 10, lastSeq: 10, fill: 0.9, bytesMax: 1_000 }], log.layouts);
+  const { isFull } = open({ ...log, facts: Object.assign(Object.create(log.facts), { extent }) });
+  await put(log, ANNA, 9, 900);
+  await put(log, CARL, 10, 900);
+  assert.deepEqual([await isFull(ANNA), await isFull(CARL)], [false, true]);
+});
+
+test('a server reads only the entries of the tenant that asks, at most once a second', async () => {
+  const log = createMemoryLog({ factsBytesMax: 1_000 });
+  const reads: string[][] = [];
+  const match: Log['taskLists']['match'] = async filters => {
+    reads.push([...filters]);
+    return log.taskLists.match(filters);
+  };
+  const taskLists = Object.assign(Object.create(log.taskLists), { match });
+  const { clock, isFull } = open({ ...log, taskLists });
+  await Promise.all([isFull(ANNA), isFull(BERT), isFull(ANNA)]);
+  clock.nowMs = 999;
+  await isFull(BERT);
+  assert.equal(reads.length, 1);
+  clock.nowMs = 1_000;
+  await isFull(BERT);
+  await isFull({});
+  assert.deepEqual(reads, [reads[0], reads[0]]);
+});
+
+test('while a read fails, the bytes that were read last count', async () => {
+  const log = createMemoryLog({ factsBytesMax: 1_000 });
+  await put(log, ANNA, 1, 500);
+  let [nowMs, lost, isAway] = [0, 0, false];
+  const match: Log['taskLists']['match'] = filters => {
+    if (isAway) throw new Error('away');
+    return log.taskLists.match(filters);
+  };
+  const taskLists = Object.assign(Object.create(log.taskLists), { match });
+  const onLost = () => {
+    lost += 1;
+  };
+  const stored = new StoredBytes({ log: { ...log, taskLists }, shareMax: 0.5, onLost, now: () => nowMs });
+  await stored.refresh(ANNA);
+  [nowMs, isAway] = [5_000, true];
+  await stored.refresh(ANNA);
+  await stored.refresh(ANNA);
+  assert.deepEqual([stored.isFull(ANNA), lost], [true, 1]);
 });
