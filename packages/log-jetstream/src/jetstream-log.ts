@@ -9,6 +9,7 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { DirectGets } from './direct-gets.ts';
@@ -16,6 +17,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
+import { checkLogin } from './login-check.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -81,6 +83,7 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     if (addsLayouts) requireWanted(connection.layouts, addsLayouts.wanted);
     options.onNames?.(connection.names);
     watchLayouts(connection, { times: layoutTimes, onAdded: () => options.onNames?.(connection.names), ...addsLayouts });
+    if (options.checksLogin && user !== undefined) await withinMs(checkLogin(connection, user), CHECK_TIMEOUT_MS).catch(() => {});
     if (options.restoresLost) restoreLost(connection, streams, options.restoresLost, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, options.onFirstEntry);
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
