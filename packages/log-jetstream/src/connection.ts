@@ -1,5 +1,6 @@
 import { type Layouts, timeOfTaskId } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import {
   AuthorizationError,
@@ -19,6 +20,7 @@ import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { ReadSlots } from './read-slots.ts';
+import { DirectStreams, type StreamRequests } from './stream-requests.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -75,6 +77,8 @@ export class Connection {
   readonly replicas: number;
   readonly leaders: Leaders;
   readonly reads = new ReadSlots();
+  /** A sub-agent asks relays. */
+  streams: StreamRequests = new DirectStreams(this);
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -205,7 +209,7 @@ export class Connection {
 
   async #isMissing(stream: string): Promise<boolean> {
     try {
-      await this.api(`STREAM.INFO.${stream}`, {}, MISSING_TIMEOUT_MS);
+      await withinMs(this.streams.info(stream), MISSING_TIMEOUT_MS);
       return false;
     } catch (error) {
       return isStreamNotFound(error);
