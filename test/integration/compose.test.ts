@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { passwordVariable, serverUsers } from '@hopline/log-jetstream';
 
 const run = promisify(execFile);
 const FOLDER = fileURLToPath(new URL('../../infra/compose/', import.meta.url));
@@ -12,6 +13,7 @@ const PROJECT = `hopline-test-${process.pid}`;
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
 const IMAGE = `hopline:${version}`;
 const QUESTION = 'explain hopline';
+const PASSWORDS = Object.fromEntries(serverUsers(['guide']).map(user => [passwordVariable(user), `of-${user}`]));
 /** The recorded answer takes about six seconds. */
 const MID_STREAM_MS = 2_000;
 const READY_MS_MAX = 120_000;
@@ -33,7 +35,7 @@ for (const { name, options } of NODES) {
     timeout: 400_000,
   }, async t => {
     // Ports of the machine may be arbitrary, because the clients are in the cluster's network.
-    const env = { ...process.env, HOPLINE_HTTP_PORT: '0', HOPLINE_GRPC_PORT: '0' };
+    const env = { ...process.env, ...PASSWORDS, HOPLINE_HTTP_PORT: '0', HOPLINE_GRPC_PORT: '0' };
     const compose = async (...args: string[]) =>
       (
         await run('docker', ['compose', '--project-name', PROJECT, '--file', `${FOLDER}compose.yaml`, ...options, ...args], {

@@ -23,6 +23,7 @@ export const REFERENCE: Record<string, () => string | Promise<string>> = {
   'docs/reference/agents.schema.json': agentsSchemaDocument,
   'docs/reference/nats-permissions.md': permissionsDocument,
   'infra/nats/hopline.conf': () => serverConfiguration(),
+  'infra/compose/nats.conf': () => serverConfiguration({ agents: ['guide'] }),
   'infra/helm/hopline/files/nats-permissions.json': chartPermissions,
   'infra/local/launcher/service-variables.json': serviceVariablesDocument,
   'packages/lifecycle/src/setting-names.json': settingNamesDocument,

@@ -28,7 +28,7 @@ export class NatsUsers {
 
   /** For the configuration of nats-server. */
   get authorization(): string {
-    return authorization(this.#passwords, this.#prefix, this.#groups);
+    return authorization(this.#passwords, { prefix: this.#prefix, groups: this.#groups });
   }
 
   loginOf(user: LogUser): NatsLogin {

@@ -1,5 +1,6 @@
 import { type Layouts, timeOfTaskId } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { type ApiError, JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import {
   AuthorizationError,
@@ -19,6 +20,7 @@ import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { ReadSlots } from './read-slots.ts';
+import { DirectStreams, type StreamRequests } from './stream-requests.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
 const RECONNECT_WAIT_MS = 250;
@@ -75,6 +77,8 @@ export class Connection {
   readonly replicas: number;
   readonly leaders: Leaders;
   readonly reads = new ReadSlots();
+  /** A sub-agent asks relays. */
+  streams: StreamRequests = new DirectStreams(this);
   readonly onEvent: (event: LogEvent) => void;
   /** Aborts when the log is closed, which ends every reader. */
   readonly closed: AbortSignal;
@@ -82,9 +86,11 @@ export class Connection {
   readonly #disconnects = new Set<() => void>();
   readonly #reconnects = new Set<() => void>();
   readonly #denials = new Set<(denial: Denial) => void>();
+  readonly #expectedDenials = new Set<string>();
   readonly #missing = new Map<string, Promise<boolean>>();
   readonly #inboxPrefix: string;
-  readonly #userName: string;
+  /** As the server knows it; the name of the connection if the login has none. */
+  readonly userName: string;
   readonly #rejectedMsMax: number;
   /** When the credentials were rejected for the first time since the last connection, by performance.now(). */
   #rejectedSinceMs: number | undefined;
@@ -103,7 +109,7 @@ export class Connection {
     this.replicas = options.replicas ?? 1;
     this.onEvent = onEvent;
     this.#inboxPrefix = inboxPrefixOf(options);
-    this.#userName = knownUser(servers, credentials) ?? name;
+    this.userName = knownUser(servers, credentials) ?? name;
     this.#rejectedMsMax = credentials && 'credsFile' in credentials ? Number.POSITIVE_INFINITY : rejectedMsMax;
     this.closed = this.#closing.signal;
     this.leaders = new Leaders(jsm, this.replicas);
@@ -203,7 +209,7 @@ export class Connection {
 
   async #isMissing(stream: string): Promise<boolean> {
     try {
-      await this.api(`STREAM.INFO.${stream}`, {}, MISSING_TIMEOUT_MS);
+      await withinMs(this.streams.info(stream), MISSING_TIMEOUT_MS);
       return false;
     } catch (error) {
       return isStreamNotFound(error);
@@ -223,13 +229,30 @@ export class Connection {
 
   denied({ operation, subject }: Denial, cause?: unknown): LogDenied {
     const action = operation === 'publish' ? 'publish to' : 'subscribe to';
-    const sentence = `NATS does not permit user ${this.#userName} to ${action} ${subject}`;
+    const sentence = `NATS does not permit user ${this.userName} to ${action} ${subject}`;
     return new LogDenied(`${sentence}: give it the permissions of its service (infra/nats)`, { cause });
   }
 
   /** `listener` is called for each publish and subscription that the server does not permit. */
   onDenied(listener: (denial: Denial) => void): void {
     this.#denials.add(listener);
+  }
+
+  /** The subjects that the server does not permit to `act`. Their denials are expected, so they are not reported. */
+  async deniedOf(subjects: readonly string[], act: () => void): Promise<Set<string>> {
+    const denied = new Set<string>();
+    const listener = ({ subject }: Denial) => denied.add(subject);
+    for (const subject of subjects) this.#expectedDenials.add(subject);
+    this.#denials.add(listener);
+    try {
+      act();
+      await this.nc.flush();
+      // A denial precedes the answer to the flush, and reaches its listeners in the same turn of the event loop.
+      await new Promise(setImmediate);
+    } finally {
+      this.#denials.delete(listener);
+    }
+    return denied;
   }
 
   onDisconnect(listener: () => void): () => void {
@@ -283,6 +306,7 @@ export class Connection {
       case 'error':
         if (status.error instanceof PermissionViolationError) {
           for (const listener of [...this.#denials]) listener(status.error);
+          if (this.#expectedDenials.has(status.error.subject)) break;
           this.onEvent({ type: 'denied', message: this.denied(status.error).message });
           break;
         }
@@ -307,7 +331,7 @@ export class Connection {
     if (this.closed.aborted || nowMs - this.#rejectedSinceMs < this.#rejectedMsMax) return;
     this.onEvent({
       type: 'rejected',
-      message: `NATS has rejected the credentials of user ${this.#userName} for ${this.#rejectedMsMax / 1_000} s`,
+      message: `NATS has rejected the credentials of user ${this.userName} for ${this.#rejectedMsMax / 1_000} s`,
     });
   }
 }

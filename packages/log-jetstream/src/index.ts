@@ -32,4 +32,4 @@ export {
   restoreFromSettings,
 } from './settings.ts';
 export { WATCHED_SUBJECTS_MAX } from './tail-watch.ts';
-export { ANY_AGENT, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';
+export { ANY_AGENT, inboxOf, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';

@@ -9,6 +9,7 @@ import {
   TENANT_ITEMS_MAX_DEFAULT,
   TENANT_SLOTS_SHARE_DEFAULT,
 } from '@hopline/log';
+import { withinMs } from '@hopline/telemetry';
 import { requireServer } from './capabilities.ts';
 import { type Connection, type ConnectOptions, openConnection } from './connection.ts';
 import { DirectGets } from './direct-gets.ts';
@@ -16,6 +17,7 @@ import { ENTRY_CHECKS, type EntryCheck } from './entry-checks.ts';
 import { JetStreamKeyValue } from './key-value.ts';
 import { LAYOUT_TIMES, requireWanted, watchLayouts } from './layouts.ts';
 import { placeLeaders } from './leader-placement.ts';
+import { checkLogin } from './login-check.ts';
 import { BUCKETS, LogNames } from './names.ts';
 import {
   ACK_WAIT_MS,
@@ -30,6 +32,10 @@ import {
 import { NatsPresence } from './presence.ts';
 import { Publisher } from './publisher.ts';
 import { purgeTask } from './purge-task.ts';
+import { ReadClient } from './relayed-reads/read-client.ts';
+import { RelayedEntries } from './relayed-reads/relayed-buckets.ts';
+import { RelayedStreams } from './relayed-reads/relayed-streams.ts';
+import type { EntryBucket } from './relayed-reads/requests.ts';
 import { removeUnknown } from './remove-unknown.ts';
 import { RequeueCounts } from './requeue-counts.ts';
 import { restoreLost } from './restore-lost.ts';
@@ -71,6 +77,8 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
   });
   try {
     requireServer(connection.nc.info?.version ?? 'unknown', replicas);
+    const client = user?.startsWith('agent.') ? new ReadClient(connection, user.slice('agent.'.length)) : undefined;
+    if (client !== undefined) connection.streams = new RelayedStreams(client);
     const maxAges = { ...MAX_AGES_DEFAULT, ...options.maxAges };
     const maxBytes = { ...MAX_BYTES_DEFAULT, ...options.maxBytes };
     const creates = user === undefined || user === STREAM_CREATOR;
@@ -81,11 +89,12 @@ export async function openJetStreamLog(options: JetStreamLogOptions): Promise<Lo
     if (addsLayouts) requireWanted(connection.layouts, addsLayouts.wanted);
     options.onNames?.(connection.names);
     watchLayouts(connection, { times: layoutTimes, onAdded: () => options.onNames?.(connection.names), ...addsLayouts });
+    if (options.checksLogin && user !== undefined) await withinMs(checkLogin(connection, user), CHECK_TIMEOUT_MS).catch(() => {});
     if (options.restoresLost) restoreLost(connection, streams, options.restoresLost, openTimeoutMs);
     if (options.watchesRetention) watchRetention(connection, options.onFirstEntry);
     if (options.removesUnknown) removeUnknown(connection, options.removesUnknown);
     if (options.placesLeaders) placeLeaders(connection, options.placesLeaders);
-    return assemble(connection, isCompact, options);
+    return assemble(connection, client, isCompact, options);
   } catch (error) {
     await connection.close();
     throw error instanceof LogDenied ? new LogMismatch(error.message, { cause: error }) : error;
@@ -102,7 +111,7 @@ export async function checkServer(options: Omit<ConnectOptions, 'onEvent' | 'nam
   }
 }
 
-function assemble(connection: Connection, isCompact: boolean, options: JetStreamLogOptions): Log {
+function assemble(connection: Connection, client: ReadClient | undefined, isCompact: boolean, options: JetStreamLogOptions): Log {
   const payloadMax = connection.nc.info?.max_payload ?? 0;
   const recordBytesMax = payloadMax - HEADER_BYTES_MAX;
   const publisher = new Publisher(connection, { recordBytesMax, ackTimeoutMs: options.ackTimeoutMs });
@@ -110,7 +119,13 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
   const bucket = <V>(name: string, isValid?: EntryCheck) => {
     return new JetStreamKeyValue<V>(connection, publisher, { bucket: connection.names.bucket(name), directGets, isValid });
   };
-  const tasks = openTaskParts({ connection, publisher, directGets, isCompact, options });
+  /** A bucket of which a sub-agent reads single entries. */
+  const entries = <V>(name: EntryBucket, isValid?: EntryCheck) => {
+    if (client === undefined) return bucket<V>(BUCKETS[name], isValid);
+    const bucketOptions = { bucket: connection.names.bucket(BUCKETS[name]), directGets, isValid };
+    return new RelayedEntries<V>(client, name, connection, publisher, bucketOptions);
+  };
+  const tasks = openTaskParts({ connection, publisher, directGets, isCompact, client, options });
   return {
     ...tasks.parts,
     get layouts() {
@@ -121,8 +136,8 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     },
     recordBytesMax,
     work: new JetStreamWork(connection, publisher, {
-      requeueCounts: new RequeueCounts(bucket(BUCKETS.requeues)),
-      workers: bucket(BUCKETS.requeues),
+      requeueCounts: new RequeueCounts(entries('requeues')),
+      workers: entries('requeues'),
       attemptsMax: options.attemptsMax ?? ATTEMPTS_MAX_DEFAULT,
       requeuesMax: options.requeuesMax ?? REQUEUES_MAX_DEFAULT,
       ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
@@ -135,9 +150,9 @@ function assemble(connection: Connection, isCompact: boolean, options: JetStream
     }),
     wakeUps: new NatsWakeUps(connection),
     presence: new NatsPresence(connection),
-    agents: bucket(BUCKETS.agents),
-    messageIds: bucket(BUCKETS.messageIds, ENTRY_CHECKS.messageIds),
-    contexts: bucket(BUCKETS.contexts, ENTRY_CHECKS.contexts),
+    agents: entries('agents'),
+    messageIds: entries('messageIds', ENTRY_CHECKS.messageIds),
+    contexts: entries('contexts', ENTRY_CHECKS.contexts),
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: async () => {

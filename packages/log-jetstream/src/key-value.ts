@@ -67,7 +67,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   async get(key: string): Promise<Entry<V> | undefined> {
-    const newest = await this.#newest(key);
+    const newest = await this.newest(key);
     if (!newest || isRemoval(newest.header?.get(OPERATION))) return undefined;
     const value = this.#decode(newest.data, key);
     return value === undefined ? undefined : { key, value, revision: newest.seq };
@@ -75,9 +75,9 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async under(prefix: string): Promise<Entry<V>[]> {
     requireKey(prefix);
-    const { jsm } = this.#connection;
+    const { streams } = this.#connection;
     const filter = `${this.#prefix}${prefix}.*`;
-    const info = await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream, { subjects_filter: filter }));
+    const info = await retry(this.#connection, this.#stream, () => streams.info(this.#stream, filter));
     // Deleted keys are listed too, until `get` finds their delete marker.
     const keys = Object.keys(info?.state.subjects ?? {}).map(subject => subject.slice(this.#prefix.length));
     const entries = await Promise.all(keys.sort().map(key => this.get(key)));
@@ -147,7 +147,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       return await this.#write(key, encodePayload(value), 0);
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      const newest = await this.#newest(key);
+      const newest = await this.newest(key);
       // A deleted entry, which `get` treats as absent, must not occupy its key for as long as it is stored.
       if (!newest || (!isRemoval(newest.header?.get(OPERATION)) && this.#decode(newest.data, key) !== undefined)) throw error;
       return this.#write(key, encodePayload(value), newest.seq);
@@ -243,7 +243,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       return seq;
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
-      const newest = await this.#newest(key);
+      const newest = await this.newest(key);
       if (newest?.header?.get(MESSAGE_ID) === id) return newest.seq;
       throw error;
     }
@@ -255,7 +255,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   /** Read from the leader, because the loser of a race to create a key must see the winner's entry. */
-  async #newest(key: string): Promise<NewestMessage | null> {
+  protected async newest(key: string): Promise<NewestMessage | null> {
     requireKey(key);
     const subject = this.#prefix + key;
     if (this.#isReadDirectly) return this.#directGets.newestFromLeader(this.#stream, subject);

@@ -115,7 +115,7 @@ export function watchLayouts(connection: Connection, { times, onAdded, wanted = 
 export async function readLayouts(connection: Connection): Promise<Layouts> {
   const name = connection.names.inputsStreams[0]!;
   const info = () =>
-    connection.jsm.streams.info(name).catch(error => {
+    connection.streams.info(name).catch(error => {
       throw isStreamNotFound(error)
         ? new LogUnavailable(`${name}: ${STREAM_MISSING}: a relay creates it when it starts, or within 15 s if it runs`)
         : error;

@@ -37,6 +37,9 @@ function write(logger: Logger, event: LogEvent): void {
     case 'rejected':
       logger.error(`log: ${event.message}`);
       return;
+    case 'login-wide':
+      logger.warn({ reason: event.why }, LINE.loginWide);
+      return;
     case 'streams-lost':
       logger.error({ stream: event.streams.join(', ') }, LINE.streamsLost);
       return;

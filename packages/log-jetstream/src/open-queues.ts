@@ -1,11 +1,10 @@
 import { type Role, roleWorkFilter, TENANT_QUEUES, tenantQueueOfSubject, workersSubject } from '@hopline/events';
-import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { reportFailedCheck } from './periodic-check.ts';
 import { pause, retry } from './retry.ts';
-import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
+import { isConsumerNotFound } from './stream-requests.ts';
 
 /**
  * A message that work has come may be lost, and requesters of an earlier version send none. A worker searches for such work this often at first, as in
@@ -74,20 +73,19 @@ export class OpenQueues {
    */
   async #isOpenAtStart(signal: AbortSignal): Promise<boolean> {
     if (this.#role === 'supervisor') return true;
-    const { jsm, names } = this.#connection;
     const name = consumerName(this.#role, undefined);
-    const exists = () => jsm.consumers.info(names.workStream, name).then(() => true);
+    const exists = () => this.#connection.streams.consumer(this.#role, undefined).then(() => true);
     try {
       return await retry(this.#connection, `work of ${name}`, exists, { signal });
     } catch (error) {
-      return !(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND;
+      return !isConsumerNotFound(error);
     }
   }
 
   async #search(signal: AbortSignal): Promise<void> {
-    const { jsm, names } = this.#connection;
+    const { streams, names } = this.#connection;
     const filter = names.subject(roleWorkFilter(this.#role));
-    const read = () => jsm.streams.info(names.workStream, { subjects_filter: filter });
+    const read = () => streams.info(names.workStream, filter);
     const { state } = await retry(this.#connection, `work for ${this.#role}`, read, { signal });
     const roleChars = filter.length - '>'.length;
     for (const subject of Object.keys(state.subjects ?? {})) {

@@ -90,6 +90,8 @@ export type JetStreamLogOptions = {
   restoresLost?: LostOptions;
   /** Tasks that this relay follows for one agent, of all its processes. Default AGENT_TASKS_MAX. */
   agentTasksMax?: number;
+  /** Reports a login that permits more than `user` needs. Default false. */
+  checksLogin?: boolean;
   /** Spreads the leaders of the streams over the nodes of NATS. Absent: they stay where the server elects them. */
   placesLeaders?: PlacementOptions;
   follow?: Omit<FollowOptions, 'onReread' | 'onCheckFailed'>;
@@ -139,6 +141,8 @@ export type LogEvent =
   | { type: 'rejected'; message: string }
   /** The NATS user lacks a permission. */
   | { type: 'denied'; message: string }
+  /** The login permits more than the service needs. */
+  | { type: 'login-wide'; why: string }
   /** A payload that is not a record was skipped. */
   | { type: 'undecodable'; where: 'inputs' | 'facts' | 'work' | 'key-value' }
   /** A publish was sent again. */

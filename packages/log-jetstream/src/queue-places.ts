@@ -1,9 +1,8 @@
 import { type Owner, type Role, tenantQueueOf, workFilter, workSubject } from '@hopline/events';
 import { BoundedMap, LogDenied } from '@hopline/log';
-import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
 import { consumerName, type Queue } from './names.ts';
-import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
+import { isConsumerNotFound } from './stream-requests.ts';
 
 /**
  * All questions of this process about the items of one queue share an answer of at most this age. Shorter than the wait before the first question.
@@ -66,16 +65,16 @@ export class QueuePlaces {
   }
 
   async #read(role: Role, queue: Queue): Promise<Reading> {
-    const { jsm, names } = this.#connection;
+    const { streams, names } = this.#connection;
     try {
-      const { delivered, num_pending: pending } = await jsm.consumers.info(names.workStream, consumerName(role, queue));
+      const { delivered, num_pending: pending } = await streams.consumer(role, queue);
       if (pending === 0) return { takenSeq: delivered.stream_seq, pending, lastSeq: delivered.stream_seq };
-      const { state } = await jsm.streams.info(names.workStream);
+      const { state } = await streams.info(names.workStream);
       return { takenSeq: delivered.stream_seq, pending, lastSeq: state.last_seq };
     } catch (error) {
-      if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
+      if (!isConsumerNotFound(error)) throw error;
       // No worker has opened the queue yet, so all stored items wait.
-      const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(workFilter(role, queue)) });
+      const { state } = await streams.info(names.workStream, names.subject(workFilter(role, queue)));
       const pending = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
       return { takenSeq: state.first_seq - 1, pending, lastSeq: state.last_seq };
     }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { workFilter } from '@hopline/events';
 import { consumerName, LogNames } from './names.ts';
 import { readerName } from './reader-name.ts';
-import { GUEST_CONSUMERS_MAX, isWorkersConsumer, unknownConsumers, workPlaceOf } from './remove-unknown.ts';
+import { GUEST_CONSUMERS_MAX, isRecord, isWorkersConsumer, unknownConsumers, workPlaceOf } from './remove-unknown.ts';
 
 const NANOS_PER_S = 1_000_000_000;
 const names = new LogNames('blue');
@@ -69,4 +69,16 @@ test('an item of work is in a queue of its role, or in none', () => {
     ['a2a.work.nowhere.t', 'nowhere', false],
   ];
   for (const [subject, role, inQueue] of cases) assert.deepEqual(workPlaceOf(subject), { role, inQueue }, subject);
+});
+
+test('a record of any version is kept, and answers of NATS are not records', () => {
+  for (const record of ['{"v":1,"taskId":"t"}', '{"v":99}']) assert.ok(isRecord(Buffer.from(record)), record);
+  const answers = [
+    '',
+    '{"stream":"A2A_RAW","seq":7}',
+    '{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404}}',
+    '-ERR',
+    '[1]',
+  ];
+  for (const answer of answers) assert.ok(!isRecord(Buffer.from(answer)), answer);
 });

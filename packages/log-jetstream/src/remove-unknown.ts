@@ -1,3 +1,4 @@
+import { parseObject } from '@hopline/a2a';
 import { isRole, type Role, TENANT_QUEUES, WORK_PREFIX, workFilter } from '@hopline/events';
 import type { ConsumerInfo } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
@@ -9,7 +10,7 @@ import { isOutage } from './retry.ts';
 
 /**
  * Removes from the streams of the log objects that Hopline did not create and that would exhaust a shared limit. Any user of the log may
- * create durable consumers, and can have JetStream API answers stored as work items that no worker takes. Both would otherwise stay until
+ * create durable consumers, and can have answers of NATS stored as work items that no worker can run. Both would otherwise stay until
  * their age limit.
  */
 
@@ -24,8 +25,8 @@ const WORK_SEARCH_SHARE = 1 / 8;
 const REMOVALS_AT_ONCE_MAX = 32;
 /** A user without the permission tries again after this time, because the permission may be granted in the meantime. */
 const DENIED_MS = 10 * 60_000;
-/** Most subjects of a known role outside all its queues that one check removes. */
-const SUBJECTS_PER_CHECK_MAX = 1_000;
+/** Most subjects of known roles that one check removes. */
+const SUBJECTS_PER_CHECK_MAX = 10_000;
 const NANOS_PER_MS = 1_000_000;
 
 /** Checks the streams until the log is closed. */
@@ -126,14 +127,21 @@ export function workPlaceOf(subject: string): { role: string; inQueue: boolean }
   return { role, inQueue: isRole(role) && (rest.length === 1 || isOfTenant) };
 }
 
+/** Whether a payload is a record of Hopline, of any version. Answers of NATS are JSON without a version, or empty. */
+export function isRecord(payload: Uint8Array): boolean {
+  return typeof parseObject(Buffer.from(payload).toString())?.v === 'number';
+}
+
 /**
- * Removes items of unknown roles, and items outside all queues, from a work stream that fills up. A role is known while an agent of
+ * Removes items of unknown roles, items outside all queues, and answers of NATS from a work stream that fills up. A role is known while an agent of
  * that name is registered or the consumer of a worker exists, so an agent that is away keeps its work.
  */
 class UnknownWork {
   readonly #connection: Connection;
   /** Roles that were unknown at the last check. A worker that starts creates its consumer before the next one. */
   #suspects = new Set<string>();
+  /** Subjects that begin with a record, by their number of items. */
+  #records = new Map<string, number>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -143,14 +151,20 @@ class UnknownWork {
     const { jsm, names, onEvent } = this.#connection;
     const stream = names.workStream;
     const { config, state } = await jsm.streams.info(stream);
-    if (config.max_bytes <= 0 || state.bytes < config.max_bytes * WORK_SEARCH_SHARE) return void this.#suspects.clear();
+    if (config.max_bytes <= 0 || state.bytes < config.max_bytes * WORK_SEARCH_SHARE) {
+      this.#suspects.clear();
+      this.#records.clear();
+      return;
+    }
     const known = await this.#knownRoles();
     const unknown = new Map<string, number>();
     const misplaced: string[] = [];
+    const placed = new Map<string, number>();
     for (const [subject, count] of await this.#subjects(stream, `${names.subject(WORK_PREFIX)}.>`)) {
       const { role, inQueue } = workPlaceOf(subject.slice(names.subject('').length));
       if (!known.has(role)) unknown.set(role, (unknown.get(role) ?? 0) + count);
-      else if (!inQueue) misplaced.push(subject);
+      else if (inQueue) placed.set(subject, count);
+      else misplaced.push(subject);
     }
     const due = [...unknown.keys()].filter(role => this.#suspects.has(role));
     this.#suspects = new Set(unknown.keys());
@@ -163,8 +177,24 @@ class UnknownWork {
       return purged > 0;
     };
     const ofRoles = filters.map(filter => names.subject(`${WORK_PREFIX}.${filter}`));
-    const [name] = await atOnce([...ofRoles, ...misplaced.slice(0, SUBJECTS_PER_CHECK_MAX)], purge);
+    const unreadable = [...misplaced, ...(await this.#answersIn(placed))];
+    const [name] = await atOnce([...ofRoles, ...unreadable.slice(0, SUBJECTS_PER_CHECK_MAX)], purge);
     if (name !== undefined) onEvent({ type: 'unknown-work', stream, count, name });
+  }
+
+  /** Subjects of queues that have only answers of NATS: those whose oldest item is one. A record is at the front of every other. */
+  async #answersIn(placed: ReadonlyMap<string, number>): Promise<string[]> {
+    const { names } = this.#connection;
+    for (const [subject, count] of this.#records) if (placed.get(subject) !== count) this.#records.delete(subject);
+    const unread = [...placed.keys()].filter(subject => !this.#records.has(subject)).slice(0, SUBJECTS_PER_CHECK_MAX);
+    return atOnce(unread, async subject => {
+      // nats.js has no method for the oldest message of a subject. The request fails if a worker has taken the item.
+      const oldest = { next_by_subj: subject, seq: 1 };
+      const { message } = await this.#connection.api<{ message: { data?: string } }>(`STREAM.MSG.GET.${names.workStream}`, oldest);
+      if (!isRecord(Buffer.from(message.data ?? '', 'base64'))) return true;
+      this.#records.set(subject, placed.get(subject)!);
+      return false;
+    });
   }
 
   async #knownRoles(): Promise<Set<string>> {

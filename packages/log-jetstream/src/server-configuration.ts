@@ -1,6 +1,6 @@
 import { requireAgent } from '@hopline/log';
 import { LogNames } from './names.ts';
-import { ANY_AGENT, type LogUser, permissionsOf, SERVICE_USERS } from './users.ts';
+import { ANY_AGENT, type LogUser, type PermissionOptions, permissionsOf, SERVICE_USERS } from './users.ts';
 
 /** Configuration of nats-server for the users of the log. */
 
@@ -29,18 +29,24 @@ export function passwordVariable(user: ServerUser): string {
   return `NATS_${name}_PASSWORD`;
 }
 
-/** The block `authorization` of a nats-server configuration. `groups`: the most stream groups that the log may have. */
-export function authorization(users: ReadonlyMap<ServerUser, Password>, prefix = '', groups = 1): string {
+/** `groups`: the most stream groups that the log may have. */
+type AuthorizationOptions = PermissionOptions & { prefix?: string | undefined; groups?: number };
+
+/** The block `authorization` of a nats-server configuration. */
+export function authorization(
+  users: ReadonlyMap<ServerUser, Password>,
+  { prefix = '', groups = 1, ...options }: AuthorizationOptions = {},
+): string {
   const names = new LogNames(prefix, groups);
-  const blocks = [...users].map(([user, password]) => userBlock(user, password, names));
+  const blocks = [...users].map(([user, password]) => userBlock(user, password, names, options));
   return `authorization {\n  users: [\n${blocks.join('\n')}\n  ]\n}\n`;
 }
 
-function userBlock(user: ServerUser, password: Password, names: LogNames): string {
+function userBlock(user: ServerUser, password: Password, names: LogNames, options: PermissionOptions): string {
   const secret = 'text' in password ? JSON.stringify(password.text) : `$${password.variable}`;
   const credentials = `user: ${JSON.stringify(userName(user, names.prefix))}, password: ${secret}`;
   if (user === ADMIN) return `    { ${credentials} }`;
-  const { publish, publishDenied, subscribe } = permissionsOf(user, names);
+  const { publish, publishDenied, subscribe } = permissionsOf(user, names, options);
   const denied = publishDenied.length > 0 ? [list('deny', publishDenied)] : [];
   return [
     `    { ${credentials}, permissions: {`,

@@ -204,6 +204,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
   const lines = new LogLines(logger);
   const options: JetStreamLogOptions = {
     ...logOptionsOf(settings),
+    checksLogin: rest.user !== 'operator',
     ...rest,
     onFirstEntry: (stream, firstAt) => shown?.onFirstEntry(stream, firstAt),
     onNames: names => shown?.startAtZero(names),

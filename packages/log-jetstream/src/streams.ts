@@ -325,7 +325,7 @@ function findStream(connection: Connection, name: string, timeoutMs: number): Pr
 /** For a caller that repeats the request itself. */
 async function findOnce(connection: Connection, name: string): Promise<StreamInfo | undefined> {
   try {
-    return await connection.jsm.streams.info(name);
+    return await connection.streams.info(name);
   } catch (error) {
     if (isStreamNotFound(error)) return undefined;
     throw error;

@@ -10,7 +10,7 @@ import { BUCKETS } from './names.ts';
 import { AGENT_TASKS_MAX, type JetStreamLogOptions } from './options.ts';
 import { reportFailedCheck } from './periodic-check.ts';
 import type { Publisher } from './publisher.ts';
-import { ReadClient } from './relayed-reads/read-client.ts';
+import type { ReadClient } from './relayed-reads/read-client.ts';
 import { ReadService } from './relayed-reads/read-service.ts';
 import { RelayedIndex, RelayedInputs, RelayedLeases, RelayedLists } from './relayed-reads/relayed-buckets.ts';
 import { RelayedFacts } from './relayed-reads/relayed-facts.ts';
@@ -28,11 +28,13 @@ type TaskPartsDeps = {
   publisher: Publisher;
   directGets: DirectGets;
   isCompact: boolean;
+  /** Of a sub-agent. */
+  client: ReadClient | undefined;
   options: JetStreamLogOptions;
 };
 
 /** A sub-agent reads tasks through relays, every other service by itself. A relay also reads for sub-agents. */
-export function openTaskParts({ connection, publisher, directGets, isCompact, options }: TaskPartsDeps): TaskParts {
+export function openTaskParts({ connection, publisher, directGets, isCompact, client, options }: TaskPartsDeps): TaskParts {
   const { user } = options;
   const bucket = (name: string, isValid?: EntryCheck, isReadDirectly = false) => {
     return [connection, publisher, { bucket: connection.names.bucket(name), directGets, isReadDirectly, isValid }] as const;
@@ -46,8 +48,7 @@ export function openTaskParts({ connection, publisher, directGets, isCompact, op
     onReread: (why: RereadReason) => connection.onEvent({ type: 'reread', why }),
     onCheckFailed: (error: unknown) => reportFailedCheck(connection, 'the tail of a task', error),
   };
-  if (user?.startsWith('agent.')) {
-    const client = new ReadClient(connection, user.slice('agent.'.length));
+  if (client !== undefined) {
     const parts = {
       inputs: new RelayedInputs(client, ...inputs),
       facts: new RelayedFacts(client, follow),

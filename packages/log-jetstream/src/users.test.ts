@@ -78,6 +78,31 @@ test('each user has its own inbox and its own writer of inputs', () => {
   );
 });
 
+test('an agent asks the JetStream API for its work and for nothing else, because NATS stores answers wherever a request asks for them', () => {
+  for (const user of ['agent.guide', ANY_AGENT] as const) {
+    const api = permissionsOf(user, names).publish.filter(subject => subject.startsWith('$JS.API.'));
+    assert.deepEqual(
+      api.filter(subject => !subject.startsWith('$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.')),
+      [],
+    );
+    assert.ok(api.length > 0);
+  }
+});
+
+test('agents of an earlier version have the permissions that they need, if the configuration says so, and no other user has more', () => {
+  const earlier = (user: LogUser) => {
+    const { publish } = permissionsOf(user, names);
+    const all = permissionsOf(user, names, { earlierAgents: true });
+    assert.deepEqual(publish.filter(subject => !all.publish.includes(subject)), []);
+    return all.publish.filter(subject => !publish.includes(subject));
+  };
+  for (const user of SERVICE_USERS) assert.deepEqual(earlier(user), []);
+  const api = earlier('agent.guide');
+  for (const call of ['STREAM.INFO.A2A_RAW', 'STREAM.MSG.GET.KV_hopline_requeues', 'CONSUMER.INFO.A2A_WORK.agent-guide_7'])
+    assert.ok(api.includes(`$JS.API.${call}`), call);
+  assert.ok(api.includes('$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.agent.guide.*'));
+});
+
 test('passwords in a server configuration are quoted text or variables', () => {
   assert.deepEqual(serverUsers(['web-search']), [ADMIN, ...SERVICE_USERS, 'agent.web-search']);
   for (const name of ['*', '>', 'a.b', 'B x', '']) assert.throws(() => serverUsers([name]), TypeError, name);

@@ -12,7 +12,7 @@ import {
   workersSubject,
   workFilter,
 } from '@hopline/events';
-import { BUCKETS, consumerName, type LogNames, QUEUES } from './names.ts';
+import { BUCKETS, consumerName, type LogNames, QUEUES, type Queue } from './names.ts';
 
 /**
  * The users of the log in NATS, one for each service, and the subjects that each may publish and subscribe to: the minimum that its
@@ -42,15 +42,19 @@ export function inboxOf(user: LogUser, names: LogNames): string {
 
 export type Permissions = { publish: string[]; publishDenied: string[]; subscribe: string[] };
 
-export function permissionsOf(user: LogUser, names: LogNames): Permissions {
+/** `earlierAgents`: agents of a version before 2026-11-30 ask the JetStream API for what later ones ask relays. */
+export type PermissionOptions = { earlierAgents?: boolean };
+
+export function permissionsOf(user: LogUser, names: LogNames, { earlierAgents = false }: PermissionOptions = {}): Permissions {
   const rights = new Rights(names);
   rights.answers(user);
+  if (!user.startsWith('agent.') || earlierAgents) rights.inspectStreams();
   if (user === 'relay') relay(rights);
   else if (user === 'ingress') ingress(rights);
   else if (user === 'supervisor') supervisor(rights);
   else if (user === 'notifier') notifier(rights);
   else if (user === 'operator') operator(rights);
-  else agent(rights, user);
+  else agent(rights, user, earlierAgents);
   return rights.permissions;
 }
 
@@ -98,6 +102,8 @@ function supervisor(rights: Rights): void {
   rights.compareInput();
   rights.followFacts();
   rights.takeWork('supervisor');
+  rights.createWorkConsumers('supervisor');
+  rights.get('requeues');
   rights.watch('agents');
 }
 
@@ -118,16 +124,19 @@ function operator(rights: Rights): void {
 }
 
 /**
- * A sub-agent also serves A2A to its own clients, so it reads message ids and contexts. Relays read facts, task lists and inputs for it, if
- * they are those of its own tasks. It may create consumers for its work only, whose names are fixed.
+ * A sub-agent may pull and acknowledge its work, and uses the JetStream API for nothing else, because NATS stores the answers of its API wherever a request
+ * asks for them. Relays read for it, if it is about its own tasks, and create the consumers of its work.
  */
-function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>): void {
+function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>, isEarlier: boolean): void {
   const name = user.slice('agent.'.length);
   rights.publish(`${RAW_PREFIX}.*.*.${user}`, wakeSubject(name));
   rights.subscribe(wakeSubject(name));
   rights.publish(readSubject(name), readerSubject(name, '*'));
   rights.takeWork(user);
-  rights.get('agents', 'messageIds', 'contexts');
+  if (isEarlier) {
+    rights.createWorkConsumers(user);
+    rights.get('agents', 'messageIds', 'contexts', 'requeues');
+  }
   rights.write('agents', `${name}.*`);
   rights.write('messageIds', '*');
   rights.write('contexts', '*');
@@ -162,9 +171,12 @@ class Rights {
     this.#names = names;
   }
 
-  /** Allows the user's inbox, and reading the state of the streams, which every service checks at its start. */
   answers(user: LogUser): void {
     this.permissions.subscribe.push(`${inboxOf(user, this.#names)}.>`);
+  }
+
+  /** Reading the state of the streams, which every service checks at its start. */
+  inspectStreams(): void {
     this.#api('INFO', ...this.#names.allStreams().map(stream => `STREAM.INFO.${stream}`));
   }
 
@@ -188,6 +200,9 @@ class Rights {
     this.permissions.subscribe.push(...requests);
     this.permissions.publish.push(`${inboxOf(ANY_AGENT, this.#names)}.>`);
     this.match('leases', 'shard.*');
+    this.get('agents', 'messageIds', 'contexts', 'requeues');
+    const { workStream } = this.#names;
+    this.#api(`CONSUMER.CREATE.${workStream}.*.${this.#names.subject(`${WORK_PREFIX}.agent.>`)}`);
   }
 
   /** Creating an existing stream changes nothing; updating it adds missing limits. */
@@ -290,11 +305,8 @@ class Rights {
     const { workStream } = this.#names;
     const isAny = role === ANY_AGENT;
     for (const queue of QUEUES) {
-      // A consumer name is one token, which a subject pattern cannot match in part.
-      const consumer = isAny ? '*' : consumerName(role, queue);
-      const filter = this.#names.subject(workFilter(role, queue));
-      this.inspectWork(consumer);
-      this.#api(`CONSUMER.CREATE.${workStream}.${consumer}.${filter}`, `CONSUMER.MSG.NEXT.${workStream}.${consumer}`);
+      const consumer = workConsumer(role, queue);
+      this.#api(`CONSUMER.MSG.NEXT.${workStream}.${consumer}`);
       if (!isAny) {
         this.permissions.publish.push(...acks(workStream, consumer));
         continue;
@@ -307,9 +319,17 @@ class Rights {
       this.permissions.publishDenied.push(...acks(workStream, denied));
     }
     if (isAny) this.permissions.publish.push(...acks(workStream, '*'));
-    this.get('requeues');
     this.write('requeues', `${role}.*.*`);
     this.#answerSiblings(role);
+  }
+
+  createWorkConsumers(role: Role | typeof ANY_AGENT): void {
+    const { workStream } = this.#names;
+    for (const queue of QUEUES) {
+      const consumer = workConsumer(role, queue);
+      this.inspectWork(consumer);
+      this.#api(`CONSUMER.CREATE.${workStream}.${consumer}.${this.#names.subject(workFilter(role, queue))}`);
+    }
   }
 
   /** The workers of a role ask each other whether they live. */
@@ -329,6 +349,11 @@ class Rights {
     const { publish } = this.permissions;
     for (const call of calls) if (!publish.includes(`$JS.API.${call}`)) publish.push(`$JS.API.${call}`);
   }
+}
+
+/** A consumer name is one token, which a subject pattern cannot match in part. */
+function workConsumer(role: Role | typeof ANY_AGENT, queue: Queue): string {
+  return role === ANY_AGENT ? '*' : consumerName(role, queue);
 }
 
 /** Both forms of the subject of an acknowledgement: newer servers put domain and account before the stream. */

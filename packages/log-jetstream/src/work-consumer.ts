@@ -1,4 +1,4 @@
-import { type Role, workFilter } from '@hopline/events';
+import type { Role } from '@hopline/events';
 import {
   backoffMs,
   type DeliveryBounds,
@@ -9,18 +9,15 @@ import {
   Requeued,
   type Slot,
 } from '@hopline/log';
-import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/nats-core';
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { type Delivery, PullInbox } from './pull-inbox.ts';
 import type { RequeueCounts } from './requeue-counts.ts';
 import { pause, retry } from './retry.ts';
 import type { RunningItems } from './running-items.ts';
+import { isConsumerNotFound } from './stream-requests.ts';
 import { runItem } from './work-item.ts';
 
-/** Waiting pulls of one queue, one per process. */
-const WORK_PULLS_MAX = 4_096;
 const PULL_EXPIRES_MS = 10_000;
 /** A pull is withdrawn when its worker has had fewer free slots than the pull asks for during this time. */
 const WITHDRAW_AFTER_MS = 250;
@@ -31,11 +28,6 @@ const REOPEN_MS_MAX = 5_000;
  * which then works but cannot be updated (error 10012, seen on 2.15.2 in one of five tries under load).
  */
 const REPLACE_WAIT_MS = 500;
-/** The server removes a consumer without a worker when this time has passed after the age limit of its items, of which none is left then (ADR 147). */
-const UNUSED_MS = 24 * 60 * 60_000;
-/** 2.10 and newer reject the creation of an existing consumer with other settings; older servers update it. */
-const CONSUMER_EXISTS = 10148;
-export const CONSUMER_NOT_FOUND = 10014;
 
 type WorkConsumerOptions = DeliveryBounds & {
   role: Role;
@@ -164,9 +156,8 @@ export class WorkConsumer {
    * Leaves an existing consumer unchanged: in a rolling update, a worker that lost its pull must not restore older settings.
    */
   async #replace(): Promise<void> {
-    const { names, jsm } = this.#connection;
-    const { ended } = this.#options;
-    const find = () => jsm.consumers.info(names.workStream, this.#name).then(() => true, falseIfMissing);
+    const { role, queue, ended } = this.#options;
+    const find = () => this.#connection.streams.consumer(role, queue).then(() => true, falseIfMissing);
     const exists = () => retry(this.#connection, `work of ${this.#name}`, find, { signal: ended });
     if (await exists()) return;
     await pause(this.#connection, REPLACE_WAIT_MS, ended);
@@ -175,38 +166,11 @@ export class WorkConsumer {
 
   /** Creates the consumer, or updates it to the settings of this worker. */
   async #ensure(): Promise<void> {
-    const { names, jsm } = this.#connection;
     const { role, queue, ended, unclaimedWaitMs, queueTurnsMax } = this.#options;
-    const updatable = async () => ({
-      ack_wait: nanos(unclaimedWaitMs),
-      // The server limits all deliveries; only workers know which of them are attempts.
-      max_deliver: deliveriesMax(this.#options),
-      max_ack_pending: queueTurnsMax,
-      inactive_threshold: unusedNanos((await jsm.streams.info(names.workStream)).config.max_age),
-    });
-    const fixed: Partial<ConsumerConfig> = {
-      durable_name: this.#name,
-      filter_subject: names.subject(workFilter(role, queue)),
-      deliver_policy: DeliverPolicy.All,
-      ack_policy: AckPolicy.Explicit,
-      max_waiting: WORK_PULLS_MAX,
-    };
-    const ensure = async () => {
-      const settings = await updatable();
-      try {
-        await jsm.consumers.add(names.workStream, { ...fixed, ...settings });
-      } catch (error) {
-        if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-        await jsm.consumers.update(names.workStream, this.#name, settings);
-      }
-    };
+    const settings = { ackWaitMs: unclaimedWaitMs, deliveriesMax: deliveriesMax(this.#options), turnsMax: queueTurnsMax };
+    const ensure = () => this.#connection.streams.ensureConsumer(role, queue, settings);
     await retry(this.#connection, `work of ${this.#name}`, ensure, { signal: ended });
   }
-}
-
-/** 0, which is never, if items have no age limit. */
-function unusedNanos(maxAgeNanos: number): number {
-  return maxAgeNanos === 0 ? 0 : maxAgeNanos + nanos(UNUSED_MS);
 }
 
 async function untilReady({ ready }: Slot, ended: AbortSignal): Promise<void> {
@@ -217,6 +181,6 @@ async function untilReady({ ready }: Slot, ended: AbortSignal): Promise<void> {
 }
 
 function falseIfMissing(error: unknown): false {
-  if (error instanceof JetStreamApiError && error.code === CONSUMER_NOT_FOUND) return false;
+  if (isConsumerNotFound(error)) return false;
   throw error;
 }

@@ -1,10 +1,9 @@
 import { type Owner, type Role, tenantTokenOf, tenantWorkFilter, workFilter } from '@hopline/events';
 import { BoundedMap, LogFull, ROOM_READ_MS, TenantFull } from '@hopline/log';
 import { withinMs } from '@hopline/telemetry';
-import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Connection } from './connection.ts';
-import { consumerName, QUEUES, type Queue } from './names.ts';
-import { CONSUMER_NOT_FOUND } from './work-consumer.ts';
+import { QUEUES, type Queue } from './names.ts';
+import { isConsumerNotFound } from './stream-requests.ts';
 
 /** Share of the work stream's bytes for new messages. The rest is for calls of running tasks. */
 const NEW_WORK_SHARE = 0.75;
@@ -53,8 +52,8 @@ export class WorkRoom {
   }
 
   async #ofRole(role: Role): Promise<Problem> {
-    const { jsm, names } = this.#connection;
-    const { state, config } = await jsm.streams.info(names.workStream);
+    const { streams, names } = this.#connection;
+    const { state, config } = await streams.info(names.workStream);
     if (config.max_bytes > 0 && state.bytes >= config.max_bytes * NEW_WORK_SHARE)
       return new LogFull(`${names.workStream} holds ${state.bytes} of ${config.max_bytes} bytes`);
     // If the whole stream has fewer items than the limit of one role, so does each role.
@@ -65,28 +64,28 @@ export class WorkRoom {
   }
 
   async #ofTenant(role: Role, tenant: string): Promise<Problem> {
-    const { jsm, names } = this.#connection;
-    const { state } = await jsm.streams.info(names.workStream);
+    const { streams, names } = this.#connection;
+    const { state } = await streams.info(names.workStream);
     if (state.messages < this.#tenantItemsMax) return undefined;
     const items = await this.#stored(tenantWorkFilter(role, tenant));
     return items < this.#tenantItemsMax ? undefined : new TenantFull(`${items} items of work of one tenant wait for ${role}`);
   }
 
   async #itemsOfQueue(role: Role, queue: Queue): Promise<number> {
-    const { jsm, names } = this.#connection;
+    const { streams } = this.#connection;
     try {
-      const { num_pending, num_ack_pending } = await jsm.consumers.info(names.workStream, consumerName(role, queue));
+      const { num_pending, num_ack_pending } = await streams.consumer(role, queue);
       return num_pending + num_ack_pending;
     } catch (error) {
-      if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_NOT_FOUND) throw error;
+      if (!isConsumerNotFound(error)) throw error;
       // There is no consumer if no worker of this role has ever started.
       return this.#stored(workFilter(role, queue));
     }
   }
 
   async #stored(filter: string): Promise<number> {
-    const { jsm, names } = this.#connection;
-    const { state } = await jsm.streams.info(names.workStream, { subjects_filter: names.subject(filter) });
+    const { streams, names } = this.#connection;
+    const { state } = await streams.info(names.workStream, names.subject(filter));
     return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   }
 }

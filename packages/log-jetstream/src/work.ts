@@ -91,9 +91,9 @@ export class JetStreamWork implements WorkQueue {
   async hasItem(role: Role, taskId: string): Promise<boolean> {
     requireRole(role);
     requireTaskId(taskId);
-    const { jsm, leaders, names } = this.#connection;
+    const { streams, leaders, names } = this.#connection;
     const isStored = async (filter: string) => {
-      const info = () => jsm.streams.info(names.workStream, { subjects_filter: names.subject(filter) });
+      const info = () => streams.info(names.workStream, names.subject(filter));
       // A call without an item ends as failed, so a leader that was deposed before the item came must not answer.
       const read = () => leaders.read(names.workStream, info);
       const { state } = await retry(this.#connection, 'the work of a task', read);

@@ -68,6 +68,7 @@ export {
   KEY_CHARS_MAX,
   relayOfFactsId,
   requireAgent,
+  isKey,
   requireKey,
   requireRecordId,
   requireRole,

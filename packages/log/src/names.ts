@@ -62,8 +62,12 @@ export function taskOfFactsId(id: string): string {
   return id.slice(0, id.indexOf(':'));
 }
 
+export function isKey(key: unknown): key is string {
+  return typeof key === 'string' && key.length <= KEY_CHARS_MAX && KEY.test(key);
+}
+
 export function requireKey(key: string): void {
-  if (key.length > KEY_CHARS_MAX || !KEY.test(key)) {
+  if (!isKey(key)) {
     throw new TypeError(`a key must be 1 to ${KEY_CHARS_MAX} letters, digits, "_", "-", "/", "=", with single "." between them`);
   }
 }

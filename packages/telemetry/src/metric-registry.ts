@@ -666,6 +666,7 @@ export const METRICS = {
         'dead_letter',
         'worker_dead',
         'denied',
+        'login_wide',
         'layout_added',
         'layout_refused',
         'bounds_refused',

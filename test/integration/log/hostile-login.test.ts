@@ -163,6 +163,35 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     });
   });
 
+  test('answers that NATS gives to an agent are removed from its own queue, and records next to them stay', async () => {
+    const agent = await open(AGENT);
+    await agent.agents.put('fair.1', { name: 'fair' } as never);
+    await relay.work.request(AGENT, work('kept', 'x'.repeat(MIB)), { id: 'kept' });
+    // Padding, because a queue is searched only when it fills up.
+    for (let index = 0; index < 40; index += 1)
+      await relay.work.request(AGENT, work(`padding-${index}`, 'x'.repeat(MIB)), { id: `padding-${index}` });
+    const publish = (subject: string, reply: string) => attacker.publish(subject, '{}', { reply });
+    for (let index = 0; index < ANSWERS; index += 1) {
+      // The acknowledgement of an own input, and the answer that there is no consumer.
+      publish(`a2a.raw.00.flood-${index}.${AGENT}`, `a2a.work.${AGENT}.stored-${index}`);
+      publish('$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-fair', `a2a.work.${AGENT}.next-${index}`);
+    }
+    publish(`a2a.raw.00.flood.${AGENT}`, `a2a.work.${AGENT}.kept`);
+    await attacker.flush();
+    const subjects = async () => {
+      const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: `a2a.work.${AGENT}.>` });
+      return state.subjects ?? {};
+    };
+    await until(async () => {
+      const found = Object.keys(await subjects());
+      return found.length > 0 && found.every(subject => /\.(kept|padding-\d+)$/.test(subject));
+    }, 'the answers were not removed');
+    const left = await subjects();
+    assert.equal(Object.keys(left).length, 41);
+    assert.ok(left[`a2a.work.${AGENT}.kept`]! >= 1);
+    await admin.streams.purge(WORK_STREAM, { filter: `a2a.work.${AGENT}.>` });
+  });
+
   test('items of an agent without workers stay, also in a full queue', async () => {
     const guide = await open('agent.guide');
     const stop = new AbortController();

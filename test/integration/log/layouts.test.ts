@@ -155,7 +155,7 @@ test('a process that has not read the layouts for minutes refuses a new task, co
 
 test('every service may read and write the streams of a later layout if the permissions name them', async t => {
   const users = new Map<ServerUser, { text: string }>(serverUsers(['guide']).map(user => [user, { text: `secret-${user}` }]));
-  const server = await startNats({ config: authorization(users, 'blue', 3) });
+  const server = await startNats({ config: authorization(users, { prefix: 'blue', groups: 3 }) });
   t.after(() => server.stop());
   const denied: string[] = [];
   const openAs = async (user: LogUser, options = {}) => {

@@ -141,7 +141,7 @@ const ofAgent = (record: FactRecord): FactRecord => ({ ...record, aggregate: { .
 
 test('every service may use the streams of all groups, and nothing is denied', async t => {
   const users = new Map<ServerUser, { text: string }>(serverUsers(['guide']).map(user => [user, { text: `secret-${user}` }]));
-  const server = await startNats({ config: authorization(users, 'blue', GROUPS) });
+  const server = await startNats({ config: authorization(users, { prefix: 'blue', groups: GROUPS }) });
   t.after(() => server.stop());
   const denied: string[] = [];
   const openAs = async (user: LogUser) => {

@@ -42,7 +42,7 @@ export type ClusterOptions = {
 function permissionsFor({ agents, env = {} }: ClusterOptions): string {
   const users = serverUsers(agents.map(({ name }) => String(name)));
   const groups = Number(env.HOPLINE_STREAM_GROUPS ?? 1);
-  return authorization(new Map(users.map(user => [user, { text: user }])), env.HOPLINE_PREFIX, groups);
+  return authorization(new Map(users.map(user => [user, { text: user }])), { prefix: env.HOPLINE_PREFIX, groups });
 }
 
 /** Settings with which a service, or a test, connects as a user of the cluster. */

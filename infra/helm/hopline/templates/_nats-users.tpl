@@ -11,6 +11,11 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $text = $text | replace "HOPLINE-PREFIX." "" | replace "HOPLINE-PREFIX_" "" -}}
 {{- end -}}
 {{- $all := fromJson $text -}}
+{{- range $key := list "agent" "anyAgent" -}}
+{{- $agent := get $all $key -}}
+{{- if $.Values.nats.earlierAgents -}}{{- $_ := set $agent "publish" (concat $agent.publish $agent.earlier) -}}{{- end -}}
+{{- $_ := unset $agent "earlier" -}}
+{{- end -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
 {{- $names := .Values.nats.agentUsers -}}

@@ -3,6 +3,7 @@
  * messages before it or in it, so that the agent notices a lost one. An empty message shows that the relay still reads.
  */
 
+import type { ApiError } from '@nats-io/jetstream';
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
 import type { Headers } from '../message-headers.ts';
 
@@ -30,6 +31,8 @@ export type AnswerEnd = {
   count?: number;
   /** The id under which the relay takes requests for feeds. */
   reader?: string;
+  /** The answer of the JetStream API, which no repetition changes. */
+  apiError?: ApiError;
   /** The feed is unknown to the relay. */
   isUnknown?: true;
 };

@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { READ_PREFIX, readerSubject, readSubject } from '@hopline/events';
+import { READ_PREFIX, readerSubject, readSubject, WORK_PREFIX } from '@hopline/events';
 import { isOwnerFilter, type KeyValue, type LeaseValue, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
+import { JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, headers as natsHeaders } from '@nats-io/nats-core';
 import { decodeFacts } from '../codec.ts';
 import type { Connection } from '../connection.ts';
-import type { DirectGets } from '../direct-gets.ts';
+import { type DirectGets, newestOf } from '../direct-gets.ts';
 import type { JetStreamFacts } from '../facts.ts';
 import type { HistoryReader } from '../history-reader.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
 import { headersOf, storedHeadersOf } from '../message-headers.ts';
-import { retry } from '../retry.ts';
+import { isStreamNotFound } from '../missing-stream.ts';
+import { BUCKETS } from '../names.ts';
+import { isTransient, retry } from '../retry.ts';
 import { inboxOf } from '../users.ts';
 import { ANSWERED, type AnswerEnd, type AnsweredMessage, withAnswer } from './answers.ts';
 import { Feeds } from './feeds.ts';
@@ -90,7 +93,10 @@ export class ReadService {
     try {
       await this.#read(answer, agent, request);
     } catch (error) {
-      answer.end({ error: error instanceof Error ? error.message : String(error) });
+      // A missing stream may be created later, but the agent must know that it is missing.
+      const isFinal = error instanceof JetStreamApiError && (isStreamNotFound(error) || !isTransient(error));
+      if (isFinal) answer.end({ apiError: error.apiError() });
+      else answer.end({ error: error instanceof Error ? error.message : String(error) });
     } finally {
       clearInterval(timer);
     }
@@ -131,6 +137,16 @@ export class ReadService {
           answer.value(revision, { owner: value.owner, ...(value.listed && { listed: true }) }, key);
         return answer.end({});
       }
+      case 'entry':
+        return this.#entry(answer, agent, request);
+      case 'stream':
+        return this.#stream(answer, agent, request);
+      case 'consumer':
+        answer.json(await this.#deps.connection.streams.consumer(`agent.${agent}`, request.queue));
+        return answer.end({});
+      case 'ensure-consumer':
+        await this.#deps.connection.streams.ensureConsumer(`agent.${agent}`, request.queue, request);
+        return answer.end({});
       default:
         return answer.end(await this.#feeds.handle(agent, request));
     }
@@ -174,6 +190,34 @@ export class ReadService {
     answer.end({ tail });
   }
 
+  /** An entry of the agent itself, of message ids or of contexts. */
+  async #entry(answer: Answer, agent: string, { bucket, key }: Extract<ReadRequest, { op: 'entry' }>): Promise<void> {
+    const own = { agents: `${agent}.`, requeues: `agent.${agent}.`, messageIds: '', contexts: '' }[bucket];
+    if (!key.startsWith(own)) return answer.end({});
+    const { connection } = this.#deps;
+    const name = connection.names.bucket(BUCKETS[bucket]);
+    const get = () => connection.jsm.streams.getMessage(`KV_${name}`, { last_by_subj: `$KV.${name}.${key}` });
+    const found = newestOf(await retry(connection, `an entry of ${name}`, get));
+    if (found === null) return answer.end({});
+    answer.only(found);
+  }
+
+  /** The state of a stream. Subjects are listed only below those of the agent's role, because others name tasks of others. */
+  async #stream(answer: Answer, agent: string, { stream, filter }: Extract<ReadRequest, { op: 'stream' }>): Promise<void> {
+    const { names, streams } = this.#deps.connection;
+    const [agents, requeues] = [names.bucket(BUCKETS.agents), names.bucket(BUCKETS.requeues)];
+    const own: Record<string, string> = {
+      [names.workStream]: names.subject(`${WORK_PREFIX}.agent.${agent}.`),
+      [`KV_${agents}`]: `$KV.${agents}.${agent}.`,
+      [`KV_${requeues}`]: `$KV.${requeues}.agent.${agent}.`,
+    };
+    const isPermitted = filter === undefined || (own[stream] !== undefined && filter.startsWith(own[stream]));
+    if (!names.allStreams().includes(stream) || !isPermitted)
+      return answer.end({ error: `agent ${agent} may not ask for ${stream} ${filter ?? ''}` });
+    answer.json(await streams.info(stream, filter));
+    answer.end({});
+  }
+
   /** An input that the agent itself has written. */
   async #input(answer: Answer, agent: string, { task, seq }: Extract<ReadRequest, { op: 'input' }>): Promise<void> {
     const { connection, facts } = this.#deps;
@@ -205,6 +249,11 @@ class Answer {
   /** An entry of a bucket. `key`: instead of the task. */
   value(seq: number, value: unknown, key: string): void {
     this.message({ seq, data: Buffer.from(JSON.stringify(value)), header: undefined, task: key });
+  }
+
+  /** An answer of the JetStream API. */
+  json(value: object): void {
+    this.message({ seq: 1, data: Buffer.from(JSON.stringify(value)), header: undefined });
   }
 
   /** A message that is the whole answer. */

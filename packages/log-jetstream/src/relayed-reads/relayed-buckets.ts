@@ -1,12 +1,13 @@
 import type { InputRecord, Owner } from '@hopline/events';
-import { type Entry, type LeaseValue, requireTaskId, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
+import { type Entry, type LeaseValue, requireKey, requireTaskId, type TaskIndexEntry, type TaskListValue } from '@hopline/log';
 import { decodeInput, decodeValue } from '../codec.ts';
+import type { NewestMessage } from '../direct-gets.ts';
 import { ENTRY_CHECKS } from '../entry-checks.ts';
 import { JetStreamInputs } from '../inputs.ts';
 import { JetStreamKeyValue } from '../key-value.ts';
 import type { AnsweredMessage } from './answers.ts';
 import type { ReadClient } from './read-client.ts';
-import { FILTERS_PER_REQUEST_MAX } from './requests.ts';
+import { type EntryBucket, FILTERS_PER_REQUEST_MAX } from './requests.ts';
 
 /**
  * The inputs and buckets of which a sub-agent may read a part, through relays. The agent has no permission for the methods that are not overridden here,
@@ -27,6 +28,24 @@ export class RelayedInputs extends JetStreamInputs {
     const { messages } = await this.#client.ask('an input of a task', { op: 'input', task, seq });
     const record = messages[0] && decodeInput(messages[0].data);
     return typeof record === 'string' ? undefined : record;
+  }
+}
+
+/** Single entries of a bucket, which the agent writes by itself. */
+export class RelayedEntries<V> extends JetStreamKeyValue<V> {
+  readonly #client: ReadClient;
+  readonly #bucket: EntryBucket;
+
+  constructor(client: ReadClient, name: EntryBucket, ...bucket: ConstructorParameters<typeof JetStreamKeyValue<V>>) {
+    super(...bucket);
+    this.#client = client;
+    this.#bucket = name;
+  }
+
+  protected override async newest(key: string): Promise<NewestMessage | null> {
+    requireKey(key);
+    const { messages } = await this.#client.ask(`an entry of ${this.#bucket}`, { op: 'entry', bucket: this.#bucket, key });
+    return messages[0] ?? null;
   }
 }
 

@@ -1,5 +1,7 @@
 import { isObject, parseObject } from '@hopline/a2a';
-import { isAgentName, isTaskId, type Owner } from '@hopline/events';
+import { isAgentName, isTaskId, type Owner, TENANT_QUEUES } from '@hopline/events';
+import { isKey } from '@hopline/log';
+import type { ConsumerSettings } from '../stream-requests.ts';
 
 /**
  * Requests of sub-agents to relays, which read the log for them: a sub-agent may read its own tasks only, and subjects of NATS cannot state which
@@ -17,8 +19,16 @@ export type ReadRequest =
   | { op: 'lists'; owner: Owner; filters: readonly string[] }
   | { op: 'count'; owner: Owner; filter: string }
   | { op: 'listed' }
+  | { op: 'entry'; bucket: EntryBucket; key: string }
+  | { op: 'stream'; stream: string; filter?: string }
+  | { op: 'consumer'; queue?: number }
+  | ({ op: 'ensure-consumer'; queue?: number } & ConsumerSettings)
   | { op: 'open'; feed: string }
   | FeedRequest;
+
+/** Buckets of which an agent reads single entries. */
+export const ENTRY_BUCKETS = ['agents', 'messageIds', 'contexts', 'requeues'] as const;
+export type EntryBucket = (typeof ENTRY_BUCKETS)[number];
 
 /** Requests to the relay that serves a feed. */
 export type FeedRequest =
@@ -41,6 +51,8 @@ export const FILTERS_PER_REQUEST_MAX = 1_024;
 const PATH_TASKS_MAX = 12;
 const FILTER_CHARS_MAX = 256;
 const NAME_CHARS_MAX = 1_024;
+/** Larger than any time in milliseconds or number that a worker sets for its queue. */
+const SETTING_MAX = 24 * 60 * 60_000;
 
 /** The request in a payload; undefined for any other payload. */
 export function parseRequest(payload: string): ReadRequest | undefined {
@@ -52,6 +64,7 @@ type Members = { [name: string]: unknown };
 
 function hasForm({ op, ...members }: Members): boolean {
   const { task, tasks, by, from, upTo, seq, id, owner, filter, filters, feed, n } = members;
+  const { bucket, key, stream, queue, ackWaitMs, deliveriesMax, turnsMax } = members;
   switch (op) {
     case 'newest':
       return isTask(task) && isPath(by);
@@ -71,6 +84,14 @@ function hasForm({ op, ...members }: Members): boolean {
       return isOwner(owner) && isFilter(filter);
     case 'listed':
       return true;
+    case 'entry':
+      return ENTRY_BUCKETS.some(name => name === bucket) && isKey(key);
+    case 'stream':
+      return isText(stream, NAME_CHARS_MAX) && (filter === undefined || isText(filter, NAME_CHARS_MAX));
+    case 'consumer':
+      return isQueue(queue);
+    case 'ensure-consumer':
+      return isQueue(queue) && [ackWaitMs, deliveriesMax, turnsMax].every(isSetting);
     case 'open':
     case 'keep':
       return isText(feed, NAME_CHARS_MAX);
@@ -93,6 +114,8 @@ const isTask = (value: unknown): value is string => typeof value === 'string' &&
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isFlag = (value: unknown): boolean => value === undefined || value === true;
 const isPath = (value: unknown): boolean => value === undefined || isList(value, PATH_TASKS_MAX, isTask);
+const isQueue = (value: unknown): boolean => value === undefined || (isCount(value) && (value as number) < TENANT_QUEUES);
+const isSetting = (value: unknown): boolean => isCount(value) && (value as number) > 0 && (value as number) <= SETTING_MAX;
 const isFilter = (value: unknown): boolean => isText(value, FILTER_CHARS_MAX) && !/[\s>]/.test(value as string);
 const isText = (value: unknown, charsMax: number): boolean => typeof value === 'string' && value.length <= charsMax;
 
