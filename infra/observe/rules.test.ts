@@ -54,6 +54,8 @@ const QUIET: Record<string, string> = {
   // A task that is two days old; the stream removes records of three days ago.
   'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': '86400x90',
   'hopline_log_first_timestamp_seconds{job="hopline", service="relay", stream="A2A_LOG"}': '0+60x90',
+  // A client reads a task of the day before, and has not caught up.
+  'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '172800x90',
   'jetstream_consumer_num_pending{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '1x90',
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
   'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x90',
@@ -395,6 +397,16 @@ test('a cluster without a supervisor for a day counts as one that has none, and 
   checkFiring(t, { ...QUIET, [supervisor]: '_x90' }, []);
   const gone = { [supervisor]: '0x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 stale' };
   checkFiring(t, { ...QUIET, ...gone }, []);
+});
+
+test('HoplineRetentionNear fires for a stream that reads slowly, without an open task', { skip }, t => {
+  const { 'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': _open, ...quiet } = QUIET;
+  checkFiring(t, quiet, []);
+  // It reads 20 times slower than the clock, and retention goes on with the clock.
+  const slow = {
+    'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '6000+3x90',
+  };
+  checkFiring(t, { ...quiet, ...slow }, ['HoplineRetentionNear']);
 });
 
 test('a webhook that fails does not hide another one that waits', { skip }, t => {
