@@ -54,6 +54,10 @@ const QUIET: Record<string, string> = {
   // A task that is two days old; the stream removes records of three days ago.
   'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': '86400x90',
   'hopline_log_first_timestamp_seconds{job="hopline", service="relay", stream="A2A_LOG"}': '0+60x90',
+  // A client reads a task of the day before, and has not caught up.
+  'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '172800x90',
+  'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '1x90',
+  'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-2", agent="guide"}': '0x90',
   'jetstream_consumer_num_pending{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '1x90',
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
   'hopline_takeovers_total{job="hopline", service="relay", reason="lost"}': '0x90',
@@ -131,6 +135,9 @@ const FAULTS: Record<string, Record<string, string>> = {
   HoplineProcessesMissing: {
     'hopline_build_info{job="hopline", service="sub-agent", instance="agent-2"}': '1x65 stale',
     'hopline_build_info{job="hopline", service="sub-agent", instance="agent-3"}': '1x65 stale',
+  },
+  HoplineAgentGone: {
+    'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-2", agent="guide"}': '0x70 stale',
   },
   HoplineProcessDown: { 'up{job="hopline", instance="relay-1"}': '1x70 0x20' },
   HoplineShardsWithoutRelay: {
@@ -395,6 +402,52 @@ test('a cluster without a supervisor for a day counts as one that has none, and 
   checkFiring(t, { ...QUIET, [supervisor]: '_x90' }, []);
   const gone = { [supervisor]: '0x70 stale', 'up{job="hopline", instance="relay-1"}': '1x70 stale' };
   checkFiring(t, { ...QUIET, ...gone }, []);
+});
+
+test('HoplineRetentionNear fires for a stream that reads slowly, without an open task', { skip }, t => {
+  const { 'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': _open, ...quiet } = QUIET;
+  checkFiring(t, quiet, []);
+  // It reads 20 times slower than the clock, and retention goes on with the clock.
+  const slow = {
+    'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '6000+3x90',
+  };
+  checkFiring(t, { ...quiet, ...slow }, ['HoplineRetentionNear']);
+});
+
+const FAILED = 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}';
+const ENDED = 'hopline_turns_ended_total{job="hopline", agent="files", outcome="completed"}';
+
+for (const [failed, firing] of [
+  [LATE_MIN - 1, []],
+  [LATE_MIN + 1, ['HoplineAgentFails']],
+] as const)
+  test(`an agent with ${failed} turns in ten minutes, all failed: ${firing.join('') || 'no page'}`, { skip }, t =>
+    checkFiring(t, { ...QUIET, [ENDED]: '5x90', [FAILED]: `0x75 ${failed}x14` }, firing),
+  );
+
+/** Minutes between two items, each of which waits for a slot for more than 4 s. */
+for (const [minutes, firing] of [
+  [2, []],
+  [0.5, ['HoplineAgentBusy']],
+] as const)
+  test(`work that waits for an agent every ${minutes} minutes: ${firing.join('') || 'no page'}`, { skip }, t => {
+    const of = 'hopline_hop_duration_seconds';
+    const labels = 'job="hopline", hop="agent_queue", agent="files"';
+    const none = Object.fromEntries(['0.512', '4.096'].map(le => [`${of}_bucket{${labels}, le="${le}"}`, '0x90']));
+    const all = `0+${1 / minutes}x90`;
+    const late = Object.fromEntries(['16.384', '+Inf'].map(le => [`${of}_bucket{${labels}, le="${le}"}`, all]));
+    checkFiring(t, { ...QUIET, ...none, ...late, [`${of}_count{${labels}}`]: all }, firing);
+  });
+
+test('an agent that is gone raises one ticket, a page only while its work waits, and nothing once the cluster is removed', {
+  skip,
+}, t => {
+  const own = Object.keys(QUIET).filter(name => name.includes('agent="files"') && !name.includes('dead_letters'));
+  const gone = { ...QUIET, ...Object.fromEntries(own.map(name => [name, `${QUIET[name]!.replace(/x90$/, 'x70')} stale`])) };
+  checkFiring(t, gone, ['HoplineAgentGone']);
+  const waits = FAULTS.HoplineWorkNotTaken;
+  checkFiring(t, { ...gone, ...waits }, ['HoplineAgentGone', 'HoplineWorkNotTaken']);
+  checkFiring(t, { ...gone, 'up{job="hopline", instance="relay-1"}': '1x70 stale' }, []);
 });
 
 test('a webhook that fails does not hide another one that waits', { skip }, t => {

@@ -280,14 +280,16 @@ describe('alerts of a live cluster', { skip: withoutPrometheus }, () => {
     await evaluated('the ingress is ready', async () => (await fetch(`${cluster.url}/readyz`)).ok);
   });
 
-  test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier: supervisor and notifier die, a question arrives', async () => {
+  test('HoplineSupervisorsGone, HoplineWorkNotTaken, HoplineShardsWithoutNotifier, HoplineAgentGone: supervisor, notifier and an agent die, a question arrives', async () => {
     // Each of the three rules delays its alert for a minute: they wait together.
-    await Promise.all([cluster.supervisors[0]!.kill(), cluster.notifiers[0]!.kill()]);
+    const late = cluster.agents.find(({ spec }) => spec.instance === 'sub-agent-late');
+    await Promise.all([cluster.supervisors[0], cluster.notifiers[0], late].map(service => service!.kill()));
     const { params } = questionTo('quick');
     await rpc(cluster.url, { params: { ...params, configuration: { blocking: false } } });
     await reaches('HoplineSupervisorsGone');
     await reaches('HoplineWorkNotTaken', 'pending');
     await reaches('HoplineShardsWithoutNotifier');
+    await reaches('HoplineAgentGone', 'pending');
   });
 
   test('HoplineOwnersLost, HoplineProcessDown: a relay dies and does not come back', async () => {

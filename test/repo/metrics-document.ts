@@ -40,6 +40,7 @@ export async function metricsDocument(): Promise<string> {
     for (const tenant of TENANT_METRICS) metrics[tenant].add(0, {});
     metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
     metrics.openTasksOldestStart.observe(() => [[0, {}]]);
+    metrics.streamsOldestNeeded.observe(() => [[0, {}]]);
     metrics.webhookOldestEvent.observe(() => [[0, {}]]);
     metrics.logFirstTimestamp.observe(() => [[0, { stream: 'A2A_LOG' }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);

@@ -607,9 +607,12 @@ const nats: Dashboard = {
         }),
         graph(
           'Oldest open task',
-          'Age of the oldest record that an open task needs. Retention must not reach it; see RUNBOOK, HoplineRetentionNear.',
+          'Age of the oldest record that an open task needs, or a stream whose client is behind. Retention must not reach it; see RUNBOOK, HoplineRetentionNear.',
           's',
-          { 'open task': 'time() - min(hopline_open_tasks_oldest_start_timestamp_seconds{job=~"$job"})' },
+          {
+            'open task': 'time() - min(hopline_open_tasks_oldest_start_timestamp_seconds{job=~"$job"})',
+            stream: 'time() - min(hopline_streams_oldest_needed_timestamp_seconds{job=~"$job"})',
+          },
         ),
         graph('Records', 'New records by stream.', 'ops', {
           '{{stream_name}}': 'max by (stream_name) (rate(jetstream_stream_last_seq[$__rate_interval]))',

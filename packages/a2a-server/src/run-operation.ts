@@ -1,6 +1,6 @@
 import { A2AError, type Operation } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
-import { A2A_METHOD, type A2aMethod, ATTR, ownerAttributes, SPAN, startHop } from '@hopline/telemetry';
+import { A2A_METHOD, type A2aMethod, ATTR, fromCaller, ownerAttributes, SPAN, startHop } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationHandler, ServerRequest } from './a2a-server.ts';
 import { firstOf } from './authenticate.ts';
 import { assertOffered, requestedExtensions } from './capabilities.ts';
@@ -73,7 +73,7 @@ export async function runOperation(
     [ATTR.binding]: binding,
     [ATTR.role]: server.role,
   };
-  const hop = startHop(SPAN_OF[operation], { kind: 'server', parent: traceCarrierOf(headers), attributes });
+  const hop = startHop(SPAN_OF[operation], { kind: 'server', ...fromCaller(traceCarrierOf(headers)), attributes });
   const { traceparent } = hop.carrier();
   if (traceparent !== undefined) request.nameTrace?.(traceparent);
   let context: OperationContext | undefined;

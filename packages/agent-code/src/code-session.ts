@@ -2,11 +2,11 @@ import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import { AgentLost, AgentMisuse, type AgentSkill, type BegunStep, type Turn } from '@hopline/agent';
 import type { ModelPrice } from '@hopline/chat-model/model-prices';
-import { type ActiveWork, activeWork, type Logger, type RemoteSpan, spanContextFrom } from '@hopline/telemetry';
+import { type ActiveWork, activeWork, type Logger, type RemoteSpan, spanContextFrom, workLinks } from '@hopline/telemetry';
 import { FRAME_BYTES_MAX, FrameReader, frameOf, ProtocolFault } from './frames.ts';
 import { HostedTurn } from './hosted-turn.ts';
 import { ModelRequests } from './model-requests.ts';
-import { type Code, type FromHost, readFromHost, type Thrown, type ToHost, type TurnData } from './protocol.ts';
+import { type Code, type CodeSpan, type FromHost, readFromHost, type Thrown, type ToHost, type TurnData } from './protocol.ts';
 import { fromThrown, toThrown } from './thrown.ts';
 
 /** The process of a host, and the pipe to it. */
@@ -235,9 +235,11 @@ export class CodeSession {
     const context = running && spanContextFrom(running.turn.trace);
     if (exportSpan === undefined || context === undefined || (context.traceFlags & 1) === 0) return;
     const { traceId } = context;
+    const turnIds = workLinks(running?.work).flatMap(link => spanContextFrom(link)?.spanId ?? []);
+    const linksOf = ({ parentSpanId }: CodeSpan) => (parentSpanId === context.spanId ? turnIds : []);
     for (const span of spans)
       if (running?.hosted.spanEnded() === true)
-        exportSpan({ ...span, traceId, attributes: this.#modelRequests.withCost(span.attributes) });
+        exportSpan({ ...span, traceId, linkIds: linksOf(span), attributes: this.#modelRequests.withCost(span.attributes) });
   }
 
   #countModelRequest({ id, request }: Extract<FromHost, { k: 'model-request' }>): void {

@@ -140,6 +140,7 @@ test('the sub-agent exports the spans of the code in the trace of its turn, and 
   );
   const [read, lookUp] = exported;
   assert.deepEqual([read?.parentSpanId, lookUp?.parentSpanId], [lookUp?.spanId, TURN_TRACE.spanId]);
+  assert.deepEqual([read?.linkIds, lookUp?.linkIds], [[], []], 'a turn without a span of its own');
 });
 
 const WITH_MODEL = `
@@ -166,7 +167,8 @@ test('a model that the code calls is counted by the sub-agent, with span and cos
   const owner = { tenant: 'acme', subject: 'eva' };
   const { tenant } = telemetry.metrics.parties.of(owner);
   const types: string[] = [];
-  await inWork({ agent: 'guide', taskId: 't', contextId: 'c', owner, tenant }, async () => {
+  const own = { traceparent: `00-${TURN_TRACE.traceId}-00f067aa0ba902b7-01` };
+  await inWork({ agent: 'guide', taskId: 't', contextId: 'c', owner, tenant, span: own }, async () => {
     for await (const { type } of agent.run(tracedTurn('01'))) types.push(type);
   });
   assert.deepEqual(types, ['text', 'text', 'usage']);
@@ -174,6 +176,7 @@ test('a model that the code calls is counted by the sub-agent, with span and cos
   assert.equal(headers.authorization, 'Bearer key-of-the-agent');
   const [span] = exported as [RemoteSpan];
   assert.deepEqual([span.name, span.traceId, span.parentSpanId], ['chat lab/large', TURN_TRACE.traceId, TURN_TRACE.spanId]);
+  assert.deepEqual(span.linkIds, ['00f067aa0ba902b7'], 'the span of the turn');
   assert.equal(String(headers.traceparent), `00-${span.traceId}-${span.spanId}-01`);
   // 11 input tokens and 2 output tokens.
   assert.equal(span.attributes['hopline.model.cost'], 0.000_211);

@@ -49,7 +49,7 @@ export type ToHost =
 export type Thrown = { name: string; message: string; stack: string; text: string; misuse?: true; code?: string };
 
 /** An ended span of the code. It belongs to the trace of its turn, whatever the host claims. */
-export type CodeSpan = Omit<RemoteSpan, 'traceId' | 'attributes'> & {
+export type CodeSpan = Omit<RemoteSpan, 'traceId' | 'attributes' | 'linkIds'> & {
   attributes: Readonly<Record<string, string | number | boolean>>;
 };
 

@@ -3,7 +3,7 @@ import type { ContextHistory } from '@hopline/context-history';
 import { FORK_KEY } from '@hopline/events';
 import { InputWriter, type Job, type Log, Requeued, Superseded, type TextPace } from '@hopline/log';
 import { ROOT_AGENT } from '@hopline/task';
-import { type Hop, type HopMetrics, takenWork, withModelCalls } from '@hopline/telemetry';
+import { type Hop, type HopMetrics, takenWork, toCallee, withModelCalls } from '@hopline/telemetry';
 import type { Turn } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
@@ -225,7 +225,7 @@ function turnOf(
     history: history.messages,
     attempt,
     ...(attempt > 1 && { shownText: prior.shownText, remoteRuns: prior.remoteRuns }),
-    trace: hop.carrier(),
+    trace: toCallee(hop.carrier(), hop.segmentCarrier()),
     signal,
     log: turnLog(logger, name),
     ...(showError && { showError }),

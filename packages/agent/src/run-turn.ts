@@ -63,6 +63,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
       contextId: work.contextId,
       owner: work.owner,
       tenant: deps.metrics?.parties.of(work.owner).tenant ?? 'none',
+      span: hop.segmentCarrier(),
     };
     const attempted = () => runAttempt(deps, job, { hop, takenAt, history, waitsForCredentials, prior, watching });
     const outcome = await hop.run(() => inWork(active, attempted));

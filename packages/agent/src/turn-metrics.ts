@@ -1,6 +1,17 @@
 import { codePoints, cutIndex } from '@hopline/a2a';
 import type { ToolTiming } from '@hopline/events';
-import { ATTR, COUNT, executeToolSpan, type Hop, type HopMetrics, startHop, type TraceCarrier } from '@hopline/telemetry';
+import {
+  ATTR,
+  activeWork,
+  COUNT,
+  executeToolSpan,
+  type Hop,
+  type HopMetrics,
+  startHop,
+  type TraceCarrier,
+  workAttributes,
+  workLinks,
+} from '@hopline/telemetry';
 import type { AgentEvent } from './agent.ts';
 
 /** Most tool calls of one turn that have their own spans. The span of the turn counts all of them. */
@@ -113,14 +124,17 @@ export class TurnMetrics {
     this.#toolsSinceMs ??= performance.now();
     this.#toolCalls += 1;
     if (this.#toolCalls > TOOL_SPANS_MAX || this.#tools.has(callId)) return;
+    const work = activeWork();
     const hop = startHop(executeToolSpan(tool), {
       kind: 'client',
       parent: turn.carrier(),
+      links: workLinks(work),
       attributes: {
         [ATTR.genAiOperation]: 'execute_tool',
         [ATTR.genAiTool]: tool,
         [ATTR.genAiToolCall]: callId,
         [ATTR.genAiToolType]: 'function',
+        ...workAttributes(work),
       },
     });
     this.#tools.set(callId, { hop, tool, startedAt: Date.now(), startedMs: performance.now() });

@@ -10,6 +10,7 @@ import {
   startHop,
   type TraceCarrier,
   workAttributes,
+  workLinks,
 } from '@hopline/telemetry';
 import type { EndedRequest } from './chat.ts';
 import { costOf, type ModelPrice } from './model-prices.ts';
@@ -48,6 +49,7 @@ export class ChatTelemetry {
     this.hop = startHop(chatSpan(model), {
       kind: 'client',
       ...(trace !== undefined && { parent: trace }),
+      links: workLinks(this.#work),
       attributes: {
         [ATTR.genAiOperation]: OPERATION,
         [ATTR.genAiProvider]: PROVIDER,

@@ -2,6 +2,7 @@ import { context, createContextKey } from '@opentelemetry/api';
 import type { HopAttributes } from './hop-span.ts';
 import { ATTR } from './names.ts';
 import { type OwnerNames, ownerAttributes } from './parties.ts';
+import type { TraceCarrier } from './propagation.ts';
 
 /** The turn that runs, for libraries that are called deep in an agent. `agent`: its name, or `supervisor`. */
 export type ActiveWork = {
@@ -11,6 +12,8 @@ export type ActiveWork = {
   readonly owner?: OwnerNames | undefined;
   /** Value of the label `tenant`. */
   readonly tenant: string;
+  /** The turn's own span, which is not exported yet. */
+  readonly span?: TraceCarrier;
   /** Called when a request to a model has ended. */
   readonly onModelCall?: (call: EndedModelCall) => void;
 };
@@ -55,4 +58,12 @@ export function workAttributes(work: ActiveWork | undefined): HopAttributes {
     [ATTR.a2aTask]: taskId,
     ...ownerAttributes(owner),
   };
+}
+
+/**
+ * The link from a span of the running turn to the turn's own span. The span is below the receipt of the work item, which survives the
+ * process; with the link a viewer can show it below its agent. ADR 246.
+ */
+export function workLinks(work: ActiveWork | undefined): readonly TraceCarrier[] {
+  return work?.span === undefined ? [] : [work.span];
 }

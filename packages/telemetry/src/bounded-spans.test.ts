@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import test, { mock } from 'node:test';
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
 import { AT_ONCE_MS_MIN, BoundedSpans, type LostSpans } from './bounded-spans.ts';
-import { SPAN } from './names.ts';
+import { A2A_METHOD, SPAN } from './names.ts';
+
+const SENDS = [A2A_METHOD.sendMessage, A2A_METHOD.sendStreamingMessage];
 
 type Done = Parameters<SpanExporter['export']>[1];
 
@@ -42,7 +44,7 @@ test('spans of a failed export are counted as lost with its error; those of a su
   assert.deepEqual(losses, [{ reason: 'export_failed', count: 2, error }]);
 });
 
-test('the span of received work is exported at once, one request at a time, and other spans wait', async () => {
+test('the spans that other processes continue are exported at once, one request at a time, and other spans wait', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const spans = new BoundedSpans(() => {});
@@ -55,7 +57,7 @@ test('the span of received work is exported at once, one request at a time, and 
       mock.timers.tick(ms);
       await new Promise(resolve => setImmediate(resolve));
     };
-    for (const name of [SPAN.receiveInput, SPAN.processWork, SPAN.deliverEvents]) end(name);
+    for (const name of [SPAN.processInput, SPAN.processWork, SPAN.deliverEvents, A2A_METHOD.subscribeToTask]) end(name);
     assert.equal(requests.length, 0);
     end(SPAN.receiveWork);
     assert.equal(requests.length, 1);
@@ -70,8 +72,12 @@ test('the span of received work is exported at once, one request at a time, and 
     requests[1]!();
     await passed(AT_ONCE_MS_MIN);
     assert.equal(requests.length, 2);
-    end(SPAN.receiveWork);
-    assert.equal(requests.length, 3);
+    for (const [index, name] of [SPAN.receiveWork, SPAN.receiveInput, ...SENDS].entries()) {
+      end(name);
+      assert.equal(requests.length, index + 3, name);
+      requests.at(-1)!();
+      await passed(AT_ONCE_MS_MIN);
+    }
   } finally {
     mock.timers.reset();
   }

@@ -1,5 +1,5 @@
 import type { ReadableSpan, Span, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
-import { SPAN } from './names.ts';
+import { A2A_METHOD, SPAN } from './names.ts';
 
 /** Ended spans that wait for the collector; further ones are lost. About 2 KB each. */
 export const SPAN_QUEUE_MAX = 2_048;
@@ -12,11 +12,17 @@ export const SPAN_QUEUE_MAX = 2_048;
 export const SPAN_DELAY_MS = 1_000;
 
 /**
- * Spans that are exported at once, together with those that wait: otherwise an agent that dies with its first token would leave no trace of
- * its attempt. There are one or two of them per task, never one per chunk.
+ * Spans that are exported at once, together with those that wait, because the spans of other processes are below them: an ingress or a relay that
+ * dies with the first text would leave them without a parent, and an agent would leave no trace of its attempt. A turn has at most two of them in a
+ * process, never one per chunk.
  */
-const LEAVES_AT_ONCE: string = SPAN.receiveWork;
-/** Minimum time between two exports for such spans, so that a busy worker makes at most ten requests a second for them. */
+const LEAVE_AT_ONCE: ReadonlySet<string> = new Set([
+  A2A_METHOD.sendMessage,
+  A2A_METHOD.sendStreamingMessage,
+  SPAN.receiveInput,
+  SPAN.receiveWork,
+]);
+/** Minimum time between two exports for such spans, so that a busy process makes at most ten requests a second for them. */
 export const AT_ONCE_MS_MIN = 100;
 
 export type LostSpans = { reason: 'queue_full' | 'export_failed'; count: number; error?: unknown };
@@ -56,7 +62,7 @@ export class BoundedSpans {
         else {
           this.#waiting += 1;
           batch.onEnd(span);
-          if (span.name === LEAVES_AT_ONCE) void this.#leave(batch);
+          if (LEAVE_AT_ONCE.has(span.name)) void this.#leave(batch);
         }
       },
       forceFlush: () => batch.forceFlush(),

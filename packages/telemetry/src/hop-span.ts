@@ -72,6 +72,8 @@ export interface Hop {
    * segment. Empty without a trace.
    */
   carrier(): TraceCarrier;
+  /** Trace context of the current segment, for links: it may be lost with the process. Empty for a hop that is not recorded. */
+  segmentCarrier(): TraceCarrier;
   /** Attributes of this and every later segment. */
   set(attributes: HopAttributes): void;
   /** Adds `n` >= 0 to a counter that is set on the span when the segment ends and starts at 0 in the next one. */
@@ -171,6 +173,10 @@ class PassingHop implements Hop {
     return this.#carrier;
   }
 
+  segmentCarrier(): TraceCarrier {
+    return {};
+  }
+
   // The context is created here instead of being kept: it takes half a KiB, and a stream keeps its hop for as long as it is open.
   run<T>(fn: () => T): T {
     return context.with(trace.setSpan(this.#parent, this.#span), fn);
@@ -231,6 +237,10 @@ class RecordingHop implements Hop {
   carrier(): TraceCarrier {
     this.#carrier ??= carrierOf(this.#taken ?? this.#span.spanContext());
     return this.#carrier;
+  }
+
+  segmentCarrier(): TraceCarrier {
+    return carrierOf(this.#span.spanContext());
   }
 
   set(attributes: HopAttributes): void {

@@ -1,5 +1,5 @@
 export type { ActiveWork } from './active-work.ts';
-export { activeWork, inWork, withModelCalls, workAttributes } from './active-work.ts';
+export { activeWork, inWork, withModelCalls, workAttributes, workLinks } from './active-work.ts';
 export { agentLabel, CLOSED_WORD_CHARS_MAX, closedWord, errorWord, snakeWord } from './closed-word.ts';
 export type { Env } from './exporters.ts';
 export type { Hop, HopAttributes, HopOptions, Receive } from './hop-span.ts';
@@ -18,7 +18,7 @@ export { METRICS_TYPES, metricsFormatFor } from './open-metrics.ts';
 export type { OwnerNames, PartyLabels } from './parties.ts';
 export { ownerAttributes, ownerFields } from './parties.ts';
 export type { TraceCarrier } from './propagation.ts';
-export { carrierOf, contextFrom, correlationOf, inTrace, spanContextFrom } from './propagation.ts';
+export { carrierOf, contextFrom, correlationOf, fromCaller, inTrace, spanContextFrom, toCallee } from './propagation.ts';
 export type { RemoteSpan } from './remote-span.ts';
 export { ShardLines } from './shard-lines.ts';
 export type { Telemetry, TelemetryOptions } from './start-telemetry.ts';

@@ -501,6 +501,15 @@ export const METRICS = {
     observed: true,
     services: ['relay'],
   },
+  streamsOldestNeeded: {
+    name: 'hopline.streams.oldest_needed_timestamp',
+    type: 'gauge',
+    unit: 's',
+    meaning:
+      'When the oldest record that an open stream still has to read was stored, seconds since 1970; absent while every stream has sent what the log has',
+    observed: true,
+    services: ['ingress'],
+  },
   activeTasks: {
     name: 'hopline.active_tasks',
     type: 'gauge',

@@ -4,7 +4,7 @@ import { context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import fc from 'fast-check';
 import { currentTrace, withTrace } from './active-trace.test-kit.ts';
-import { carrierOf, contextFrom, spanContextFrom, TRACESTATE_CHARS_MAX } from './propagation.ts';
+import { carrierOf, contextFrom, fromCaller, spanContextFrom, TRACESTATE_CHARS_MAX, toCallee } from './propagation.ts';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SPAN_ID = 'b7ad6b7169203331';
@@ -72,4 +72,21 @@ test('no input makes the parser throw', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (traceparent, tracestate) => void spanContextFrom({ traceparent, tracestate })),
   );
+});
+
+test('a request to a remote agent names the span of its turn, and the span of that request links to it', () => {
+  const span = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` };
+  const sent = toCallee({ traceparent: PARENT, tracestate: 'vendor=1,hopline=0000000000000001' }, span);
+  assert.deepEqual(sent, { traceparent: PARENT, tracestate: 'hopline=00f067aa0ba902b7,vendor=1' });
+  assert.deepEqual(fromCaller(sent), {
+    parent: { traceparent: PARENT, tracestate: 'vendor=1' },
+    links: [{ ...span, tracestate: 'hopline=00f067aa0ba902b7,vendor=1' }],
+  });
+  assert.deepEqual(toCallee({ traceparent: PARENT }, {}), { traceparent: PARENT }, 'a turn that is not recorded');
+  assert.deepEqual(toCallee({}, span), {}, 'no trace');
+  const full = { traceparent: PARENT, tracestate: `v=${'x'.repeat(250)},w=${'x'.repeat(250)}` };
+  assert.deepEqual(toCallee(full, span), full);
+  for (const tracestate of ['', 'vendor=1', 'hopline=none'])
+    assert.deepEqual(fromCaller({ traceparent: PARENT, tracestate }).links, [], tracestate);
+  assert.deepEqual(fromCaller({}), { parent: {}, links: [] });
 });

@@ -58,6 +58,28 @@ export function inTrace<T>(carrier: TraceCarrier | undefined, fn: () => T): T {
   return context.with(contextFrom(carrier ?? {}), fn);
 }
 
+/** Member of `tracestate` with the id of the span that sends a request, where `traceparent` names a span that is already exported. */
+const CALLER_MEMBER = 'hopline';
+const SPAN_ID = /^[0-9a-f]{16}$/;
+
+/** The trace context of a request to a remote agent. `span`: the span of the turn, which the remote agent can link to. ADR 246. */
+export function toCallee(carrier: TraceCarrier, span: TraceCarrier): TraceCarrier {
+  const caller = spanContextFrom(span);
+  if (caller === undefined || carrier.traceparent === undefined) return carrier;
+  const rest = createTraceState(carrier.tracestate).unset(CALLER_MEMBER);
+  const tracestate = rest.set(CALLER_MEMBER, caller.spanId).serialize();
+  return tracestate.length > TRACESTATE_CHARS_MAX ? carrier : { ...carrier, tracestate };
+}
+
+/** Parent and links of a span for a request that may come from the turn of another Hopline. The parent has no member of ours. */
+export function fromCaller(carrier: TraceCarrier): { parent: TraceCarrier; links: readonly TraceCarrier[] } {
+  const found = spanContextFrom(carrier);
+  const spanId = found?.traceState?.get(CALLER_MEMBER);
+  if (found?.traceState === undefined || spanId === undefined) return { parent: carrier, links: [] };
+  const parent = carrierOf({ ...found, traceState: found.traceState.unset(CALLER_MEMBER) });
+  return { parent, links: SPAN_ID.test(spanId) ? [carrierOf({ ...found, spanId })] : [] };
+}
+
 const CORRELATION_ID = /^[\w.:-]{1,64}$/;
 
 /** A client's own id of its request (S4-9), from the request's metadata; undefined for a value that may be content. */

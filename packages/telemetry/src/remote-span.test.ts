@@ -22,6 +22,8 @@ test('a span of another process has its ids, its times and the resource of this 
   assert.deepEqual(root.duration, [0, 2]);
   assert.equal(root.parentSpanContext, undefined);
   assert.equal(root.resource, resource);
-  const child = readableSpan({ ...span, parentSpanId: '00f067aa0ba902b7' }, resource);
+  assert.deepEqual(root.links, []);
+  const child = readableSpan({ ...span, parentSpanId: '00f067aa0ba902b7', linkIds: ['aaf067aa0ba902b7'] }, resource);
   assert.equal(child.parentSpanContext?.spanId, '00f067aa0ba902b7');
+  assert.deepEqual(child.links, [{ context: { traceId: span.traceId, spanId: 'aaf067aa0ba902b7', traceFlags: 1 } }]);
 });

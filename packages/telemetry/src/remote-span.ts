@@ -8,6 +8,8 @@ export type RemoteSpan = {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
+  /** Ids of other spans of the trace. */
+  linkIds?: readonly string[];
   name: string;
   kind: SpanKind;
   startTime: HrTime;
@@ -19,7 +21,7 @@ export type RemoteSpan = {
 
 /** A sampled span as the processors of the SDK take it. */
 export function readableSpan(span: RemoteSpan, resource: ReadableSpan['resource']): ReadableSpan {
-  const { traceId, spanId, parentSpanId, name, kind, startTime, endTime, attributes, status, scope } = span;
+  const { traceId, spanId, parentSpanId, linkIds = [], name, kind, startTime, endTime, attributes, status, scope } = span;
   const contextOf = (id: string) => ({ traceId, spanId: id, traceFlags: 1 });
   const spanContext = contextOf(spanId);
   const nanos = (endTime[0] - startTime[0]) * NANOS_PER_S + endTime[1] - startTime[1];
@@ -33,7 +35,7 @@ export function readableSpan(span: RemoteSpan, resource: ReadableSpan['resource'
     duration: [Math.floor(nanos / NANOS_PER_S), nanos % NANOS_PER_S],
     status,
     attributes,
-    links: [],
+    links: linkIds.map(id => ({ context: contextOf(id) })),
     events: [],
     ended: true,
     resource,

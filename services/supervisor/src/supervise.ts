@@ -98,7 +98,8 @@ export async function supervise(deps: SuperviseDeps, job: Job): Promise<void> {
   };
   try {
     const { taskId, contextId, owner } = job.work;
-    const work = { agent: SUPERVISOR, taskId, contextId, owner, tenant: metrics.parties.of(owner).tenant };
+    const { tenant } = metrics.parties.of(owner);
+    const work = { agent: SUPERVISOR, taskId, contextId, owner, tenant, span: hop.segmentCarrier() };
     const writer = inputWriter(deps, job, { hop, takenAt });
     const turn = { hop, takenAt, signal, fail, writer };
     await inWork(work, () =>

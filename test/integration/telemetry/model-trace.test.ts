@@ -8,6 +8,7 @@ import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
 
 const TRACE_ID = '0cf7651916cd43dd8448eb211c80319c';
 const SECRET = 'the-text-of-a-prompt';
+const SUPERVISION = 'process a2a.work.{role}.{taskId}';
 const SPANS_MS_MAX = 15_000;
 
 const receiver = new OtlpReceiver();
@@ -55,9 +56,11 @@ test('a model request is one span with its token counts, below the hop that sent
       .sort(),
     ['hopline-sub-agent: chat stand-in', 'hopline-supervisor: chat planner', 'hopline-supervisor: chat planner'],
   );
+  const nameOf = (spanId: string) => ofTask().find(span => span.spanId === spanId)?.name;
   const serviceOf = (spanId: string) => ofTask().find(span => span.spanId === spanId)?.service;
   for (const chat of chats()) {
     assert.equal(serviceOf(chat.parentId ?? ''), chat.service);
+    assert.deepEqual(chat.links.map(({ spanId }) => nameOf(spanId)), [chat.service === 'hopline-supervisor' ? SUPERVISION : 'invoke_agent llm']);
     assert.deepEqual(
       [
         chat.attributes['gen_ai.operation.name'],

@@ -48,6 +48,16 @@ const only = <Span extends ExportedSpan>(spans: readonly Span[], name: string): 
   assert.equal(found.length, 1, `${name} in\n${drawTree(spans)}`);
   return found[0]!;
 };
+/** The one link of spans of a turn: it leads to the turn's own span, so that viewers can show them below their agent. */
+function assertLinked(spans: readonly ExportedSpan[], agent: string): void {
+  const { traceId, spanId } = only(spans, `invoke_agent ${agent}`);
+  const ofTurn = spans.filter(({ attributes }) => /^(chat|execute_tool)$/.test(String(attributes['gen_ai.operation.name'])));
+  assert.ok(ofTurn.length > 0, drawTree(spans));
+  for (const { name, links, attributes } of ofTurn) {
+    assert.deepEqual(links, [{ traceId, spanId }], name);
+    assert.equal(attributes['gen_ai.agent.name'], agent, name);
+  }
+}
 const to = (agent: string, text: string, more: Record<string, unknown> = {}) => ({
   params: { ...messageParams(text, more), metadata: { agent } },
 });
@@ -64,7 +74,7 @@ function assertHonest(spans: readonly ExportedSpan[]): void {
   for (const span of spans) {
     assert.match(span.service, /^hopline-(ingress|relay|supervisor|sub-agent|notifier)$/);
     assert.match(String(span.resource['service.namespace']), /^(hopline|inner)$/);
-    assert.ok(span.attributes['a2a.task.id'] !== undefined || /^(chat|execute_tool) /.test(span.name), span.name);
+    assert.ok(span.attributes['a2a.task.id'] !== undefined, span.name);
     for (const { spanId } of span.links) assert.notEqual(spanId, span.parentId, `${span.name} links to its parent`);
     assert.ok(span.endMs >= span.startMs, span.name);
   }
@@ -145,6 +155,7 @@ const toolCall: Scenario = async world => {
   const { attributes } = only(spans, 'execute_tool list_directory');
   assert.equal(attributes['gen_ai.tool.name'], 'list_directory');
   assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
+  assertLinked(spans, 'files');
 };
 
 const modelWithTools: Scenario = async world => {
@@ -161,15 +172,16 @@ const modelWithTools: Scenario = async world => {
       ['chat', 'openai', 'stand-in'],
     );
   for (const tool of ['ok', 'noise']) {
-    const { attributes, startMs, endMs, links, isError } = only(spans, `execute_tool ${tool}`);
+    const { attributes, startMs, endMs, isError } = only(spans, `execute_tool ${tool}`);
     assert.deepEqual(
       ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.tool.type'].map(key => attributes[key]),
       ['execute_tool', tool, 'function'],
     );
-    assert.deepEqual([links, isError], [[], false]);
+    assert.equal(isError, false);
     // Both run between the two requests: the first request asks for them, and the second contains their results.
     assert.ok(startMs >= plans.startMs && endMs <= answers.endMs, tool);
   }
+  assertLinked(spans, 'coder');
   const { attributes: turn } = only(spans, 'invoke_agent coder');
   assert.deepEqual([turn['hopline.tool_calls'], turn['a2a.task.state']], [2, 'completed']);
   // The model's server joins the trace below the span of the whole turn.
@@ -331,6 +343,11 @@ const nestedClusters: Scenario = async world => {
   assertHonest(spans);
   const inner = treeOf('player').split('\n');
   assert.equal(drawTree(spans), treeOf('region', { before: ['execute_tool player [client]'], after: inner }));
+  // The request of the inner cluster is below the receipt of the outer turn, and links to the turn.
+  const turn = only(spans, 'invoke_agent region');
+  const request = spans.find(({ name, resource }) => name === 'send_streaming_message' && resource['service.namespace'] === INNER);
+  assert.deepEqual(request?.links, [{ traceId: turn.traceId, spanId: turn.spanId }]);
+  assertLinked(spans, 'region');
   const namespaces = spans.map(({ name, resource }) => [name, resource['service.namespace']]);
   assert.deepEqual(
     namespaces.filter(([name]) => name === 'send_streaming_message').map(([, namespace]) => namespace),

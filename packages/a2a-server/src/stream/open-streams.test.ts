@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { startTelemetry } from '@hopline/telemetry';
 import { openServer } from '../server.test-kit.ts';
 
 test('releasing a slot twice frees one slot', t => {
@@ -20,4 +21,23 @@ test('a refused slot names the reason: all slots are taken, or the server shuts 
   streams.acquire({}, 'stream')();
   streams.drain();
   assert.throws(() => streams.acquire({}, 'stream'), /shutting down/);
+});
+
+test('the gauge has the oldest record that an open stream needs, and no value while none needs one', async t => {
+  const telemetry = await startTelemetry({ service: 'ingress', version: '1', instance: 'i', env: {} });
+  t.after(() => telemetry.shutdown());
+  const { streams } = openServer(t, { metrics: telemetry.metrics }).server;
+  const shown = async () =>
+    /^hopline_streams_oldest_needed_timestamp_seconds\S* (\S+)$/m.exec(await telemetry.metricsText())?.[1];
+  const [whole, old, older] = [undefined, 9_000, 5_500].map(neededSince => {
+    const stream = { neededSince, keepAlive() {}, drain() {}, cut() {} };
+    streams.add(stream);
+    return stream;
+  });
+  assert.equal(await shown(), '5.5');
+  streams.remove(older!);
+  assert.equal(await shown(), '9');
+  streams.remove(old!);
+  assert.equal(await shown(), undefined);
+  streams.remove(whole!);
 });

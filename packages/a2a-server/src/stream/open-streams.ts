@@ -7,6 +7,8 @@ import type { Quotas, SlotKind } from '../quotas/quotas.ts';
 /** How the process keeps an open stream alive and ends it. */
 export type OpenStream = {
   keepAlive(): void;
+  /** When the record was stored from which it reads on, epoch milliseconds; undefined if it needs none that the log has. */
+  readonly neededSince: number | undefined;
   /** Asks the client to reconnect, and ends the stream. */
   drain(): void;
   cut(): void;
@@ -32,6 +34,7 @@ export class OpenStreams {
     this.#metrics = metrics;
     this.#quotas = quotas;
     this.#heartbeat = setInterval(() => this.#keepAlive(), limits.heartbeatMs).unref();
+    metrics?.streamsOldestNeeded.observe(() => this.#oldestNeeded());
   }
 
   /** Aborts when the process drains. */
@@ -81,6 +84,13 @@ export class OpenStreams {
     setTimeout(() => {
       for (const stream of this.#streams) stream.cut();
     }, DRAIN_MS_MAX).unref();
+  }
+
+  /** Value and labels of the gauge; none while no stream is behind. */
+  #oldestNeeded(): [number, object][] {
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const { neededSince = oldest } of this.#streams) oldest = Math.min(oldest, neededSince);
+    return oldest === Number.POSITIVE_INFINITY ? [] : [[oldest / 1_000, {}]];
   }
 
   #keepAlive(): void {

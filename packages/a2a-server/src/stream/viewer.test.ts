@@ -391,3 +391,30 @@ test('a paced stream sends all of its events', async t => {
   await ended.promise;
   assert.deepEqual([received, cuts], [['1.1', '2.2', '3.3'], []]);
 });
+
+test('a stream that its client reads slowly needs the record that it reads, and none once the client has everything', async t => {
+  const { server, feed, log } = await openFeed(t);
+  for (const generation of [2, 3, 4]) await store(log, textFact(generation, `${generation} `) as never);
+  await untilTick(() => feed.generation === 4);
+  const storedAt: (number | undefined)[] = [];
+  for await (const stored of log.facts.read('task', 1)) {
+    storedAt.push(stored.storedAt);
+    if (storedAt.length === 4) break;
+  }
+  // From now on the events are only in the log.
+  feed.ring.empty();
+  const reads: ((isOpen: boolean) => void)[] = [];
+  const viewer = viewerOf(server, openSink(false, { flushAll: () => new Promise(resolve => reads.push(resolve)) }));
+  assert.equal(viewer.neededSince, undefined);
+  viewer.follow(feed, { generation: 1, seq: 0 });
+  const needed: (number | undefined)[] = [];
+  for (const generation of [2, 3, 4]) {
+    await untilTick(() => reads.length === generation - 1);
+    needed.push(viewer.neededSince);
+    reads.at(-1)!(true);
+  }
+  assert.ok(storedAt.every(at => at !== undefined));
+  assert.deepEqual(needed, [storedAt[1], storedAt[2], undefined]);
+  viewer.stop();
+  assert.equal(viewer.neededSince, undefined);
+});

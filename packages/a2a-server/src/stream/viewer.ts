@@ -49,6 +49,8 @@ export class Viewer implements FeedListener, OpenStream {
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
+  /** When the newest record of which the client has events was stored, epoch milliseconds; undefined before the first. */
+  #storedAt: number | undefined;
   /** The record that is being folded adds this message, and a snapshot is due at its end. */
   #addedMessage: string | undefined;
   /** The client may have received events that the log has lost. */
@@ -101,6 +103,10 @@ export class Viewer implements FeedListener, OpenStream {
 
   keepAlive(): void {
     this.#sink.keepAlive();
+  }
+
+  get neededSince(): number | undefined {
+    return this.#feed !== undefined && this.#next <= this.#feed.generation ? this.#storedAt : undefined;
   }
 
   // FeedListener: called by the feed.
@@ -237,7 +243,7 @@ export class Viewer implements FeedListener, OpenStream {
   /** Resolves with false if it finds no event, or only one later than the next event. */
   async #readFrom(feed: TaskFeed, from: number): Promise<boolean> {
     let found = false;
-    for await (const { entry, seq } of readVisible(this.#server.log.facts, feed, from)) {
+    for await (const { entry, seq, storedAt } of readVisible(this.#server.log.facts, feed, from)) {
       if (this.#feed === undefined) return true;
       if (entry.generation < this.#next) continue;
       if (!entry.follows(this.#next - 1)) {
@@ -247,6 +253,7 @@ export class Viewer implements FeedListener, OpenStream {
       }
       found = true;
       this.#hint = seq;
+      this.#storedAt = storedAt;
       this.#emit(entry, feed);
       if (this.#endsAt(entry)) {
         this.#end();
@@ -289,6 +296,7 @@ export class Viewer implements FeedListener, OpenStream {
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {
     this.#next = entry.generation + 1;
+    this.#storedAt = entry.live?.storedAt ?? this.#storedAt;
     this.#meter.add(entry, feed);
     this.#sink.addEvent(entry, feed.artifactIndex);
   }
@@ -345,9 +353,13 @@ export class Viewer implements FeedListener, OpenStream {
  * The visible facts of a task from log sequence `from` to the newest, with the sequence of their records. A task that is copied forward at
  * `from` includes its earlier facts.
  */
-async function* readVisible(facts: FactLog, feed: TaskFeed, from: number): AsyncGenerator<{ entry: VisibleEntry; seq: number }> {
+async function* readVisible(
+  facts: FactLog,
+  feed: TaskFeed,
+  from: number,
+): AsyncGenerator<{ entry: VisibleEntry; seq: number; storedAt: number | undefined }> {
   const { taskId, aggregate } = feed;
-  for await (const { seq, record } of fromStart(facts.read(taskId, from, aggregate?.owner))) {
-    for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq), seq };
+  for await (const { seq, record, storedAt } of fromStart(facts.read(taskId, from, aggregate?.owner))) {
+    for (const fact of record.facts) if (isVisible(fact)) yield { entry: new VisibleEntry(fact, seq), seq, storedAt };
   }
 }
