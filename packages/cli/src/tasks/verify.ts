@@ -24,7 +24,11 @@ export const verify = command({
       counts.tasks += 1;
       counts[verdict.verdict] += 1;
       if (json) output.line(JSON.stringify(verdict));
-      else if (verdict.verdict !== 'expired' || !options.all) for (const line of verdictLines(verdict, name)) output.line(line);
+      else if (verdict.verdict !== 'expired' || !options.all)
+        for (const { text, side } of verdictLines(verdict, name)) {
+          if (side === undefined) output.line(text);
+          else output.compared(text, side);
+        }
     }
     if (signal.aborted) return EXIT.interrupted;
     output.line(json ? JSON.stringify(counts) : countsLine(counts));
