@@ -126,7 +126,7 @@ function Skills({ agent: { skills } }: { agent: Agent }) {
       {skills.map(({ id, name, description, tags, examples }) => (
         <article key={id} class="skill">
           <h3>
-            <bdi>{visibleText(name)}</bdi> <code class="muted">{visibleText(id)}</code>
+            <bdi>{visibleText(name)}</bdi> <code class="muted skill-id">{visibleText(id)}</code>
           </h3>
           {description !== '' && (
             <p>
