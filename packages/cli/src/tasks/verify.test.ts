@@ -62,6 +62,14 @@ test('a difference is reported by input, fact and member, never with text of the
   assert.deepEqual(JSON.parse(counts!), { tasks: 2, same: 1, differs: 1, failed: 0, unreadable: 0, expired: 0 });
 });
 
+test('a terminal shows how many tasks are verified, and the line gives way to each difference and to the counts', async () => {
+  const path = await fileOf('progress.hopline.jsonl', plainAnswer().stored(), changed());
+  const { err } = await runWith(folder, ['verify', path], {}, true);
+  const clear = '\r\x1b[K';
+  assert.equal(err, `\r1 task verified\x1b[K\r2 tasks verified\x1b[K${clear}${clear}`);
+  assert.equal((await runWith(folder, ['verify', path])).err, '');
+});
+
 test('files that cannot be verified are counted, and each gets one sentence', async () => {
   const whole = await taskFileOf(plainAnswer().stored());
   const path = join(folder, 'cut.hopline.jsonl');
