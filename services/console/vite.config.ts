@@ -34,9 +34,9 @@ function onePage(): Plugin {
   return {
     name: 'one-page',
     enforce: 'pre',
-    // A file has no cluster. Its page and chart would be a fifth of this one.
-    resolveId: source => (source === './cluster-page.tsx' ? NO_CLUSTER : undefined),
-    load: id => (id === NO_CLUSTER ? 'export const ClusterPage = () => null;' : undefined),
+    // A file has no cluster. Its pages and chart would be a fifth of this one.
+    resolveId: source => (['./cluster-page.tsx', './agent-page.tsx'].includes(source) ? NO_CLUSTER : undefined),
+    load: id => (id === NO_CLUSTER ? 'export const ClusterPage = () => null, AgentPage = ClusterPage;' : undefined),
     generateBundle: {
       order: 'post',
       handler(_options, bundle) {

@@ -147,6 +147,7 @@ export const ALLOWED_IMPORTS: Record<string, readonly string[]> = {
   console: [
     'a2a',
     'a2a-http',
+    'agent-card',
     'client',
     'endpoint',
     'events',

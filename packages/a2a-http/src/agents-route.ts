@@ -1,3 +1,4 @@
+import type { CardReport } from '@hopline/a2a';
 import { type A2AServer, fromLog } from '@hopline/a2a-server';
 import type { FastifyInstance } from 'fastify';
 import { registerHoplineRoute } from './hopline-route.ts';
@@ -15,6 +16,8 @@ export type ListedAgent = {
   fault?: string;
   /** Cause of the newest failed turn, such as `http_500`, while the last turns of a live agent have all failed. */
   failing?: string;
+  /** The card of the agent's own server. Absent: it has none, or its sub-agent is of an earlier version. */
+  card?: CardReport;
   /** Whether the agent takes messages that fit no skill. */
   default: boolean;
   /** ISO 8601, UTC. */

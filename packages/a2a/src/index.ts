@@ -58,6 +58,7 @@ export {
 export type {
   AgentSkill,
   Artifact,
+  CardReport,
   InterruptedState,
   Message,
   Metadata,

@@ -155,3 +155,21 @@ export type AgentSkill = {
   inputModes?: string[];
   outputModes?: string[];
 };
+
+/** The card that an agent's own server publishes, in a form for people. The number and the length of its texts are bounded. */
+export type CardReport = {
+  name: string;
+  version: string;
+  /** The organization that provides the agent; empty if the card names none. */
+  provider: string;
+  /** Binding and version of each interface, without addresses: `JSONRPC, A2A 1.0`. */
+  interfaces: string[];
+  /** The flags of `capabilities` that are true. */
+  capabilities: string[];
+  /** URIs of the offered extensions. */
+  extensions: string[];
+  inputModes: string[];
+  outputModes: string[];
+  /** Deviations of the card from the specification: sentences that begin with the path of a member, and contain no text of the card. */
+  findings: string[];
+};

@@ -41,6 +41,9 @@ export function createA2AAgent(options: A2AOptions): Agent {
     get description() {
       return description ?? (card?.description || 'An A2A agent.');
     },
+    get card() {
+      return client.report;
+    },
     skills: async () => {
       card = await client.agent();
       return card.skills.slice(0, SKILLS_MAX).map(({ inputModes: _in, outputModes: _out, ...skill }) => skill);

@@ -1,6 +1,7 @@
 import { finished, type Readable } from 'node:stream';
 import {
   A2AError,
+  type CardReport,
   DIALECTS,
   decodeRemoteEvent,
   decodeRemoteResponse,
@@ -14,7 +15,7 @@ import {
   VERSION_HEADER,
 } from '@hopline/a2a';
 import type { Turn } from '@hopline/agent';
-import type { RemoteAgent } from '@hopline/agent-card';
+import { cardReport, noCardReport, type RemoteAgent } from '@hopline/agent-card';
 import { Deadlines, type MissedDeadline } from '@hopline/outbound-http';
 import { type Dispatcher, Agent as HttpAgent } from 'undici';
 import { AGENT_UNREACHABLE, AgentFault, NO_JSON_RPC, NOT_JSON, silenceFault, totalFault } from './agent-fault.ts';
@@ -69,6 +70,7 @@ export class RemoteClient {
   /** undici's own time limits are off, because they would end a blocking send after 300 s. `Deadlines` enforces ours. */
   readonly #http: HttpAgent;
   #cached: { agent: RemoteAgent; untilMs: number } | undefined;
+  #report: CardReport | undefined;
 
   constructor(options: RemoteClientOptions) {
     this.#options = options;
@@ -89,6 +91,11 @@ export class RemoteClient {
       if (this.#cached === undefined) throw error;
       return this.#cached.agent;
     }
+  }
+
+  /** The report of the card that was read last, usable or not. Undefined before an answer of the server. */
+  get report(): CardReport | undefined {
+    return this.#report;
   }
 
   /** Reads the card again before it expires. Returns undefined when the address and the dialect are unchanged, or the card cannot be read. */
@@ -167,6 +174,7 @@ export class RemoteClient {
   async #findAgent(): Promise<RemoteAgent> {
     const { url, headers } = this.#options;
     let hasOtherBindings = false;
+    let unusable: CardReport | undefined;
     for (const cardUrl of cardUrls(url)) {
       const signal = AbortSignal.timeout(CALL_MS_MAX);
       const response = await requestWithin(cardUrl, { headers, dispatcher: this.#http, signal }).catch(cause => {
@@ -178,9 +186,15 @@ export class RemoteClient {
       }
       const card = await readJson(response, CARD_BYTES_MAX).catch(() => undefined);
       const agent = tryCard(card, cardUrl, url);
-      if (agent !== undefined) return agent;
+      if (agent !== undefined) {
+        this.#report = cardReport(card);
+        return agent;
+      }
       hasOtherBindings ||= namesInterfaces(card);
+      // An agent behind a path may have another one's documents at its root.
+      unusable ??= card === undefined ? undefined : cardReport(card);
     }
+    this.#report = unusable ?? noCardReport();
     if (hasOtherBindings) throw new AgentFault(NO_JSON_RPC, false);
     return withoutCard(url);
   }

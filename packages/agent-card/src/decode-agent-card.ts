@@ -53,15 +53,21 @@ function interfacesOf10(card: JsonObject): Interface[] {
     .filter(isObject)
     .flatMap(one => {
       const url = text(one.url);
-      const version = text(one.protocolVersion) ?? '1.0';
-      const dialect = version.startsWith('1.')
-        ? '1.0'
-        : version.startsWith('0.3') || version.startsWith('0.2')
-          ? '0.3'
-          : undefined;
+      const dialect = dialectOfVersion(interfaceVersion(one.protocolVersion));
       if (url === undefined || dialect === undefined || !isJsonRpc(one.protocolBinding)) return [];
       return [{ url, dialect, ...present({ tenant: text(one.tenant) }) } satisfies Interface];
     });
+}
+
+/** The version of an element of `supportedInterfaces`, whose default is 1.0. */
+export function interfaceVersion(version: unknown): string {
+  return text(version) ?? '1.0';
+}
+
+/** The dialect in which Hopline speaks a version of A2A; undefined for an unknown version. */
+export function dialectOfVersion(version: string): DialectName | undefined {
+  if (version.startsWith('1.')) return '1.0';
+  return version.startsWith('0.3') || version.startsWith('0.2') ? '0.3' : undefined;
 }
 
 /** 0.3 names its transports; 0.2 has only JSON-RPC, at `url`. */

@@ -8,6 +8,8 @@ export type {
   CardSecurity,
 } from './agent-card.ts';
 export { AGENT_CARD_PATHS, agentCard, CARD_KEYS_PATH, MODES } from './agent-card.ts';
+export { cardFindings } from './card-findings.ts';
+export { cardReport, decodeCardReport, noCardReport } from './card-report.ts';
 export type { RemoteAgent } from './decode-agent-card.ts';
 export { decodeAgentCard } from './decode-agent-card.ts';
 export { DRAFT_EXTENSION_URI, draftExtension } from './draft-extension.ts';

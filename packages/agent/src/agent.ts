@@ -1,4 +1,4 @@
-import type { AgentSkill, ApprovalDecision, ApprovalRequest, Artifact, Message, Metadata } from '@hopline/a2a';
+import type { AgentSkill, ApprovalDecision, ApprovalRequest, Artifact, CardReport, Message, Metadata } from '@hopline/a2a';
 import type { EndedRequest } from '@hopline/chat-model';
 import type { InputSource, Owner, StepOutcome, TokenUsage } from '@hopline/events';
 import type { WorkGate } from '@hopline/log';
@@ -9,6 +9,8 @@ export interface Agent {
   /** The agent's own name; a name in the agents file takes precedence. */
   readonly name?: string;
   readonly description: string;
+  /** The card of the agent's own server. Absent: it has no server, or has not answered yet. */
+  readonly card?: CardReport | undefined;
   /**
    * Its events show when it begins to work (`working`), as those of a server that queues tasks do. Any other agent works from the beginning
    * of its turn.

@@ -69,9 +69,10 @@ export async function registerAgent(options: RegisterAgentOptions): Promise<void
     const description = agent.description.slice(0, ENTRY_DESCRIPTION_CHARS_MAX);
     const shown = { name, description, url, skills: skills.current(), ...(isDefault && { default: true as const }) };
     const { fault } = skills;
+    const { card } = agent;
     const failing = options.failing?.();
     const faults = { ...(fault !== undefined && { fault }), ...(failing !== undefined && { failing }) };
-    const entry: AgentRegistration = { ...shown, ...faults, heartbeat: Date.now() };
+    const entry: AgentRegistration = { ...shown, ...faults, ...(card !== undefined && { card }), heartbeat: Date.now() };
     await log.agents.put(key, entry).then(
       () => options.onRegistered?.(entry),
       error => logger.warn({ agent: name, err: error }, 'agent could not be registered'),

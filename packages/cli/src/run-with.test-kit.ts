@@ -19,6 +19,7 @@ export async function runWith(
       },
     },
     stderr: {
+      isTTY,
       write: text => {
         written.err += text;
       },

@@ -386,6 +386,17 @@ test('get, cancel and card print text and JSON', async () => {
   assert.deepEqual([name, address, guide], ['Hop: relays', 'http://hop/ (A2A 1.0, streaming)', '  guide: explains [a, b]']);
   assert.equal(list, '  list: Lists v1.2 of a folder.');
   assert.match(read!, /^ {2}read: Reads a file of the .{50,80}…$/);
+  assert.deepEqual(card.out.split('\n').slice(5), [
+    '2 findings about the card:',
+    '  skills[1].tags is empty.',
+    '  skills[2].tags is empty.',
+    '',
+  ]);
+  const plain = JSON.stringify(
+    agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills: [], capabilities: {} }),
+  );
+  const fine = await hopline({ 'GET /.well-known/agent-card.json': { page: plain } }, ['card']);
+  assert.match(fine.out, /\nno findings: the card follows A2A\n$/);
 });
 
 test('a rejected request exits with 1 and an unreachable server with 3, both without a stack trace', async () => {

@@ -126,8 +126,11 @@ test('the card is found at either path; a server without a card fails at once', 
   const card = agentCard({ name: 'Hop', description: 'd', version: '1', url: 'http://hop/', skills, capabilities: {} });
   for (const path of ['/.well-known/agent-card.json', '/.well-known/agent.json']) {
     await withServer({ documents: { [path]: JSON.stringify(card) } }, async (_server, client) => {
-      const { json, agent } = await client.card();
-      assert.deepEqual([json, agent.name, agent.dialect, agent.skills], [card, 'Hop', '1.0', skills]);
+      const { json, agent, findings } = await client.card();
+      assert.deepEqual(
+        [json, agent.name, agent.dialect, agent.skills, findings],
+        [card, 'Hop', '1.0', skills, ['skills[0].tags is empty.']],
+      );
     });
   }
   await withServer({}, async (_server, client) => {

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '@hopline/a2a';
-import { AGENT_CARD_PATHS, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
+import { AGENT_CARD_PATHS, cardFindings, decodeAgentCard, type RemoteAgent } from '@hopline/agent-card';
 import type { CardKeyOf } from '@hopline/agent-card/verify';
 import { FailedTry } from './failed-try.ts';
 import type { CallOptions } from './notice.ts';
@@ -14,6 +14,8 @@ export type Card = {
   agent: RemoteAgent;
   /** URL of the card. */
   url: string;
+  /** Deviations of the card from the specification: at most 16 sentences, each with the path of a member. */
+  findings: string[];
   /** Present on a verified card. `whole`: the signature covers every received field, not only those of A2A 1.0. */
   signature?: { kid: string; whole: boolean };
 };
@@ -47,5 +49,5 @@ export async function verifiedCard({ json, url }: Card, keyOf: CardKeyOf): Promi
 }
 
 function cardOf(json: JsonObject, url: string): Card {
-  return { json, agent: decodeAgentCard(json, url), url };
+  return { json, agent: decodeAgentCard(json, url), url, findings: cardFindings(json) };
 }

@@ -1,4 +1,4 @@
-import type { AgentSkill, DialectName } from '@hopline/a2a';
+import type { AgentSkill, CardReport, DialectName } from '@hopline/a2a';
 import type { Layouts, Owner } from '@hopline/events';
 import type { FactLog, RecordMark } from './fact-log.ts';
 import type { InputLog } from './input-log.ts';
@@ -114,6 +114,8 @@ export type AgentRegistration = {
   fault?: string;
   /** Cause of the newest failed turn as a closed word such as `http_500`, while the last turns of this instance have all failed. */
   failing?: string;
+  /** Shown to people. Absent: the agent has no server of its own, or a sub-agent of an earlier version has written the entry. */
+  card?: CardReport;
   /** Epoch milliseconds of the newest heartbeat, by the clock of the instance. */
   heartbeat: number;
 };

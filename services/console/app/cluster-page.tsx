@@ -4,6 +4,7 @@ import type { ClusterFigures } from '../src/cluster-stream.ts';
 import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { chunksOf } from './follow-task.ts';
 import { visibleText } from './plain-text.ts';
+import { agentPath, linkTo } from './routes.ts';
 
 /** Maximum points of a chart, one every two seconds. */
 const POINTS_MAX = 150;
@@ -98,7 +99,9 @@ function AgentTable({ agents }: { agents: NonNullable<ClusterFigures['agents']> 
           {agents.map(({ name, state, fault, failing, activeTasks, tokensPerS, firstTokenS, turnsEnded, turnsFailed }) => (
             <tr key={name}>
               <td>
-                <bdi>{visibleText(name)}</bdi>
+                <a class="link" href={linkTo(agentPath(name))}>
+                  <bdi>{visibleText(name)}</bdi>
+                </a>
               </td>
               <td>
                 <span class={`dot ${state === 'live' && (fault ?? failing) === undefined ? 'dot-on' : 'dot-off'}`} /> {state}

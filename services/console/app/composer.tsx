@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { Agent } from './agents.ts';
 import { visibleText } from './plain-text.ts';
+import { agentPath, linkTo } from './routes.ts';
 
 type Props = {
   label: string;
@@ -126,6 +127,11 @@ function AgentCards({ agents, agent, onChoose, onSuggest }: CardsProps) {
               <bdi>{visibleText(name)}</bdi>
             </li>
           ))}
+          <li>
+            <a class="link small" href={linkTo(agentPath(chosen.name))}>
+              Card and findings
+            </a>
+          </li>
         </ul>
       )}
       {examples.length > 0 && (

@@ -1,5 +1,6 @@
 import { type RefObject, render } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { AgentPage } from './agent-page.tsx';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
 import { Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
@@ -170,6 +171,9 @@ function Page({ route, connection, info }: { route: Route; connection: Connectio
       return <ComparePage key={`${route.a} ${route.b}`} a={route.a} b={route.b} connection={connection} />;
     case 'cluster':
       if (info.fileName === undefined) return <ClusterPage connection={connection} info={info} />;
+      return <TaskListPage connection={connection} info={info} />;
+    case 'agent':
+      if (info.fileName === undefined) return <AgentPage key={route.name} name={route.name} connection={connection} />;
       return <TaskListPage connection={connection} info={info} />;
     default:
       return <TaskListPage connection={connection} info={info} />;

@@ -5,13 +5,15 @@ export type Route =
   | { page: 'tasks' }
   | { page: 'task'; id: string }
   | { page: 'compare'; a: string; b: string }
-  | { page: 'cluster' };
+  | { page: 'cluster' }
+  | { page: 'agent'; name: string };
 
 /** The page of a path. An unknown path is the list. */
 export function routeOf(pathname: string): Route {
   const [page, first, second, ...more] = segmentsOf(pathname);
   if (more.length > 0) return { page: 'tasks' };
   if (page === 'cluster' && first === undefined) return { page };
+  if (page === 'agents' && first !== undefined && first !== '' && second === undefined) return { page: 'agent', name: first };
   if (page === 'tasks' && first !== undefined && second === undefined) return { page: 'task', id: first };
   if (page === 'compare') return { page, a: first ?? '', b: second ?? '' };
   return { page: 'tasks' };
@@ -27,12 +29,13 @@ function segmentsOf(pathname: string): string[] {
 
 /** The title of the window, which distinguishes tabs and entries of the history. */
 export function titleOf(route: Route): string {
-  const names = { tasks: 'Tasks', task: 'Task', compare: 'Compare', cluster: 'Cluster' };
-  const id = route.page === 'task' ? ` ${visibleText(route.id)}` : '';
+  const names = { tasks: 'Tasks', task: 'Task', compare: 'Compare', cluster: 'Cluster', agent: 'Agent' };
+  const id = route.page === 'task' ? ` ${visibleText(route.id)}` : route.page === 'agent' ? ` ${visibleText(route.name)}` : '';
   return `${names[route.page]}${id} · Hopline`;
 }
 
 export const taskPath = (id: string) => `/tasks/${encodeURIComponent(id)}`;
+export const agentPath = (name: string) => `/agents/${encodeURIComponent(name)}`;
 /** `b` may be empty; the page then asks for it. */
 export const comparePath = (a: string, b: string) =>
   ['/compare', a, b]

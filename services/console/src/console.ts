@@ -58,7 +58,7 @@ export const BODY_BYTES_MAX = 1024 * 1024;
 const REQUEST_MS_MAX = 30_000;
 
 /** Paths of the page's own router, which a reload requests. */
-const PAGES = ['/', '/tasks', '/tasks/', '/tasks/:id', '/compare', '/compare/:a', '/compare/:a/:b', '/cluster'];
+const PAGES = ['/', '/tasks', '/tasks/', '/tasks/:id', '/compare', '/compare/:a', '/compare/:a/:b', '/cluster', '/agents/:name'];
 
 /** Allows only the page's own script and style sheet: agent text that became markup could neither run nor load anything. */
 const SECURITY_HEADERS = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { A2AError } from '@hopline/a2a';
+import { A2AError, type CardReport } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
-import { DRAFT_EXTENSION_URI } from '@hopline/agent-card';
+import { cardReport, DRAFT_EXTENSION_URI } from '@hopline/agent-card';
 import { CardSigner } from '@hopline/agent-card/signing';
 import { verifyAgentCard } from '@hopline/agent-card/verify';
 import type { AgentInput } from '@hopline/events';
@@ -266,6 +266,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
   const { log, url } = await openIngress(t);
   const heartbeat = Date.parse('2026-01-02T03:04:05.678Z');
   const skills = [{ id: 'a', name: 'A', description: 'secret detail', tags: ['t'] }];
+  const report = cardReport({ name: 'The guide', url: 'http://secret/' });
   await log.agents.put('guide', {
     name: 'guide',
     description: 'Guides',
@@ -274,6 +275,7 @@ test('GET /agents lists the agents with their state and the default agent, but n
     default: true,
     fault: 'ECONNREFUSED',
     failing: 'http_500',
+    card: { ...report, secret: 'x', modes: 7 } as CardReport,
     heartbeat,
   });
   const isListed = async () => (await agentsAt(url)).body.agents.length === 2;
@@ -299,12 +301,22 @@ test('GET /agents lists the agents with their state and the default agent, but n
       state: 'live',
       fault: 'ECONNREFUSED',
       failing: 'http_500',
+      card: report,
       default: true,
       lastSeenAt: '2026-01-02T03:04:05.678Z',
     },
   ]);
   const configured = await openIngress(t, { defaultAgent: 'argocd' });
   assert.equal((await agentsAt(configured.url)).body.agents[0]?.default, true);
+});
+
+test('GET /agents lists an agent whose entry has a card in an unknown form, without the card', async t => {
+  const { log, url } = await openIngress(t);
+  const entry = { name: 'later', description: '', url: '', skills: [], heartbeat: 1 };
+  await log.agents.put('later.1', { ...entry, card: { findings: [{ path: 'x' }] } as unknown as CardReport });
+  await until(async () => (await agentsAt(url)).body.agents.some(({ name }) => name === 'later'));
+  const { agents } = (await agentsAt(url)).body;
+  assert.equal('card' in agents.find(({ name }) => name === 'later')!, false);
 });
 
 test('GET /agents needs the credentials of an operation, and answers pages of the allowed origins', async t => {

@@ -1,7 +1,8 @@
+import { present } from '@hopline/a2a/json-value';
 import { type ListedAgent, openHttp } from '@hopline/a2a-http';
 import { createA2AServer, LIMITS, type Limits } from '@hopline/a2a-server';
 import { agUiFront } from '@hopline/ag-ui-http';
-import type { AgentInterface } from '@hopline/agent-card';
+import { type AgentInterface, decodeCardReport } from '@hopline/agent-card';
 import { aiSdkFront } from '@hopline/ai-sdk-http';
 import { durableStreamsFront } from '@hopline/durable-streams-http';
 import type { Authenticator, CorsRules, EndpointTls } from '@hopline/endpoint';
@@ -106,13 +107,15 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
 /** Parts of an agent's entry that callers may see. Excludes addresses. */
 function listAgents(agents: LiveAgents, configured: string | undefined): ListedAgent[] {
   const byDefault = defaultAgentOf(agents.list(), configured)?.name;
-  return agents.all().map(({ name, description, skills, isLive, fault, failing, heartbeat }) => ({
+  return agents.all().map(({ name, description, skills, isLive, fault, failing, card, heartbeat }) => ({
     name,
     description,
     skills: skills.map(skill => ({ id: skill.id, name: skill.name })),
     state: isLive ? 'live' : 'silent',
     ...(isLive && fault !== undefined && { fault: closedWord(fault) }),
     ...(isLive && failing !== undefined && { failing: closedWord(failing) }),
+    // An agent may write anything into its entry.
+    ...present({ card: decodeCardReport(card) }),
     default: name === byDefault,
     lastSeenAt: new Date(heartbeat).toISOString(),
   }));

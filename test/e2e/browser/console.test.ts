@@ -401,6 +401,12 @@ test('an ended conversation continues, forks at the playhead, and runs again wit
   const title = `document.querySelector('.task-head h1')?.textContent`;
   await page.until(`document.querySelectorAll('.agent-card').length === 2`, SHOWN_MS_MAX);
   await page.evaluate(`document.querySelectorAll('.agent-card input')[1].click()`);
+  await page.until(`document.querySelector('.skills a')`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelector('.skills a').click()`);
+  await page.until(`location.pathname.startsWith('/agents/') && document.querySelector('.fields')`, SHOWN_MS_MAX);
+  await page.evaluate('history.back()');
+  await page.until(`document.querySelectorAll('.agent-card').length === 2`, SHOWN_MS_MAX);
+  await page.evaluate(`document.querySelectorAll('.agent-card input')[1].click()`);
   await page.evaluate(type('briefly: first'));
   await page.until(isReady, SHOWN_MS_MAX);
   await save(page, 'ask');

@@ -57,6 +57,27 @@ before(async () => {
   if (path === undefined) return;
   remote = await startRemoteAgent({
     dialect: '0.3',
+    card: {
+      name: 'Shop operator',
+      description: 'Explains what fails in the clusters of the shop, and repairs it.',
+      skills: [
+        {
+          id: 'explain-failure',
+          name: 'Explain a failure',
+          description: 'Reads events, logs and revisions of a deployment, and names the cause.',
+          tags: ['kubernetes', 'shop'],
+          examples: ['Why does the shop fail on staging?'],
+        },
+        // A deviation that the page shows.
+        {
+          id: 'roll-back',
+          name: 'Roll back',
+          description: '',
+          tags: ['kubernetes'],
+          examples: ['Roll back the shop on staging'],
+        },
+      ],
+    },
     script: async function* ({ text }) {
       if (text.startsWith('Roll back')) {
         const approval = {
@@ -154,6 +175,7 @@ const pages = (): Record<string, { at: string; shown: string; act?: (page: Page)
     shown: `document.querySelectorAll('.compare-part').length > 2 && document.querySelector('.times-b')`,
   },
   'sign-in': { at: guarded[1]?.url ?? '', shown: `document.querySelector('.sign-in')` },
+  agent: { at: '/agents/operator', shown: `document.querySelector('.findings li') && document.querySelector('.skill')` },
   cluster: { at: '/cluster', shown: `document.querySelector('.table-card')` },
   file: {
     at: '/',
@@ -206,6 +228,7 @@ for (const name of [
   'webhooks',
   'compare',
   'sign-in',
+  'agent',
   'cluster',
   'file',
   'approval',

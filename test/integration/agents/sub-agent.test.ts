@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { decodeRemoteResponse, decodeSse, Fold } from '@hopline/a2a';
 import type { Agent } from '@hopline/agent';
@@ -115,6 +118,32 @@ test('the card has the skills of the file and of the agent, and the probes respo
   assert.deepEqual(skills.map(skill => skill.id).sort(), ['own', 'script']);
   assert.equal(cardUrl, url);
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
+});
+
+test('the entry of a remote agent has what its card shows and the findings about it, also for a card that cannot be used', async t => {
+  const cardOf = async (agent: Agent) => {
+    const { log } = await serve(t, agent);
+    return (await log.agents.under('argocd'))[0]?.value.card;
+  };
+  const skills = [{ id: 'script', name: 'Script', description: '', tags: [] }];
+  const server = await startRemoteAgent({ dialect: '1.0', script: [], card: { name: 'Argo', skills } });
+  t.after(() => server.close());
+  const shown = await cardOf(createA2AAgent({ url: server.url }));
+  assert.deepEqual([shown?.name, shown?.interfaces], ['Argo', ['JSONRPC, A2A 1.0']]);
+  assert.deepEqual(shown?.findings, ['skills[0].description is empty.', 'skills[0].tags is empty.']);
+  const cardless = await startRemoteAgent({ dialect: '0.3', script: [], card: false });
+  t.after(() => cardless.close());
+  assert.match((await cardOf(createA2AAgent({ url: cardless.url })))?.findings[0] ?? '', /^The server has no agent card/);
+  const grpcOnly = { supportedInterfaces: [{ url: 'x', protocolBinding: 'GRPC', protocolVersion: '1.0' }] };
+  const other = createServer((_request, response) => response.end(JSON.stringify(grpcOnly))).listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  t.after(() => other.close());
+  const { port } = other.address() as AddressInfo;
+  const unusable = await cardOf(createA2AAgent({ url: `http://127.0.0.1:${port}/` }));
+  assert.ok(
+    unusable?.findings.some(finding => finding.startsWith('supportedInterfaces leads to no interface')),
+    String(unusable?.findings),
+  );
 });
 
 test('an unreachable agent is reported with the reason, and counts as healthy again when it answers', {

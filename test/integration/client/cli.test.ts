@@ -295,6 +295,7 @@ test('rerun compares the tasks of a file with their new runs; an unreadable task
     assert.match(found.out, /\n3 tasks: 1 same, 0 differ, 2 not completed\n$/);
     const both = await hopline(['rerun', ids[0]!, '--agent', 'none-such', '--compare', '--yes']);
     assert.equal(both.code, 1);
+    assert.match(both.out, /\n {2}\S.*: (differs from character \d+\n {4}A ".*\n {4}B "|only in [AB]: )/);
     assert.match(both.out, /\n1 task: 0 same, 1 differ, 1 not completed\n$/);
     await writeFile(file, 'no task id\n');
     const invalid = await hopline(['rerun', '--file', file, '--yes']);

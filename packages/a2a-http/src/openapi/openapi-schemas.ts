@@ -149,9 +149,20 @@ const RESPONSES: Record<string, JsonObject> = {
           default: flag,
           lastSeenAt: time,
         },
-        { fault: text },
+        { fault: text, failing: text, card: ref('CardReport') },
       ),
     ),
+  }),
+  CardReport: object({
+    name: text,
+    version: text,
+    provider: text,
+    interfaces: listOf(text),
+    capabilities: listOf(text),
+    extensions: listOf(text),
+    inputModes: listOf(text),
+    outputModes: listOf(text),
+    findings: listOf(text),
   }),
   ListDeliveriesResponse: object({
     webhooks: listOf(

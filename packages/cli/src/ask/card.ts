@@ -1,4 +1,5 @@
 import { cutIndex } from '@hopline/a2a';
+import { plural } from '@hopline/task-audit/waterfall';
 import { noticePrinter } from '@hopline/terminal';
 import { command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
@@ -8,11 +9,11 @@ const DESCRIPTION_CHARS_MAX = 100;
 
 export const card = command({
   name: 'card',
-  summary: 'prints the name, address and skills of the server',
+  summary: 'prints the name, address and skills of the server, and how its card deviates from A2A',
   details: 'the first sentence of each skill; --json prints the agent card',
   options: {},
   async run(_given, { client, output, json, signal }) {
-    const { json: whole, agent } = await client.card({ signal, onNotice: noticePrinter(output) });
+    const { json: whole, agent, findings } = await client.card({ signal, onNotice: noticePrinter(output) });
     if (json) output.line(JSON.stringify(whole));
     else {
       output.line(agent.description === '' ? agent.name : `${agent.name}: ${agent.description}`);
@@ -22,6 +23,10 @@ export const card = command({
           `  ${id}${description === '' ? '' : `: ${firstSentence(description)}`}${tags.length > 0 ? ` [${tags.join(', ')}]` : ''}`,
         );
       }
+      output.line(
+        findings.length === 0 ? 'no findings: the card follows A2A' : `${plural(findings.length, 'finding')} about the card:`,
+      );
+      for (const finding of findings) output.line(`  ${finding}`);
     }
     return EXIT.ok;
   },

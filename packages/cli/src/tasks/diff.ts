@@ -1,5 +1,6 @@
 import { A2AError, codePoints, cutIndex, differingSpan } from '@hopline/a2a';
 import type { StoredTask, TaskDifference, TaskMeasure } from '@hopline/replay';
+import type { Output } from '@hopline/terminal';
 import { type CommandContext, command } from '../command/command.ts';
 import { EXIT } from '../command/exit-code.ts';
 import { pair } from '../command/subjects.ts';
@@ -29,12 +30,7 @@ export const diff = command({
     else {
       output.line(`A ${first.taskId}: ${measureOf(a)}`);
       output.line(`B ${second.taskId}: ${measureOf(b)}`);
-      for (const difference of differences) {
-        const [heading = '', ...sides] = differenceLines(difference);
-        if (sides.length > 0) output.line(heading);
-        else output.compared(heading, difference.a === undefined ? 'second' : 'first');
-        for (const [index, line] of sides.entries()) output.compared(line, index === 0 ? 'first' : 'second');
-      }
+      for (const difference of differences) printDifference(output, difference);
       output.line(same ? 'same' : `${differences.length} ${differences.length === 1 ? 'part differs' : 'parts differ'}`);
     }
     return same ? EXIT.ok : EXIT.failed;
@@ -56,8 +52,16 @@ function measureOf({ frames, chunks, tokens, characters, firstTextMs, totalMs, c
   return `${tokens} tokens, ${characters} characters in ${chunks} chunks, ${frames} frames, ${totalMs} ms${first}${called}`;
 }
 
+/** Prints where two texts differ: the two sides in their colors where standard output has colors. */
+export function printDifference(output: Output, difference: TaskDifference, indent = ''): void {
+  const [heading = '', ...sides] = differenceLines(difference);
+  if (sides.length > 0) output.line(indent + heading);
+  else output.compared(indent + heading, difference.a === undefined ? 'second' : 'first');
+  for (const [index, line] of sides.entries()) output.compared(indent + line, index === 0 ? 'first' : 'second');
+}
+
 /** Lines that show where two texts differ, with some of the text around the difference. */
-export function differenceLines({ name, a, b }: TaskDifference): string[] {
+function differenceLines({ name, a, b }: TaskDifference): string[] {
   if (a === undefined || b === undefined) return [`${name}: only in ${a === undefined ? 'B' : 'A'}: ${quoted(a ?? b ?? '')}`];
   const { start, aEnd, bEnd } = differingSpan(a, b);
   const from = cutIndex(a, Math.max(0, start - CONTEXT_CHARS));

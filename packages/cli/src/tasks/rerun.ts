@@ -11,7 +11,7 @@ import { count, flag, parsed, text } from '../command/options.ts';
 import { showError } from '../command/show-error.ts';
 import { anyNumber } from '../command/subjects.ts';
 import { UsageError } from '../command/usage-error.ts';
-import { differenceLines } from './diff.ts';
+import { printDifference } from './diff.ts';
 import { taskIdsIn } from './task-id-list.ts';
 
 /** Most messages of a task; the server has the same bound. */
@@ -53,6 +53,7 @@ export const rerun = command({
         else if (isCompleted) counts.same += 1;
         if (json) output.line(JSON.stringify(done));
         else for (const line of linesOf(done, context)) print(line);
+        if (!json) for (const difference of done.diff?.differences ?? []) printDifference(output, difference, '  ');
       } catch (thrown) {
         if (isSingle || signal.aborted || !(thrown instanceof A2AError)) throw thrown;
         counts.failed += 1;
@@ -138,6 +139,5 @@ function linesOf({ origin, taskId, state, unsent, diff }: Rerun, { own }: Comman
     return [`${origin} again as ${taskId}: ${state}${left}`, `compare: ${own.prefix} diff ${origin} ${taskId}`];
   const times = `${diff.a.totalMs} ms, now ${diff.b.totalMs} ms; ${diff.a.tokens} tokens, now ${diff.b.tokens}`;
   const verdict = diff.same ? 'same' : 'differs';
-  const parts = diff.differences.flatMap(difference => differenceLines(difference)).map(line => `  ${line}`);
-  return [`${origin} again as ${taskId}: ${state}, ${verdict}; ${times}${left}`, ...parts];
+  return [`${origin} again as ${taskId}: ${state}, ${verdict}; ${times}${left}`];
 }

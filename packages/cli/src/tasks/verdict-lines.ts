@@ -2,38 +2,45 @@ import { stateWord, TASK_STATES } from '@hopline/a2a';
 import type { TaskVerdict } from '@hopline/replay';
 import { firstDifference } from './first-difference.ts';
 
+/** `side`: of the two facts that are compared, the stored one is the first. */
+type VerdictLine = { text: string; side?: 'first' | 'second' };
+
 /** The verdict on a task whose inputs were decided again. It contains no text of the task. */
-export function verdictLines(verdict: TaskVerdict, name: string): string[] {
+export function verdictLines(verdict: TaskVerdict, name: string): VerdictLine[] {
   switch (verdict.verdict) {
     case 'same':
       return [];
     case 'expired':
-      return [`${name}: not verified: ${verdict.reason}`];
+      return [{ text: `${name}: not verified: ${verdict.reason}` }];
     case 'differs':
-      return [`${name}: differs (${verdict.level})`, ...differenceLines(verdict).map(line => `  ${line}`)];
+      return [
+        { text: `${name}: differs (${verdict.level})` },
+        ...differenceLines(verdict).map(line => ({ ...line, text: `  ${line.text}` })),
+      ];
     case 'failed':
     case 'unreadable':
-      return [`${name}: ${verdict.verdict}: ${verdict.reason}`];
+      return [{ text: `${name}: ${verdict.verdict}: ${verdict.reason}` }];
   }
 }
 
 type Difference = Extract<TaskVerdict, { verdict: 'differs' }>;
 
-function differenceLines({ what, inputSeq, factSeq, expected, got, before, aggregateMember }: Difference): string[] {
-  if (inputSeq === undefined) return [what ?? 'the answer differs'];
+function differenceLines({ what, inputSeq, factSeq, expected, got, before, aggregateMember }: Difference): VerdictLine[] {
+  if (inputSeq === undefined) return [{ text: what ?? 'the answer differs' }];
   const { state, turn, generation } = before ?? { generation: 0 };
   const place = factSeq === undefined ? 'after the newest record' : `in record ${factSeq}`;
   const found = firstDifference(expected, got);
+  const beforeText = state === undefined ? 'no task' : `${stateOf(state)}, turn ${turn}`;
   return [
-    `input ${inputSeq}, ${place}; before: ${state === undefined ? 'no task' : `${stateOf(state)}, turn ${turn}`}, generation ${generation}`,
-    `stored:  ${expected === undefined ? 'nothing' : nameOf(expected)}`,
-    `decided: ${got === undefined ? 'nothing' : nameOf(got)}`,
+    { text: `input ${inputSeq}, ${place}; before: ${beforeText}, generation ${generation}` },
+    { text: `stored:  ${expected === undefined ? 'nothing' : nameOf(expected)}`, side: 'first' },
+    { text: `decided: ${got === undefined ? 'nothing' : nameOf(got)}`, side: 'second' },
     // Without a path one of the two facts is missing, which the lines above already show.
     ...(found === undefined || found.path.length === 0
       ? []
-      : [`differs in ${found.path.join('.')}: ${shownValue(found.a)} is stored, ${shownValue(found.b)} decided`]),
-    ...(aggregateMember === undefined ? [] : [`the stored aggregate differs in ${aggregateMember}`]),
-    ...(what === undefined ? [] : [what]),
+      : [{ text: `differs in ${found.path.join('.')}: ${shownValue(found.a)} is stored, ${shownValue(found.b)} decided` }]),
+    ...(aggregateMember === undefined ? [] : [{ text: `the stored aggregate differs in ${aggregateMember}` }]),
+    ...(what === undefined ? [] : [{ text: what }]),
   ];
 }
 

@@ -51,9 +51,23 @@ test('a difference is reported by input, fact and member, never with text of the
       '',
     ].join('\n'),
   );
+  const terminal = await runWith(folder, ['verify', path], { NO_COLOR: undefined, TERM: 'xterm' }, true);
+  const colored = terminal.out.split('\n').filter(line => line.includes('\x1b'));
+  assert.deepEqual(
+    colored.map(line => line.slice(0, 15)),
+    ['\x1b[31m  stored: ', '\x1b[32m  decided:'],
+  );
   const [verdict, , counts] = (await hopline('verify', path, '--json')).out.trim().split('\n');
   assert.equal((JSON.parse(verdict!) as { expected: { kind: string } }).expected.kind, 'artifact.updated');
   assert.deepEqual(JSON.parse(counts!), { tasks: 2, same: 1, differs: 1, failed: 0, unreadable: 0, expired: 0 });
+});
+
+test('a terminal shows how many tasks are verified, and the line gives way to each difference and to the counts', async () => {
+  const path = await fileOf('progress.hopline.jsonl', plainAnswer().stored(), changed());
+  const { err } = await runWith(folder, ['verify', path], {}, true);
+  const clear = '\r\x1b[K';
+  assert.equal(err, `\r1 task verified\x1b[K\r2 tasks verified\x1b[K${clear}${clear}`);
+  assert.equal((await runWith(folder, ['verify', path])).err, '');
 });
 
 test('files that cannot be verified are counted, and each gets one sentence', async () => {

@@ -23,9 +23,17 @@ export const verify = command({
       const verdict = verifyTask(task);
       counts.tasks += 1;
       counts[verdict.verdict] += 1;
+      output.progress(`${plural(counts.tasks, 'task')} verified`);
+      const isShown = !json && (verdict.verdict !== 'expired' || !options.all);
+      const lines = isShown ? verdictLines(verdict, name) : [];
+      if (json || lines.length > 0) output.progress('');
       if (json) output.line(JSON.stringify(verdict));
-      else if (verdict.verdict !== 'expired' || !options.all) for (const line of verdictLines(verdict, name)) output.line(line);
+      for (const { text, side } of lines) {
+        if (side === undefined) output.line(text);
+        else output.compared(text, side);
+      }
     }
+    output.progress('');
     if (signal.aborted) return EXIT.interrupted;
     output.line(json ? JSON.stringify(counts) : countsLine(counts));
     const { differs, failed, unreadable, expired } = counts;
