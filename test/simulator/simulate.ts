@@ -85,7 +85,7 @@ export async function simulate(scenario: Scenario, { trace: keepsLines = false, 
     void servers.open();
     cluster.startAll();
     for (const client of [...clients]) void client.run();
-    schedule(scenario.faults, { clock, trace, cluster, receiver, clients, situations });
+    schedule(scenario.faults, { clock, trace, cluster, receiver, clients });
     const untilMs = Math.max(endOfFaults(scenario.faults), workedAt(scenario)) + LIVENESS_MS_MAX;
     let hasEnded = false;
     const watching = async () => {
