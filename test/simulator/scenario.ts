@@ -83,11 +83,7 @@ export function scenarioOf(seed: number, theme?: string, log: LogKind = 'memory'
   if (chosen === LASTING_PARTITION)
     settings.topology = { ...settings.topology, ingress: Math.max(2, settings.topology.ingress!) };
   const themes = { ...THEMES, ...WIRE_THEMES, ...LATER_WIRE_THEMES, ...STEP_THEMES, ...GATHERED_THEMES };
-  const faults = themes[chosen]!(
-    random,
-    Object.entries(settings.topology).flatMap(replicas),
-    groupsOf(settings),
-  );
+  const faults = themes[chosen]!(random, Object.entries(settings.topology).flatMap(replicas), groupsOf(settings));
   if (asking.length > 0 && faults.length > 0 && credentials.chance(0.3)) faults.push(supervisorDeath(credentials, asking));
   if (chosen === 'payloads' && random.chance(0.3)) tasks[0] = wideTaskPlan(random, 'task-1');
   if (chosen === SILENT_AGENTS) planSilence(new Random(seed, 'silence'), tasks);

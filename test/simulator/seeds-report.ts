@@ -97,7 +97,10 @@ export function missingOf(report: SeedsReport): string[] {
 
 function countsOf({ log, ranges }: SeedsReport): SeedCounts {
   const seeds = seedsOf(ranges);
-  const clients = ranges.reduce((sum, { from, seeds: ofRange }) => sum + Math.max(0, from + ofRange - Math.max(from, CLIENTS_SEED_MIN)), 0);
+  const clients = ranges.reduce(
+    (sum, { from, seeds: ofRange }) => sum + Math.max(0, from + ofRange - Math.max(from, CLIENTS_SEED_MIN)),
+    0,
+  );
   return { any: seeds, wire: log === 'nats' ? seeds : 0, clients };
 }
 

@@ -60,7 +60,10 @@ test('a model request is one span with its token counts, below the hop that sent
   const serviceOf = (spanId: string) => ofTask().find(span => span.spanId === spanId)?.service;
   for (const chat of chats()) {
     assert.equal(serviceOf(chat.parentId ?? ''), chat.service);
-    assert.deepEqual(chat.links.map(({ spanId }) => nameOf(spanId)), [chat.service === 'hopline-supervisor' ? SUPERVISION : 'invoke_agent llm']);
+    assert.deepEqual(
+      chat.links.map(({ spanId }) => nameOf(spanId)),
+      [chat.service === 'hopline-supervisor' ? SUPERVISION : 'invoke_agent llm'],
+    );
     assert.deepEqual(
       [
         chat.attributes['gen_ai.operation.name'],
