@@ -1,5 +1,6 @@
 import type { Owner } from '@hopline/events';
 import {
+  BoundedMap,
   changeSpans,
   joinSpans,
   type Log,
@@ -23,10 +24,11 @@ const WRITES_AT_ONCE_MAX = 8;
 const EXTENT_MS = 5_000;
 const BEGUN_MS = 10 * 60_000;
 
-/** Bytes that are counted and not written. `sinceMs`: on the clock of `performance.now`. */
-type Pending = { group: number; span: StoredSpan; sinceMs: number; tasks: Map<string, PendingTask> };
-/** `fromSeq`: of the oldest record. */
-type PendingTask = { fromSeq: number; bytes: number };
+/** Tasks whose bytes wait, while the entries cannot be written. The bytes of further tasks replace those of the one that began to wait first. */
+const TASKS_MAX = 20_000;
+
+/** The bytes of a task that are counted and not written. `fromSeq`, `seq`: of its oldest and newest record. `sinceMs`: on the clock of `performance.now`. */
+type Unwritten = { key: string; group: number; fromSeq: number; seq: number; bytes: number; sinceMs: number };
 
 type TenantBytesWritesOptions = { log: Pick<Log, 'tasks' | 'taskLists' | 'facts' | 'layouts'>; logger: Logger };
 
@@ -36,8 +38,8 @@ type TenantBytesWritesOptions = { log: Pick<Log, 'tasks' | 'taskLists' | 'facts'
  */
 export class TenantBytesWrites {
   readonly #options: TenantBytesWritesOptions;
-  /** By key. */
-  readonly #pending = new Map<string, Pending>();
+  /** By task, so that a record costs one look into a map. */
+  readonly #unwritten = new BoundedMap<string, Unwritten>(TASKS_MAX);
   #timer: NodeJS.Timeout | undefined;
   #extent: { value: LogExtent; readAtMs: number } | undefined;
   #begunAtMs = Number.NEGATIVE_INFINITY;
@@ -49,12 +51,17 @@ export class TenantBytesWrites {
 
   /** Counts a record of a task. */
   add(taskId: string, owner: Owner | undefined, { seq, bytes }: { seq: number; bytes: number }): void {
+    const known = this.#unwritten.get(taskId);
+    if (known !== undefined) {
+      known.seq = seq;
+      known.bytes += bytes;
+      return;
+    }
     const { layouts } = this.#options.log;
     const group = layouts.groupOf(layouts.shardOf(taskId));
     const key = tenantBytesKey(owner, group);
     if (key === undefined) return;
-    const tasks = new Map([[taskId, { fromSeq: seq, bytes }]]);
-    this.#hold(key, { group, span: [seq, bytes], sinceMs: performance.now(), tasks });
+    this.#unwritten.set(taskId, { key, group, fromSeq: seq, seq, bytes, sinceMs: performance.now() });
     this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS);
   }
 
@@ -68,18 +75,21 @@ export class TenantBytesWrites {
 
   /** Writes the entries that have many bytes, or that have waited for `waitedMs`. Resolves with false if that failed. */
   async write(waitedMs: number): Promise<boolean> {
-    if (this.#pending.size === 0) return true;
+    if (this.#unwritten.size === 0) return true;
     try {
       const extent = await this.#readExtent();
       if (extent.bytesMax === undefined) {
-        this.#pending.clear();
+        this.#unwritten.clear();
         return true;
       }
       await this.#begin();
       const [dueMs, bytesMin] = [performance.now() - waitedMs, extent.bytesMax * STEP_SHARE];
-      const due = [...this.#pending].filter(([, { span, sinceMs }]) => span[1] >= bytesMin || sinceMs <= dueMs);
+      const byKey = Map.groupBy(this.#unwritten, ([, { key }]) => key);
+      const due = [...byKey].filter(
+        ([, tasks]) => bytesOf(tasks) >= bytesMin || tasks.some(([, { sinceMs }]) => sinceMs <= dueMs),
+      );
       for (let at = 0; at < due.length; at += WRITES_AT_ONCE_MAX)
-        await Promise.all(due.slice(at, at + WRITES_AT_ONCE_MAX).map(([key, pending]) => this.#add(key, pending, extent)));
+        await Promise.all(due.slice(at, at + WRITES_AT_ONCE_MAX).map(([key, tasks]) => this.#add(key, tasks, extent)));
       return true;
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'bytes of tenants could not be counted');
@@ -90,30 +100,25 @@ export class TenantBytesWrites {
   async #look(): Promise<void> {
     this.#writing = this.write(WRITE_MS);
     const pauseMs = (await this.#writing) ? LOOK_MS : WRITE_MS;
-    this.#timer = this.#pending.size === 0 ? undefined : setTimeout(() => void this.#look(), pauseMs);
+    this.#timer = this.#unwritten.size === 0 ? undefined : setTimeout(() => void this.#look(), pauseMs);
   }
 
-  #hold(key: string, more: Pending): void {
-    const held = this.#pending.get(key);
-    if (held === undefined) return void this.#pending.set(key, more);
-    held.span = [Math.max(held.span[0], more.span[0]), held.span[1] + more.span[1]];
-    held.sinceMs = Math.min(held.sinceMs, more.sinceMs);
-    for (const [taskId, { fromSeq, bytes }] of more.tasks) {
-      const task = held.tasks.get(taskId) ?? { fromSeq, bytes: 0 };
-      held.tasks.set(taskId, { fromSeq: Math.min(task.fromSeq, fromSeq), bytes: task.bytes + bytes });
-    }
-  }
-
-  async #add(key: string, pending: Pending, extent: LogExtent): Promise<void> {
-    this.#pending.delete(key);
-    const { log } = this.#options;
-    const firstSeq = this.#ofGroup(extent, pending.group).firstSeq;
+  async #add(key: string, tasks: [taskId: string, Unwritten][], extent: LogExtent): Promise<void> {
+    for (const [taskId] of tasks) this.#unwritten.delete(taskId);
+    const { firstSeq } = this.#ofGroup(extent, tasks[0]![1].group);
+    const span: StoredSpan = [Math.max(...tasks.map(([, { seq }]) => seq)), bytesOf(tasks)];
     const isStored = ([seq]: StoredSpan) => seq >= firstSeq;
-    const add = () => changeSpans(log.taskLists, key, spans => joinSpans([...spans, pending.span].filter(isStored)));
+    const add = () => changeSpans(this.#options.log.taskLists, key, spans => joinSpans([...spans, span].filter(isStored)));
     await retryConflicts(add).catch(error => {
-      this.#hold(key, pending);
+      for (const [taskId, task] of tasks) this.#keep(taskId, task);
       throw error;
     });
+  }
+
+  /** Counts what could not be written together with what was stored in the meantime. */
+  #keep(taskId: string, task: Unwritten): void {
+    const later = this.#unwritten.get(taskId);
+    this.#unwritten.set(taskId, { ...task, seq: later?.seq ?? task.seq, bytes: task.bytes + (later?.bytes ?? 0) });
   }
 
   #ofGroup(extent: LogExtent, group: number) {
@@ -160,8 +165,8 @@ export class TenantBytesWrites {
       // A task that began after the end of the log was counted from its beginning.
       if (key === undefined || seq < firstSeq || startSeq > lastSeq) continue;
       // What this relay has not written is added afterwards.
-      const pending = this.#pending.get(key)?.tasks.get(taskId);
-      const bytes = storedBytes - (pending !== undefined && pending.fromSeq <= seq ? pending.bytes : 0);
+      const unwritten = this.#unwritten.get(taskId);
+      const bytes = storedBytes - (unwritten !== undefined && unwritten.fromSeq <= seq ? unwritten.bytes : 0);
       if (bytes <= 0) continue;
       const known = entered.get(key) ?? { group, spans: [] };
       entered.set(key, { group, spans: joinSpans(known.spans, [[Math.min(seq, lastSeq), bytes]]) });
@@ -172,4 +177,8 @@ export class TenantBytesWrites {
       await retryConflicts(() => changeSpans(log.taskLists, key, known => joinSpans(spans, known.filter(isLater))));
     }
   }
+}
+
+function bytesOf(tasks: readonly [taskId: string, Unwritten][]): number {
+  return tasks.reduce((sum, [, { bytes }]) => sum + bytes, 0);
 }
