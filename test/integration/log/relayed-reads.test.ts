@@ -242,6 +242,29 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await proxy.close();
   });
 
+  test('a record of a quiet task that is stored while its feed is lost reaches the follower with the next feed', async () => {
+    const taskId = newTask();
+    await store(taskId, CALLED);
+    const proxy = await startNatsProxy(server.port);
+    // The follower checks no tail by itself within this test.
+    const agent = await open(GUIDE, { servers: proxy.url, follow: { tailCheckMs: 600_000 } });
+    const stop = new AbortController();
+    const found: number[] = [];
+    const following = (async () => {
+      for await (const { record } of await agent.facts.follow(taskId, 0, stop.signal)) found.push(record.aggregate.generation);
+    })();
+    await until(() => found.length > 0);
+    proxy.cut();
+    await store(taskId, CALLED);
+    proxy.mend();
+    await until(() => found.length > 1);
+    stop.abort();
+    await following;
+    assert.deepEqual(found, [1, 2]);
+    await agent.close();
+    await proxy.close();
+  });
+
   test('an input is read by the agent that wrote it', async () => {
     const taskId = newTask();
     const record = { ...inputRecord(1), from: { id: 'c1', agent: 'guide', turn: 1, item: 1, attempt: 1 } } as never;
