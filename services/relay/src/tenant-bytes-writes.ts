@@ -1,5 +1,6 @@
 import type { Owner } from '@hopline/events';
 import {
+  BoundedMap,
   changeSpans,
   joinSpans,
   type Log,
@@ -19,6 +20,8 @@ const WRITE_MS = 10_000;
 const STEP_SHARE = 1 / 256;
 /** Entries that are written at the same time. */
 const WRITES_AT_ONCE_MAX = 8;
+/** Tasks whose entries are known without a hash. */
+const KNOWN_TASKS_MAX = 16_384;
 /** Age at which the extent of the log is read again, and at which the relay checks whether the tasks from before were entered. */
 const EXTENT_MS = 5_000;
 const BEGUN_MS = 10 * 60_000;
@@ -36,6 +39,8 @@ type TenantBytesWritesOptions = { log: Pick<Log, 'tasks' | 'taskLists' | 'facts'
  */
 export class TenantBytesWrites {
   readonly #options: TenantBytesWritesOptions;
+  /** The entries of tasks: a record of a task in memory needs no hash. */
+  readonly #knownTasks = new BoundedMap<string, { key: string | undefined; group: number }>(KNOWN_TASKS_MAX);
   /** By key. */
   readonly #pending = new Map<string, Pending>();
   #timer: NodeJS.Timeout | undefined;
@@ -48,14 +53,24 @@ export class TenantBytesWrites {
   }
 
   /** Counts a record of a task. */
-  add(taskId: string, owner: Owner | undefined, { seq, bytes }: { seq: number; bytes: number }): void {
-    const { layouts } = this.#options.log;
-    const group = layouts.groupOf(layouts.shardOf(taskId));
-    const key = tenantBytesKey(owner, group);
+  add(taskId: string, owner: Owner, { seq, bytes }: { seq: number; bytes: number }): void {
+    const { key, group } = this.#knownTasks.get(taskId) ?? this.#know(taskId, owner);
     if (key === undefined) return;
     const tasks = new Map([[taskId, { fromSeq: seq, bytes }]]);
     this.#hold(key, { group, span: [seq, bytes], sinceMs: performance.now(), tasks });
     this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS);
+  }
+
+  #know(taskId: string, owner: Owner): { key: string | undefined; group: number } {
+    const group = this.#groupOf(taskId);
+    const known = { key: tenantBytesKey(owner, group), group };
+    this.#knownTasks.set(taskId, known);
+    return known;
+  }
+
+  #groupOf(taskId: string): number {
+    const { layouts } = this.#options.log;
+    return layouts.groupOf(layouts.shardOf(taskId));
   }
 
   /** Writes what is counted. */
@@ -153,7 +168,7 @@ export class TenantBytesWrites {
       if (change.type === 'ready') break;
       const { key: taskId, value } = change;
       if (value === undefined) continue;
-      const group = log.layouts.groupOf(log.layouts.shardOf(taskId));
+      const group = this.#groupOf(taskId);
       const key = tenantBytesKey(value.owner, group);
       const { seq = 0, storedBytes = 0, startSeq } = value;
       const { firstSeq, lastSeq } = this.#ofGroup(extent, group);
