@@ -83,6 +83,7 @@ export { followTask, fromStart, newestOfTurn, readTask, requireNewest, startSeqO
 export { readableBytes } from './readable-input.ts';
 export { type Release, Semaphore } from './semaphore.ts';
 export { SharedNext } from './shared-next.ts';
+export type { StoredSpan, TenantBytes } from './stored-span.ts';
 export type { TaskIndexEntry } from './task-index-entry.ts';
 export {
   addEnded,
@@ -123,9 +124,7 @@ export {
   isTenantBytes,
   joinSpans,
   STORED_SPANS_MAX,
-  type StoredSpan,
   TENANT_BYTES_BEGUN,
-  type TenantBytes,
   tenantBytesFilter,
   tenantBytesKey,
 } from './tenant-bytes.ts';

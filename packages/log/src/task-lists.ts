@@ -3,8 +3,8 @@ import type { TaskState } from '@hopline/a2a';
 import { type Layouts, type Owner, type Role, shardToken } from '@hopline/events';
 import type { KeyValue } from './key-value.ts';
 import type { ListedTask } from './listed-task.ts';
+import type { TenantBytes } from './stored-span.ts';
 import type { TaskIndexEntry } from './task-index-entry.ts';
-import type { TenantBytes } from './tenant-bytes.ts';
 
 /**
  * The index of tasks by owner, in the bucket of task lists. A list reads what its caller owns, and a relay what is open in its shards, so

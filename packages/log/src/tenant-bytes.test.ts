@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMemoryLog } from './memory/memory-log.ts';
+import type { StoredSpan } from './stored-span.ts';
 import {
   bytesFrom,
   changeSpans,
   groupOfTenantBytes,
   joinSpans,
   STORED_SPANS_MAX,
-  type StoredSpan,
   tenantBytesFilter,
   tenantBytesKey,
 } from './tenant-bytes.ts';

@@ -1,15 +1,7 @@
 import { isSameOwner, type Owner } from '@hopline/events';
 import type { KeyValue } from './key-value.ts';
+import type { StoredSpan, TenantBytes } from './stored-span.ts';
 import { keyToken, type TaskListValue } from './task-lists.ts';
-
-/**
- * The bytes that the records of a tenant take in the facts of one stream group, in the bucket of task lists. Relays add what they append, so
- * a server reads as many entries as there are stream groups, however many tasks the tenant or the cluster has. PROTOCOL.md 7.2.
- */
-export type TenantBytes = { v: 1; stored: StoredSpan[] };
-
-/** Bytes of records that are close to each other in the log, and the log sequence of the newest of them. */
-export type StoredSpan = [seq: number, bytes: number];
 
 /** Spans of an entry. Retention releases the bytes of a span when the newest of its records leaves the log. */
 export const STORED_SPANS_MAX = 64;

@@ -67,7 +67,7 @@ export type PipelineContext = {
   /** Called when the log has acknowledged a record. */
   onAppended: (stored: RecordMark) => void;
   /** Counts a stored record of a task for its owner. */
-  countStored: (taskId: string, owner: Owner | undefined, record: { seq: number; bytes: number }) => void;
+  countStored: (taskId: string, owner: Owner, record: { seq: number; bytes: number }) => void;
   /** Called when the pipeline has stopped after a conflict or because the log is unavailable: the shard must restart from the log. */
   onFailure: (error: unknown) => void;
 };

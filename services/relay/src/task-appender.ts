@@ -235,7 +235,8 @@ export class TaskAppender {
     context.onAppended({ seq, id: options.id });
     metrics.appendDuration.recordMs(context.now() - startedMs, {}, carrier);
     metrics.tenantStored.add(bytes, this.#party);
-    context.countStored(taskId, record.aggregate.owner, { seq, bytes });
+    const { owner } = record.aggregate;
+    if (owner !== undefined) context.countStored(taskId, owner, { seq, bytes });
     this.#newestSeq = seq;
     return bytes;
   }
