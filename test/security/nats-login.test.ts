@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -212,4 +212,19 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     for (const { output, spec } of cluster.services)
       assert.doesNotMatch(output, /does not permit|[Pp]ermissions [Vv]iolation/, spec.instance);
   });
+});
+
+test('each finding of the review has tests, which exist', () => {
+  const root = new URL('../../', import.meta.url);
+  const [, section = ''] = readFileSync(new URL('THREATS.md', root), 'utf8').split('### The review of 2026-11-23\n');
+  const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| (\d)\. [^|]+\|[^|]+\| ([^|]+) \|$/gm)];
+  assert.deepEqual(
+    rows.map(([, number]) => Number(number)),
+    [1, 2, 3, 4, 5, 6, 7, 8, 9],
+  );
+  for (const [, number, tests = ''] of rows) {
+    const paths = [...tests.matchAll(/`([^`]+)`/g)].map(([, path]) => path!);
+    assert.ok(paths.length > 0, `finding ${number}`);
+    for (const path of paths) assert.ok(path.endsWith('.test.ts') && existsSync(new URL(path, root)), `finding ${number}: ${path}`);
+  }
 });

@@ -156,8 +156,8 @@ function assemble(connection: Connection, client: ReadClient | undefined, isComp
     pushConfigs: bucket(BUCKETS.pushConfigs, ENTRY_CHECKS.pushConfigs),
     pushProgress: bucket(BUCKETS.pushProgress, ENTRY_CHECKS.pushProgress),
     check: async () => {
-      await checkStreams(connection, streamsNeededBy(options.user, connection.names), CHECK_TIMEOUT_MS);
       await tasks.check();
+      await checkStreams(connection, streamsNeededBy(options.user, connection.names), CHECK_TIMEOUT_MS);
     },
     checkAppends: async () => publisher.health.check(),
     purgeTask: taskId => purgeTask(connection, taskId),

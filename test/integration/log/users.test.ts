@@ -63,7 +63,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide_7.a2a.work.supervisor.7.*.*', NONE],
   ['$JS.ACK.A2A_WORK.agent-guide_7.1.1.1.1.0', AGENTS],
   ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor.a2a.work.supervisor.*', ['supervisor']],
-  ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor.a2a.work.agent.guide.*', NONE],
+  ['$JS.API.CONSUMER.CREATE.A2A_WORK.supervisor.a2a.work.agent.guide.*', ['relay']],
   // Relays create the consumers of agents.
   ['$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.agent.guide.*', ['relay']],
   ['$JS.API.CONSUMER.INFO.A2A_WORK.agent-guide', ['relay', 'ingress', 'supervisor']],
