@@ -345,7 +345,9 @@ const nestedClusters: Scenario = async world => {
   assert.equal(drawTree(spans), treeOf('region', { before: ['execute_tool player [client]'], after: inner }));
   // The request of the inner cluster is below the receipt of the outer turn, and links to the turn.
   const turn = only(spans, 'invoke_agent region');
-  const request = spans.find(({ name, resource }) => name === 'send_streaming_message' && resource['service.namespace'] === INNER);
+  const request = spans.find(
+    ({ name, resource }) => name === 'send_streaming_message' && resource['service.namespace'] === INNER,
+  );
   assert.deepEqual(request?.links, [{ traceId: turn.traceId, spanId: turn.spanId }]);
   assertLinked(spans, 'region');
   const namespaces = spans.map(({ name, resource }) => [name, resource['service.namespace']]);
