@@ -6,13 +6,12 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { StreamResponse } from '@hopline/a2a';
-import { GrpcClient } from '@hopline/a2a-grpc/test-client';
 import { freePort } from '@hopline/local-cluster';
 import { until } from '../kit/until.ts';
-import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { type Frame, frames, shapeOf } from '../support/cluster/a2a-stream.ts';
+import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
+import { shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { assertWhole, HalvedAnswers } from '../support/cluster/halved-answers.ts';
 
 /** A real nginx before two replicas, with its defaults: it buffers responses, and speaks HTTP/1.1 and gRPC to them. */
 
@@ -21,25 +20,11 @@ const NGINX = process.env.NGINX_PROGRAM ?? 'nginx';
 const isMissing = spawnSync(NGINX, ['-v']).error !== undefined;
 const skip = isMissing && 'no nginx on PATH (Debian: apt install nginx-light; or set NGINX_PROGRAM)';
 
-const WORDS = Array.from({ length: 40 }, (_, index) => `${index} Grüße 👩‍🚀 `);
-const TEXT = WORDS.join('');
-const HALF = 20;
 /** Much shorter than nginx waits, as 15 s are shorter than its default of 60 s. */
 const HEARTBEAT_MS = 1_000;
 const READ_TIMEOUT_S = 10;
 /** Longer than nginx waits. */
 const SILENCE_MS = 14_000;
-
-/** The second half follows when the test opens the gate. */
-let gate = Promise.withResolvers<void>();
-
-async function* script({ text }: { text: string }): AsyncGenerator<Step> {
-  for (const word of WORDS.slice(0, HALF)) yield { token: word };
-  if (text === 'silent') yield { pause: SILENCE_MS };
-  else await gate.promise;
-  for (const word of WORDS.slice(HALF)) yield { token: word };
-  yield { complete: true };
-}
 
 type Nginx = { url: string; grpcUrl: string; child: ChildProcess; log: () => string };
 
@@ -76,15 +61,8 @@ async function startNginx(folder: string, { ingresses }: Cluster): Promise<Nginx
   return { url: `http://127.0.0.1:${port}`, grpcUrl: `127.0.0.1:${grpcPort}`, child, log };
 }
 
-const artifactsOf = (events: readonly StreamResponse[]) =>
-  events.flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate.artifact] : []));
-
-function textOf(events: readonly StreamResponse[]): string {
-  const answers = artifactsOf(events).filter(({ name }) => name === 'streaming_result');
-  return answers.flatMap(({ parts }) => parts.map(part => part.text)).join('');
-}
-
 describe('through a real nginx', { skip }, () => {
+  const answers = new HalvedAnswers(SILENCE_MS);
   let agent: RemoteAgent;
   let cluster: Cluster;
   let nginx: Nginx;
@@ -92,7 +70,7 @@ describe('through a real nginx', { skip }, () => {
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'hopline-nginx-'));
-    agent = await startRemoteAgent({ dialect: '1.0', script });
+    agent = await startRemoteAgent({ dialect: '1.0', script: answers.script.bind(answers) });
     const agents = [{ name: 'counter', adapter: 'a2a', url: agent.url }];
     const env = { HOPLINE_SSE_HEARTBEAT_MS: `${HEARTBEAT_MS}` };
     cluster = await Cluster.start({ ingresses: 2, grpc: true, agents, env });
@@ -109,94 +87,28 @@ describe('through a real nginx', { skip }, () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Reads a stream until it ends or breaks. `act` is called once, when the first half has arrived. */
-  async function read(request: Parameters<typeof frames>[1], act: () => void): Promise<Frame[]> {
-    const list: Frame[] = [];
-    let hasActed = false;
-    try {
-      for await (const frame of frames(nginx.url, request)) {
-        list.push(frame);
-        if (hasActed || textOf(list.map(({ event }) => event)) !== WORDS.slice(0, HALF).join('')) continue;
-        hasActed = true;
-        act();
-      }
-    } catch (thrown) {
-      assert.ok(hasActed, `${thrown}; ${nginx.log()}`);
-    }
-    return list;
-  }
-
-  async function resumed(list: Frame[]): Promise<Frame[]> {
-    const { id } = list[0]!.result as { id: string };
-    const rest: Frame[] = [];
-    const again = { method: 'tasks/resubscribe', params: { id }, lastEventId: list.at(-1)!.id };
-    for await (const frame of frames(nginx.url, again)) rest.push(frame);
-    return [...list, ...rest];
-  }
-
-  function assertWhole(list: readonly Frame[]): void {
-    assert.equal(textOf(list.map(({ event }) => event)), TEXT);
-    assert.equal(shapeOf(list.at(-1)!), 'status:completed');
-    const ids = list.map(({ id }) => id);
-    assert.deepEqual(ids, [...new Set(ids)]);
-  }
+  const read = (text: string, act = () => {}) => answers.read(nginx.url, { text }, act, nginx.log);
 
   test('text arrives while the agent talks, although nginx buffers responses', { timeout: 120_000 }, async () => {
-    gate = Promise.withResolvers();
+    answers.close();
     // Buffered, the first half would arrive only with the second one.
-    assertWhole(await read({ text: 'count' }, () => gate.resolve()));
+    assertWhole(await read('count', () => answers.open()));
   });
 
   test('heartbeats keep a silent stream open for longer than nginx waits', { timeout: 90_000 }, async () => {
-    assertWhole(await read({ text: 'silent' }, () => {}));
+    assertWhole(await read('silent'));
   });
 
   test('a stream that a reload of nginx or the death of its replica cuts is resumed through nginx, without a gap [S0-1]', {
     timeout: 120_000,
   }, async () => {
-    gate = Promise.withResolvers();
-    const cut = await read({ text: 'count' }, () => nginx.child.kill('SIGHUP'));
+    answers.close();
+    const cut = await read('count', () => nginx.child.kill('SIGHUP'));
     assert.notEqual(shapeOf(cut.at(-1)!), 'status:completed');
-    gate.resolve();
-    assertWhole(await resumed(cut));
-
-    gate = Promise.withResolvers();
-    // nginx sends the two streams to different replicas, so one of them is cut.
-    const kill = async () => {
-      await cluster.ingresses[0]!.kill();
-      gate.resolve();
-    };
-    let killed: Promise<void> | undefined;
-    let talking = 0;
-    const onHalf = () => {
-      talking += 1;
-      if (talking === 2) killed = kill();
-    };
-    const streams = await Promise.all([read({ text: 'count' }, onHalf), read({ text: 'count' }, onHalf)]);
-    await killed;
-    await cluster.ingresses[0]!.start();
-    const broken = streams.filter(list => shapeOf(list.at(-1)!) !== 'status:completed');
-    assert.ok(broken.length > 0, 'nginx sent both streams to the replica that lives');
-    for (const list of streams) assertWhole(broken.includes(list) ? await resumed(list) : list);
+    answers.open();
+    assertWhole(await answers.resumed(nginx.url, cut));
+    await answers.assertReplicaDies(nginx.url, cluster.ingresses, nginx.log);
   });
 
-  test('a gRPC stream passes, with its metadata, and resumes', { timeout: 120_000 }, async () => {
-    gate = Promise.withResolvers();
-    const client = new GrpcClient(nginx.grpcUrl);
-    try {
-      const parts = [{ text: 'count' }];
-      const sent = { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts } };
-      const stream = client.stream('SendStreamingMessage', sent);
-      const [first] = await stream.take(1);
-      assert.match(String((await stream.headers).get('first-event-id')[0]), /^1\./);
-      stream.call.cancel();
-      const back = client.stream('SubscribeToTask', { id: first.task.id }, { metadata: { 'last-event-id': '1.0' } });
-      gate.resolve();
-      const events = [first, ...(await back.rest())];
-      assert.equal(textOf(events), TEXT);
-      assert.equal(String((await back.trailers).get('last-event-id')[0]).split('.')[0], String(events.length));
-    } finally {
-      client.close();
-    }
-  });
+  test('a gRPC stream passes, with its metadata, and resumes', { timeout: 120_000 }, () => answers.assertGrpc(nginx.grpcUrl));
 });

@@ -4,10 +4,18 @@ import { test } from 'node:test';
 import { DASHBOARDS } from '../../infra/observe/dashboards/dashboards.ts';
 
 const PAGE = new URL('../../docs/reference/questions.md', import.meta.url);
-const rows = readFileSync(PAGE, 'utf8')
-  .split('\n')
-  .filter(line => /^\| N?\d+ \|/.test(line))
-  .map(line => line.split(' | ').map(cell => cell.replace(/^\| | \|$/g, '')));
+const STUMBLES = new URL('stumbles.md', PAGE);
+
+/** The cells of the rows whose first cell is a letter, a number, or both. */
+function rowsOf(page: URL): string[][] {
+  return readFileSync(page, 'utf8')
+    .split('\n')
+    .filter(line => /^\| (?:[A-Z]?\d+|[A-Z]) \|/.test(line))
+    .map(line => line.split(' | ').map(cell => cell.replace(/^\| | \|$/g, '')));
+}
+
+const rows = rowsOf(PAGE);
+const stumbles = rowsOf(STUMBLES);
 
 const panels = new Set(
   DASHBOARDS.flatMap(({ title, rows: own }) =>
@@ -47,12 +55,25 @@ test('every panel, command and metric that answers a question exists', () => {
   }
 });
 
-test('every test that proves an answer exists', () => {
-  for (const [number, , , proof = ''] of rows) {
-    const [, title, path] = /^\[(.+)\]\((.+)\)$/.exec(proof) ?? [];
-    assert.ok(title !== undefined && path !== undefined, `question ${number}: ${proof}`);
-    const file = new URL(path, PAGE);
-    assert.ok(existsSync(file), `question ${number}: ${path}`);
-    assert.ok(readFileSync(file, 'utf8').includes(title), `question ${number}: no test "${title}" in ${path}`);
+const numbered = (letter: string, count: number) => Array.from({ length: count }, (_, n) => `${letter}${n + 1}`);
+
+test('the page of stumbles has the 17 of the review of observability, and the 32 of that of Kubernetes, each with a proof', () => {
+  assert.deepEqual(
+    stumbles.map(([number]) => number),
+    [...numbered('O', 17), ...'ABCDEFGHIJ', ...numbered('K', 22)],
+  );
+  for (const row of stumbles) assert.equal(row.length, 4, `stumble ${row[0]}`);
+});
+
+test('every test that proves an answer exists, and every sentence of a page', () => {
+  for (const [number, , , proofs = ''] of [...rows, ...stumbles]) {
+    const links = proofs.split(/(?<=\)), (?=\[)/);
+    for (const proof of links) {
+      const [, title, path] = /^\[(.+)\]\((.+)\)$/.exec(proof) ?? [];
+      assert.ok(title !== undefined && path !== undefined, `${number}: ${proof}`);
+      const file = new URL(path, PAGE);
+      assert.ok(existsSync(file), `${number}: ${path}`);
+      assert.ok(readFileSync(file, 'utf8').includes(title), `${number}: no test or sentence "${title}" in ${path}`);
+    }
   }
 });
