@@ -8,7 +8,7 @@ export type SeedsReport = {
   log: LogKind;
   /** Undefined: each seed chose its own. */
   theme?: string;
-  /** Of the code that ran. */
+  /** The code that ran. */
   commits: string[];
   ranges: { from: number; seeds: number }[];
   virtualHours: number;

@@ -242,29 +242,6 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await proxy.close();
   });
 
-  test('a record of a quiet task that is stored while its feed is lost reaches the follower with the next feed', async () => {
-    const taskId = newTask();
-    await store(taskId, CALLED);
-    const proxy = await startNatsProxy(server.port);
-    // The follower checks no tail by itself within this test.
-    const agent = await open(GUIDE, { servers: proxy.url, follow: { tailCheckMs: 600_000 } });
-    const stop = new AbortController();
-    const found: number[] = [];
-    const following = (async () => {
-      for await (const { record } of await agent.facts.follow(taskId, 0, stop.signal)) found.push(record.aggregate.generation);
-    })();
-    await until(() => found.length > 0);
-    proxy.cut();
-    await store(taskId, CALLED);
-    proxy.mend();
-    await until(() => found.length > 1);
-    stop.abort();
-    await following;
-    assert.deepEqual(found, [1, 2]);
-    await agent.close();
-    await proxy.close();
-  });
-
   test('an input is read by the agent that wrote it', async () => {
     const taskId = newTask();
     const record = { ...inputRecord(1), from: { id: 'c1', agent: 'guide', turn: 1, item: 1, attempt: 1 } } as never;
@@ -454,4 +431,43 @@ test('a read for which the relay itself waits is not sent to relays again and ag
   await nc.flush();
   assert.ok(isLate, 'the relay has read the record at once: the test proves nothing');
   assert.ok(requests >= 1 && requests <= 2, `${requests} requests`);
+});
+
+test('a record of a quiet task that is stored while its feed is lost reaches the follower with the next feed', {
+  timeout: 120_000,
+}, async t => {
+  const server = await startNats({ config: authorization(PASSWORDS) });
+  t.after(() => server.stop());
+  const proxy = await startNatsProxy(server.port);
+  t.after(() => proxy.close());
+  const open = async (user: LogUser, servers: string) => {
+    const credentials = { user: userName(user), pass: user };
+    // The follower checks no tail by itself within this test.
+    const log = await openJetStreamLog({ servers, name: user, user, credentials, follow: { tailCheckMs: 600_000 } });
+    t.after(() => log.close());
+    return log;
+  };
+  const recordOf = (generation: number, startSeq: number) => {
+    const record = factRecord('task', generation, startSeq);
+    Object.assign(record.aggregate, CALLED);
+    return record;
+  };
+  const relay = await open('relay', proxy.url);
+  const agent = await open(GUIDE, server.url);
+  const { seq } = await relay.facts.append(recordOf(1, 0), { expected: 0, id: 'task:me:1' });
+  const found: number[] = [];
+  const stop = new AbortController();
+  const following = (async () => {
+    for await (const { record } of await agent.facts.follow('task', 0, stop.signal)) found.push(record.aggregate.generation);
+  })();
+  await until(() => found.length > 0);
+  // The agent notices that the feed is lost once it has been silent for seconds.
+  const other = await open('relay', server.url);
+  proxy.cut();
+  await other.facts.append(recordOf(2, seq), { expected: seq, id: 'task:me:2' });
+  await until(() => found.length > 1);
+  stop.abort();
+  await following;
+  assert.deepEqual(found, [1, 2]);
+  proxy.mend();
 });
