@@ -113,7 +113,9 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
 
   async function otherTenantsAsk() {
     const questions = Array.from({ length: QUESTIONS }, (_, n) => `question-${n}`);
-    const answers = await Promise.all(questions.map(async text => textOf(await collect(cluster.url, { text }), 'streaming_result')));
+    const answers = await Promise.all(
+      questions.map(async text => textOf(await collect(cluster.url, { text }), 'streaming_result')),
+    );
     assert.deepEqual(
       answers,
       questions.map(text => `heard ${text}`),
@@ -175,7 +177,9 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     for (const [n, request] of requests.entries())
       nc.publish(readSubject('hostile'), JSON.stringify(request), { reply: `${inbox}.${n}` });
     await until(() => received.filter(({ isEnd }) => isEnd).length === requests.length, 'a request was not answered');
-    const stored = received.filter(({ text }) => text.includes(CANARY) || text.includes('"facts"') || text.includes('"subjects"'));
+    const stored = received.filter(
+      ({ text }) => text.includes(CANARY) || text.includes('"facts"') || text.includes('"subjects"'),
+    );
     assert.deepEqual(stored, []);
   });
 
@@ -221,6 +225,7 @@ test('each finding of the review has tests, which exist', () => {
   for (const [, number, tests = ''] of rows) {
     const paths = [...tests.matchAll(/`([^`]+)`/g)].map(([, path]) => path!);
     assert.ok(paths.length > 0, `finding ${number}`);
-    for (const path of paths) assert.ok(path.endsWith('.test.ts') && existsSync(new URL(path, root)), `finding ${number}: ${path}`);
+    for (const path of paths)
+      assert.ok(path.endsWith('.test.ts') && existsSync(new URL(path, root)), `finding ${number}: ${path}`);
   }
 });

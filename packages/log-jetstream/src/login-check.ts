@@ -21,8 +21,7 @@ export async function checkLogin(connection: Connection, user: LogUser): Promise
     nc.publish(facts);
   });
   const permitted = [inbox, facts].filter(subject => !denied.has(subject));
-  if (permitted.length > 0)
-    return report(connection, `it permits ${permitted.join(' and ')}, which no user of Hopline needs`);
+  if (permitted.length > 0) return report(connection, `it permits ${permitted.join(' and ')}, which no user of Hopline needs`);
   if (connection.userName === userNameOfAnyAgent(connection)) report(connection, 'all agents share it');
 }
 

@@ -190,7 +190,10 @@ class UnknownWork {
     return atOnce(unread, async subject => {
       // nats.js has no method for the oldest message of a subject. The request fails if a worker has taken the item.
       const oldest = { next_by_subj: subject, seq: 1 };
-      const { message } = await this.#connection.api<{ message: { data?: string } }>(`STREAM.MSG.GET.${names.workStream}`, oldest);
+      const { message } = await this.#connection.api<{ message: { data?: string } }>(
+        `STREAM.MSG.GET.${names.workStream}`,
+        oldest,
+      );
       if (!isRecord(Buffer.from(message.data ?? '', 'base64'))) return true;
       this.#records.set(subject, placed.get(subject)!);
       return false;

@@ -93,7 +93,10 @@ test('agents of an earlier version have the permissions that they need, if the c
   const earlier = (user: LogUser) => {
     const { publish } = permissionsOf(user, names);
     const all = permissionsOf(user, names, { earlierAgents: true });
-    assert.deepEqual(publish.filter(subject => !all.publish.includes(subject)), []);
+    assert.deepEqual(
+      publish.filter(subject => !all.publish.includes(subject)),
+      [],
+    );
     return all.publish.filter(subject => !publish.includes(subject));
   };
   for (const user of SERVICE_USERS) assert.deepEqual(earlier(user), []);

@@ -64,11 +64,11 @@ export { chosenTaskKey, messageIdKey } from './message-id-keys.ts';
 export {
   factsId,
   IMPORTER,
+  isKey,
   isWakeKey,
   KEY_CHARS_MAX,
   relayOfFactsId,
   requireAgent,
-  isKey,
   requireKey,
   requireRecordId,
   requireRole,
