@@ -77,7 +77,7 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     folder = mkdtempSync(join(tmpdir(), 'hopline-login-'));
     const path = (name: string) => {
       const file = join(folder, `${name}.mjs`);
-      const run = 'async *run(turn) { yield "heard "; yield turn.text; }';
+      const run = 'async *run(turn) { yield "echo "; yield turn.text; }';
       writeFileSync(file, `export default { name: '${name}', description: 'Repeats what it is asked as ${name}', ${run} };`);
       return file;
     };
@@ -88,11 +88,11 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     });
     adminConnection = await connect({ servers: cluster.nats.url, ...login('admin') });
     admin = await jetstreamManager(adminConnection);
-    assert.equal(textOf(await collect(cluster.url, { text: CANARY }), 'streaming_result'), `heard ${CANARY}`);
+    assert.equal(textOf(await collect(cluster.url, { text: CANARY }), 'streaming_result'), `echo ${CANARY}`);
     const { tasks } = await createClient({ url: `${cluster.url}/` }).list();
     task = tasks[0]!.id;
     // The hostile agent has had work, so it has a consumer that answers.
-    assert.equal(textOf(await collect(`${cluster.agents[1]!.url}/`, { text: 'hi' }), 'response'), 'heard hi');
+    assert.equal(textOf(await collect(`${cluster.agents[1]!.url}/`, { text: 'hi' }), 'response'), 'echo hi');
   });
   after(async () => {
     await adminConnection?.close();
@@ -118,7 +118,7 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     );
     assert.deepEqual(
       answers,
-      questions.map(text => `heard ${text}`),
+      questions.map(text => `echo ${text}`),
     );
   }
 
@@ -225,6 +225,7 @@ test('each finding of the review has tests, which exist', () => {
   for (const [, number, tests = ''] of rows) {
     const paths = [...tests.matchAll(/`([^`]+)`/g)].map(([, path]) => path!);
     assert.ok(paths.length > 0, `finding ${number}`);
-    for (const path of paths) assert.ok(path.endsWith('.test.ts') && existsSync(new URL(path, root)), `finding ${number}: ${path}`);
+    for (const path of paths)
+      assert.ok(path.endsWith('.test.ts') && existsSync(new URL(path, root)), `finding ${number}: ${path}`);
   }
 });

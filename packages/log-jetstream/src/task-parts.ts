@@ -28,7 +28,7 @@ type TaskPartsDeps = {
   publisher: Publisher;
   directGets: DirectGets;
   isCompact: boolean;
-  /** Of a sub-agent. */
+  /** Undefined for every service but sub-agents. */
   client: ReadClient | undefined;
   options: JetStreamLogOptions;
 };

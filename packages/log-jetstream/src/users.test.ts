@@ -89,7 +89,7 @@ test('an agent asks the JetStream API for its work and for nothing else, because
   }
 });
 
-test('agents of an earlier version have the permissions that they need, if the configuration says so, and no other user has more', () => {
+test('agents of an earlier version have the permissions that they need, if the configuration grants them, and no other user has more', () => {
   const earlier = (user: LogUser) => {
     const { publish } = permissionsOf(user, names);
     const all = permissionsOf(user, names, { earlierAgents: true });

@@ -293,7 +293,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     await until(() => lastRead >= lastInput, 'a relay does not read the inputs of the shard');
     for await (const { seq } of relay.inputs.read(taskId)) assert.ok(seq <= lastInput);
     for (const n of malformed.keys()) {
-      assert.deepEqual((await guide.agents.get(`fair.k${n}`))?.value, entry('fair'));
+      assert.deepEqual((await fair.agents.get(`fair.k${n}`))?.value, entry('fair'));
       assert.equal(await ingress.messageIds.get(`k${n}`), undefined);
       assert.equal(await ingress.contexts.get(`k${n}`), undefined);
       assert.ok((await ingress.contexts.create(`k${n}`, { taskIds: [taskId] } as never)) > 0);
