@@ -2,8 +2,6 @@ import { isTerminal, type Message, type StreamResponse, type Task, textOf } from
 import { type Fact, FORK_KEY, isVisible, parseCursor, type TaskAggregate } from '@hopline/events';
 import { readStoredTask, verifyTask as verifyByReplay } from '@hopline/replay';
 import { TURN_LANES_BYTES_MAX } from '@hopline/task';
-import { readTaskRecords } from '../../packages/task-audit/src/task-records.ts';
-import { traceOf } from '../../packages/task-audit/src/trace.ts';
 import { placeHistory } from '../support/history/place-history.ts';
 import { verifyHistory } from '../support/history/verify-history.ts';
 import {
@@ -15,6 +13,7 @@ import {
   type Violation,
   verifyAttempts,
   verifyCancel,
+  verifyHops,
   verifyOpenedSteps,
   verifySteps,
   verifyTask,
@@ -75,6 +74,7 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
     if (verifyOpenedSteps(client, history, report)) evidence.coverage.add('fold', 'a failed step of an agent is open again');
     verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
     const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
+    await verifyHops(client, evidence.cluster.log, history.aggregate.taskId, report);
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);
     verifyFailures(client, history, evidence, report);
     verifyFork(client, histories, history, evidence, report);
@@ -84,7 +84,6 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   const copies = await verifyCopies(evidence, histories, report);
   verifyOperations(evidence, [...histories.values(), ...copies], report);
   await verifyReplay(evidence, report);
-  await verifyHops(evidence, report);
   verifyBounds(evidence, histories, report);
   for (const what of evidence.cluster.servers.denied) report('no user of the log is refused what its service needs', what);
   for (const what of evidence.cluster.servers.unsupported) report('the double of nats-server knows each request', what);
@@ -201,28 +200,6 @@ async function verifyReplay({ clients, cluster }: RunEvidence, report: Report): 
 function withoutNext<T>(task: T): T {
   const text = JSON.stringify(task);
   return JSON.parse(text, text.includes('"next":') ? (name, value: unknown) => (name === 'next' ? undefined : value) : undefined);
-}
-
-/** Smallest part of a turn that the hops on its critical path may have. */
-const COVERED_MIN = 0.99;
-
-/** Every turn's time must be in named hops, whichever processes died. Retention may have removed the records that name them. */
-async function verifyHops({ clients, cluster }: RunEvidence, report: Report): Promise<void> {
-  for (const { taskId, plan } of clients) {
-    const records = taskId === undefined ? undefined : await readTaskRecords(cluster.log, taskId);
-    if (records === undefined) continue;
-    const { turns, partial } = traceOf(records);
-    if (partial !== undefined) continue;
-    for (const { turn, fromMs, toMs, path } of turns) {
-      const coveredMs = path.reduce((sum, part) => sum + part.toMs - part.fromMs, 0);
-      const isOrdered = path.every((part, index) => part.fromMs >= (path[index - 1]?.toMs ?? fromMs) && part.toMs <= toMs);
-      if (!isOrdered || coveredMs < COVERED_MIN * (toMs - fromMs))
-        report(
-          'hops cover the time of a turn',
-          `${plan.name}, turn ${turn}: ${coveredMs} of ${toMs - fromMs} ms: ${JSON.stringify(path)}`,
-        );
-    }
-  }
 }
 
 /** Everything ends once faults have stopped. */

@@ -4,6 +4,7 @@ import type { Gap } from '@hopline/a2a-server';
 import { type AgentStepRecorded, type Fact, isVisible, type TaskAggregate, type VisibleFact } from '@hopline/events';
 import { type FactLog, type InputLog, readTask } from '@hopline/log';
 import { project, type TaskView } from '@hopline/task';
+import { readTaskPaths } from '@hopline/task-audit';
 import { type AgentRun, OPEN_ARTIFACT } from './agents/scripted-agent.ts';
 
 /** A promise that a run broke. `rule` is a sentence of this file, the same for all runs. */
@@ -93,6 +94,28 @@ export function verifyTask(
   verifyTexts(task, history, runs, report);
   for (const viewer of task.viewers) verifyViewer(viewer, history, report);
   verifyWebhook(task, history, received, report);
+}
+
+/** Smallest part of a turn that the hops on its critical path may have. */
+const COVERED_MIN = 0.99;
+
+/** Every turn's time must be in named hops, whichever processes died. Retention may have removed the records that name them. */
+export async function verifyHops(
+  { plan }: Pick<VerifiedTask, 'plan'>,
+  log: Parameters<typeof readTaskPaths>[0],
+  taskId: string,
+  report: Report,
+): Promise<void> {
+  const paths = await readTaskPaths(log, taskId);
+  for (const { turn, fromMs, toMs, path } of paths?.turns ?? []) {
+    const coveredMs = path.reduce((sum, part) => sum + part.toMs - part.fromMs, 0);
+    const isOrdered = path.every((part, index) => part.fromMs >= (path[index - 1]?.toMs ?? fromMs) && part.toMs <= toMs);
+    if (!isOrdered || coveredMs < COVERED_MIN * (toMs - fromMs))
+      report(
+        'hops cover the time of a turn',
+        `${plan.name}, turn ${turn}: ${coveredMs} of ${toMs - fromMs} ms: ${JSON.stringify(path)}`,
+      );
+  }
 }
 
 export type CancelEvidence = {

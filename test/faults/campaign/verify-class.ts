@@ -16,6 +16,7 @@ import {
   type Violation,
   verifyAttempts,
   verifyCancel,
+  verifyHops,
   verifyOpenedSteps,
   verifySteps,
   verifyTask,
@@ -128,6 +129,7 @@ async function verifyClient(
     await verifyCancel(client, history, { ...evidence, inputs: evidence.cluster.log.inputs, runs }, report);
     verifyFailures(client, history, evidence.faultClass, verdict, report);
     await verifyAudit(client, evidence, verdict, report);
+    await verifyHops(client, evidence.cluster.log, history.aggregate.taskId, report);
     return history;
   } catch (error) {
     report('the log of a task can be read from its start', `${name}: ${String(error)}`);
