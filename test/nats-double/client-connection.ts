@@ -6,7 +6,7 @@ import { hasWildcard, isSubject, matches, Pattern } from './subjects.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 /** Subjects that a user may publish and subscribe to. `allow` absent: everything that is not denied. */
-export type Permissions = { publish?: SubjectRules; subscribe?: SubjectRules };
+type Permissions = { publish?: SubjectRules; subscribe?: SubjectRules };
 type SubjectRules = { allow?: readonly string[]; deny?: readonly string[] };
 
 export type DoubleUser = { user: string; pass: string; permissions?: Permissions };

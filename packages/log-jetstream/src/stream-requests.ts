@@ -5,11 +5,11 @@ import {
   type ConsumerInfo,
   DeliverPolicy,
   JetStreamApiError,
+  type JetStreamManager,
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
-import type { Connection } from './connection.ts';
-import { consumerName, type Queue } from './names.ts';
+import { consumerName, type LogNames, type Queue } from './names.ts';
 
 /** Waiting pulls of one queue, one per process. */
 const WORK_PULLS_MAX = 4_096;
@@ -33,9 +33,9 @@ export type StreamRequests = {
 
 /** Asks NATS. */
 export class DirectStreams implements StreamRequests {
-  readonly #connection: Connection;
+  readonly #connection: { readonly jsm: JetStreamManager; readonly names: LogNames };
 
-  constructor(connection: Connection) {
+  constructor(connection: { readonly jsm: JetStreamManager; readonly names: LogNames }) {
     this.#connection = connection;
   }
 

@@ -27,7 +27,7 @@ export type ReadRequest =
   | FeedRequest;
 
 /** Buckets of which an agent reads single entries. */
-export const ENTRY_BUCKETS = ['agents', 'messageIds', 'contexts', 'requeues'] as const;
+const ENTRY_BUCKETS = ['agents', 'messageIds', 'contexts', 'requeues'] as const;
 export type EntryBucket = (typeof ENTRY_BUCKETS)[number];
 
 /** Requests to the relay that serves a feed. */
