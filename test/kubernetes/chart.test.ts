@@ -709,6 +709,7 @@ const NATS_USERS = {
   prefix: ['settings.HOPLINE_PREFIX=blue'],
   'one user for all agents': ['nats.userPerAgent=false'],
   'no user for agents without their own': ['nats.sharedAgentUser=false', 'nats.agentUsers={weather}'],
+  'agents of an earlier version': ['nats.earlierAgents=true'],
   'stream groups': ['streamGroups=4'],
   layouts: ['streamGroups=2', 'layouts[0].shards=64', 'layouts[0].streamGroups=2'],
 };
@@ -745,7 +746,9 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
       const block =
         text.slice(text.indexOf(`user: "${userName(user, name === 'prefix' ? 'blue' : '')}"`)).split('user: ')[1] ?? '';
       const found = [...block.matchAll(/^\s*"(.*)"$/gm)].map(([, subject]) => subject);
-      const { publish, publishDenied, subscribe } = permissionsOf(user, names);
+      const { publish, publishDenied, subscribe } = permissionsOf(user, names, {
+        earlierAgents: name === 'agents of an earlier version',
+      });
       // The chart repeats each subject of a stream for the other groups at once.
       assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...subscribe].sort(), user);
     }
