@@ -58,6 +58,14 @@ export function linkOnSite(from: string, href: string, repository: string): stri
   return `${there.startsWith('.') ? '' : './'}${there}${hash ?? ''}`;
 }
 
+const ANCHOR = /^<\/?a(?: id="[\w-]+")?>$/;
+const LINE_END = /^<br>$/;
+const PICTURE =
+  /^<picture>\n {2}<source media="\(prefers-color-scheme: dark\)" srcset="[\w./-]+">\n {2}<img alt="[^"<>{}]+" src="[\w./-]+">\n<\/picture>$/;
+
+/** Whether HTML of a document is HTML on the site. Any other is shown as text. */
+export const staysHtml = (html: string): boolean => [ANCHOR, LINE_END, PICTURE].some(pattern => pattern.test(html.trim()));
+
 /** Anchors as GitHub makes them of headings, so that links to sections work in both places. */
 export const anchorOf = (heading: string): string =>
   heading

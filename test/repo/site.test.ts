@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anchorOf, linkOnSite, llmsText, PAGES, pathOnSite, sections, titleOf } from '../../infra/site/pages.ts';
+import { anchorOf, linkOnSite, llmsText, PAGES, pathOnSite, sections, staysHtml, titleOf } from '../../infra/site/pages.ts';
 import { projectFiles, read } from './source-files.ts';
 
 const REPOSITORY = 'https://github.com/o/hopline';
@@ -35,6 +35,18 @@ test('every link of every page leads to a page or to a file of the repository', 
     }
   }
   assert.ok(links > 300, `${links} links between pages`);
+});
+
+test('pictures in both color schemes, line ends and anchors are HTML on the site, and other HTML is text', () => {
+  let pictures = 0;
+  for (const path of PAGES)
+    for (const [picture] of read(path).matchAll(/^<picture>$[\s\S]*?^<\/picture>$/gm)) {
+      assert.ok(staysHtml(picture), `${path}: ${picture}`);
+      pictures += 1;
+    }
+  assert.ok(pictures > 10, `${pictures} pictures`);
+  for (const html of ['<br>', '<a id="x">', '</a>']) assert.ok(staysHtml(html), html);
+  for (const html of ['<id>', '<script>alert(1)</script>', '<picture>', '<br onclick="x()">']) assert.ok(!staysHtml(html), html);
 });
 
 test('a link to a README, a folder and a source', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
-import { anchorOf, linkOnSite, NO_DOCUMENTS, pathOnSite, ROOT, sections, titleOf } from '../pages.ts';
+import { anchorOf, linkOnSite, NO_DOCUMENTS, pathOnSite, ROOT, sections, staysHtml, titleOf } from '../pages.ts';
 
 const { SITE_BASE = '/', GITHUB_SERVER_URL = 'https://github.com', GITHUB_REPOSITORY = 'OWNER/hopline' } = process.env;
 const repository = `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
@@ -31,9 +31,8 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: anchorOf },
     config(md) {
-      // A page is a template of Vue, in which words such as <id> would be elements. Only anchors stay HTML.
-      const html = (text: string) =>
-        /^<\/?a(?: id="[\w-]+")?>$/.test(text.trim()) ? text : text.startsWith('<!--') ? '' : md.utils.escapeHtml(text);
+      // A page is a template of Vue, in which words such as <id> would be elements.
+      const html = (text: string) => (staysHtml(text) ? text : text.startsWith('<!--') ? '' : md.utils.escapeHtml(text));
       md.renderer.rules.html_inline = md.renderer.rules.html_block = (tokens, index) => html(tokens[index]!.content);
       md.renderer.rules.text = (tokens, index) => md.utils.escapeHtml(tokens[index]!.content).replaceAll('{{', '&#123;&#123;');
       md.renderer.rules.code_inline = (tokens, index) => `<code v-pre>${md.utils.escapeHtml(tokens[index]!.content)}</code>`;
