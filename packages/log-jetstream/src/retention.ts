@@ -31,7 +31,7 @@ export function shortageOf({ config, state }: StreamState, nowMs: number): LogEv
 
 /** Reads the extent from the stream's leader, because only the leader answers this request. */
 export async function readExtent(connection: Connection, stream: string): Promise<StreamExtent> {
-  const { config, state, cluster, created } = await retry(connection, stream, () => connection.jsm.streams.info(stream));
+  const { config, state, cluster, created } = await retry(connection, stream, () => connection.streams.info(stream));
   const bytesMax = config.max_bytes > 0 ? config.max_bytes : undefined;
   const firstSeq = state.messages === 0 ? state.last_seq + 1 : state.first_seq;
   const fill = bytesMax === undefined ? 0 : state.bytes / bytesMax;
