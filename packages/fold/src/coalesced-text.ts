@@ -112,7 +112,7 @@ export class CoalescedText implements TextCutter {
 
   #runOf(chunk: Chunk): TextRun {
     const pending = this.#pending.get(chunk.lane)!;
-    const taken = pending.take(chunk.count);
+    const taken = pending.take(chunk.count, chunk.lastOffset !== undefined);
     if (pending.oldestSeq === undefined) this.#pending.delete(chunk.lane);
     return runOf(chunk, pending, taken);
   }
@@ -190,8 +190,11 @@ class PendingTokens {
     this.#runs.push(run);
   }
 
-  /** Takes the oldest `count` tokens, which end in one chunk. `count` is 0 if the chunk is a piece of one token. */
-  take(count: number): TakenTokens {
+  /**
+   * Takes the oldest `count` tokens, which end in one chunk. `count` is 0 if the chunk is a piece of one token. `isSplit`: the chunk has the beginning of
+   * the next token, too. Then `n` is the ordinal before that token, which may be that of an input between the two that is not text.
+   */
+  take(count: number, isSplit: boolean): TakenTokens {
     const first = this.#runs[0]!;
     let last = first;
     let n = first.n - 1;
@@ -207,7 +210,7 @@ class PendingTokens {
     return {
       firstSeq: first.seq,
       lastSeq: last.seq,
-      n,
+      n: isSplit ? this.#runs[0]!.n - 1 : n,
       units: this.#runs[0]?.units ?? 0,
       firstTrace: first.trace,
       lastTrace: last.trace,

@@ -160,6 +160,16 @@ test('however often and whenever relays take over, the text has every token once
   );
 });
 
+test('a token that is split after a notice is not repeated by the next relay', () => {
+  const notice = (lane: string): AgentInput => {
+    return { kind: 'artifact', lane, artifact: {}, parts: [{ text: 'notice' }], append: false, last: true };
+  };
+  const task = new FoldedTask({ eventCostMs: 0 });
+  task.write(text('\ud83d')).write(notice('b')).write(text('ab\ud83d')).write(notice('c')).append().takeOver();
+  task.write(COMPLETED).append();
+  assert.deepEqual([task.text, task.rejected], ['\ud83dab\ud83d', []]);
+});
+
 /** A task whose agent uses `name` for its lane and its call. Relays take over in the middle of both. */
 function named(name: string, eventCostMs: number): FoldedTask {
   const called: Producer = { id: name, agent: 'painter', turn: 1, item: 2, attempt: 1 };
