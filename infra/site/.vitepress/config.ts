@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { anchorOf, linkOnSite, NO_DOCUMENTS, pathOnSite, ROOT, sections, staysHtml, titleOf } from '../pages.ts';
@@ -16,10 +17,14 @@ function fromThisFolder(
   return /^vue(?:$|\/)/.test(id) && importer.includes('.md') ? this.resolve(id, here, { skipSelf: true }) : undefined;
 }
 
+/** Of the console: the site has no files of its own. */
+const icon = readFileSync(join(ROOT, 'services/console/app/public/icon.svg')).toString('base64');
+
 export default defineConfig({
   title: 'Hopline',
   description: 'An event-sourced relay cluster for A2A streams',
   base: SITE_BASE,
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `data:image/svg+xml;base64,${icon}` }]],
   // The pages are the documents of the repository, where they lie: nothing is copied.
   srcDir: ROOT,
   srcExclude: NO_DOCUMENTS,
