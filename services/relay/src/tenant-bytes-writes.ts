@@ -51,6 +51,8 @@ export class TenantBytesWrites {
 
   /** Counts a record of a task. */
   add(taskId: string, owner: Owner | undefined, { seq, bytes }: { seq: number; bytes: number }): void {
+    // Without authentication no record is counted.
+    if (owner === undefined) return;
     const known = this.#unwritten.get(taskId);
     if (known !== undefined) {
       known.seq = seq;
