@@ -17,7 +17,7 @@ function fromThisFolder(
   return /^vue(?:$|\/)/.test(id) && importer.includes('.md') ? this.resolve(id, here, { skipSelf: true }) : undefined;
 }
 
-/** Of the console: the site has no files of its own. */
+/** The icon that the console has: the site has no files of its own. */
 const icon = readFileSync(join(ROOT, 'services/console/app/public/icon.svg')).toString('base64');
 
 export default defineConfig({
