@@ -4,7 +4,7 @@ import type { Owner } from '@hopline/events';
 /** Two callers of one tenant, and one of another. */
 export const CALLERS = ['acme/ann', 'acme/bob', 'globex/ann'] as const;
 
-/** What clients try with the task of another caller. */
+/** Requests of a client for the task of another caller. */
 export const INTRUSIONS = ['get', 'cancel', 'subscribe', 'resume', 'send', 'fork', 'createPush'] as const;
 export type Intrusion = (typeof INTRUSIONS)[number];
 

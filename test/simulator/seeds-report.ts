@@ -3,7 +3,7 @@ import { CLIENTS_SEED_MIN, type LogKind } from './scenario.ts';
 import type { Run } from './simulate.ts';
 import { type Met, missingSituations, type SeedCounts, situationLines } from './situations.ts';
 
-/** What many seeds met and found. Reports of different seeds can be merged. */
+/** The situations, transitions and violations of many seeds. Reports of different seeds can be merged. */
 export type SeedsReport = {
   log: LogKind;
   /** Undefined: each seed chose its own. */
@@ -85,7 +85,7 @@ export function linesOf(report: SeedsReport): string[] {
   ];
 }
 
-/** What so many seeds should have met and never did. One theme cannot meet everything. */
+/** Situations and transitions that so many seeds should have met and never did. One theme cannot meet everything. */
 export function missingOf(report: SeedsReport): string[] {
   const { log, theme, ranges, situations, transitions } = report;
   if (theme !== undefined) return [];

@@ -13,6 +13,7 @@ import {
   type LogExtent,
   ownerFilters,
   parseListKey,
+  RecentExtent,
   type StoredFacts,
   type StreamExtent,
   shardOfList,
@@ -21,8 +22,6 @@ import {
 import { fromLog } from './log-faults.ts';
 import { comparePositions, type IndexedTask, type IndexPosition, TaskIndex } from './task-index.ts';
 
-/** How long the extent of the log counts as current. Tasks that it has removed since are noticed when they are read. */
-const EXTENT_MS = 5_000;
 /** How long the leases of the relays count as current. */
 const LEASES_MS = 2_000;
 /** Tasks that this process has seen and that the lists may not show yet. The newest stay. */
@@ -52,12 +51,14 @@ type UnreadPage = EndedPageRange & { key: string };
 export class TaskLists {
   readonly #options: TaskListsOptions;
   readonly #noted = new BoundedMap<string, IndexedTask>(NOTED_MAX);
-  #extent: { value: LogExtent; readAtMs: number } | undefined;
+  /** Tasks that the log has removed since are noticed when they are read. */
+  readonly #extent: RecentExtent;
   #areListed: { value: boolean; readAtMs: number } | undefined;
   #byId: TaskIndex | undefined;
 
   constructor(options: TaskListsOptions) {
     this.#options = options;
+    this.#extent = new RecentExtent(options.log.facts);
   }
 
   /** Adds a state of a task that this process has seen, which may be newer than the lists. */
@@ -72,7 +73,7 @@ export class TaskLists {
       const { role, log } = this.#options;
       const [areListed, extent, entries] = await Promise.all([
         this.#checkListed(),
-        this.#readExtent(),
+        this.#extent.get(),
         log.taskLists.match(ownerFilters(role, caller), caller),
       ]);
       const owned = new OwnedTasks(log, caller, extent);
@@ -116,13 +117,6 @@ export class TaskLists {
       this.#byId = undefined;
     }
     return value;
-  }
-
-  async #readExtent(): Promise<LogExtent> {
-    const nowMs = performance.now();
-    if (this.#extent === undefined || nowMs - this.#extent.readAtMs >= EXTENT_MS)
-      this.#extent = { value: await this.#options.log.facts.extent(), readAtMs: nowMs };
-    return this.#extent.value;
   }
 
   async #tasksById(caller: Owner): Promise<IndexedTask[]> {

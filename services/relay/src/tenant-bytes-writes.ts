@@ -5,6 +5,7 @@ import {
   joinSpans,
   type Log,
   type LogExtent,
+  RecentExtent,
   type StoredSpan,
   TENANT_BYTES_BEGUN,
   tenantBytesKey,
@@ -20,8 +21,7 @@ const WRITE_MS = 10_000;
 const STEP_SHARE = 1 / 256;
 /** Entries that are written at the same time. */
 const WRITES_AT_ONCE_MAX = 8;
-/** Age at which the extent of the log is read again, and at which the relay checks whether the tasks from before were entered. */
-const EXTENT_MS = 5_000;
+/** Age at which the relay checks again whether the tasks from before were entered. */
 const BEGUN_MS = 10 * 60_000;
 
 /** Tasks whose bytes wait, while the entries cannot be written. The bytes of further tasks replace those of the one that began to wait first. */
@@ -41,12 +41,13 @@ export class TenantBytesWrites {
   /** By task, so that a record costs one look into a map. */
   readonly #unwritten = new BoundedMap<string, Unwritten>(TASKS_MAX);
   #timer: NodeJS.Timeout | undefined;
-  #extent: { value: LogExtent; readAtMs: number } | undefined;
+  readonly #extent: RecentExtent;
   #begunAtMs = Number.NEGATIVE_INFINITY;
   #writing: Promise<boolean> | undefined;
 
   constructor(options: TenantBytesWritesOptions) {
     this.#options = options;
+    this.#extent = new RecentExtent(options.log.facts);
   }
 
   /** Counts a record of a task. */
@@ -79,7 +80,7 @@ export class TenantBytesWrites {
   async write(waitedMs: number): Promise<boolean> {
     if (this.#unwritten.size === 0) return true;
     try {
-      const extent = await this.#readExtent();
+      const extent = await this.#extent.get();
       if (extent.bytesMax === undefined) {
         this.#unwritten.clear();
         return true;
@@ -127,14 +128,6 @@ export class TenantBytesWrites {
     return extent.ofShard(this.#options.log.layouts.shardsOf(group)[0]!);
   }
 
-  async #readExtent(): Promise<LogExtent> {
-    const nowMs = performance.now();
-    if (this.#extent !== undefined && nowMs - this.#extent.readAtMs < EXTENT_MS) return this.#extent.value;
-    const value = await this.#options.log.facts.extent();
-    this.#extent = { value, readAtMs: nowMs };
-    return value;
-  }
-
   /**
    * Enters the tasks that were stored before the relays counted, or all tasks after the bucket was lost. The entry that shows this expires with the
    * bucket's age, so the counts are made again from the tasks once in that time.
@@ -166,7 +159,7 @@ export class TenantBytesWrites {
       const { firstSeq, lastSeq } = this.#ofGroup(extent, group);
       // A task that began after the end of the log was counted from its beginning.
       if (key === undefined || seq < firstSeq || startSeq > lastSeq) continue;
-      // What this relay has not written is added afterwards.
+      // Bytes that this relay has not written are added afterwards.
       const unwritten = this.#unwritten.get(taskId);
       const bytes = storedBytes - (unwritten !== undefined && unwritten.fromSeq <= seq ? unwritten.bytes : 0);
       if (bytes <= 0) continue;

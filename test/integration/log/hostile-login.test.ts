@@ -172,7 +172,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
       await relay.work.request(AGENT, work(`padding-${index}`, 'x'.repeat(MIB)), { id: `padding-${index}` });
     const publish = (subject: string, reply: string) => attacker.publish(subject, '{}', { reply });
     for (let index = 0; index < ANSWERS; index += 1) {
-      // The acknowledgement of an own input, and the answer that there is no consumer.
+      // NATS acknowledges the input of the agent, and answers that there is no consumer.
       publish(`a2a.raw.00.flood-${index}.${AGENT}`, `a2a.work.${AGENT}.stored-${index}`);
       publish('$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-fair', `a2a.work.${AGENT}.next-${index}`);
     }

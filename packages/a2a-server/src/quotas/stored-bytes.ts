@@ -5,13 +5,12 @@ import {
   groupOfTenantBytes,
   isTenantBytes,
   type Log,
-  type LogExtent,
+  RecentExtent,
   tenantBytesFilter,
 } from '@hopline/log';
 
-/** Ages at which the bytes of a tenant and the extent of the log, which retention shrinks, are read again. */
+/** Age at which the bytes of a tenant are read again. */
 const BYTES_MS = 1_000;
-const EXTENT_MS = 5_000;
 /** Tenants in memory. The one read longest ago is forgotten first. */
 const TENANTS_MAX = 10_000;
 
@@ -31,11 +30,12 @@ export class StoredBytes {
   readonly #options: StoredBytesOptions;
   readonly #tenants = new BoundedMap<string, Counted>(TENANTS_MAX);
   readonly #now: () => number;
-  #extent: { value: LogExtent; readAtMs: number } | undefined;
+  readonly #extent: RecentExtent;
 
   constructor(options: StoredBytesOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
+    this.#extent = new RecentExtent(options.log.facts, this.#now);
   }
 
   /** Reads the bytes of the caller's tenant where that is due. If that fails, the last ones count. */
@@ -55,7 +55,7 @@ export class StoredBytes {
 
   /** Whether the tenant of the caller has used up its share of the log, as last read. */
   isFull(caller: Owner): boolean {
-    const { bytesMax } = this.#extent?.value ?? {};
+    const { bytesMax } = this.#extent.last ?? {};
     const filter = tenantBytesFilter(caller);
     if (bytesMax === undefined || filter === undefined) return false;
     return (this.#tenants.get(filter)?.bytes ?? 0) >= this.#options.shareMax * bytesMax;
@@ -64,20 +64,12 @@ export class StoredBytes {
   async #read(filter: string, caller: Owner, counted: Counted): Promise<void> {
     const { taskLists, layouts } = this.#options.log;
     counted.readAtMs = this.#now();
-    const [extent, entries] = await Promise.all([this.#readExtent(), taskLists.match([filter], caller)]);
+    const [extent, entries] = await Promise.all([this.#extent.get(), taskLists.match([filter], caller)]);
     let stored = 0;
     for (const { key, value } of entries) {
       const [shard] = layouts.shardsOf(groupOfTenantBytes(key));
       if (isTenantBytes(value)) stored += bytesFrom(value.stored, extent.ofShard(shard!).firstSeq);
     }
     counted.bytes = stored;
-  }
-
-  async #readExtent(): Promise<LogExtent> {
-    const nowMs = this.#now();
-    if (this.#extent !== undefined && nowMs - this.#extent.readAtMs < EXTENT_MS) return this.#extent.value;
-    const value = await this.#options.log.facts.extent();
-    this.#extent = { value, readAtMs: nowMs };
-    return value;
   }
 }
