@@ -6,10 +6,11 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 const OWN = /^KV_.*(lease|agent)/i;
 /** Inputs of clients: the only ones that a server appends. */
 const CLIENT_INPUTS = 'a2a.raw.*.*.client';
+const TASK_TOKEN = 3;
+/** Entries of open tasks in the lists. A server adds them, a relay changes and removes them. Their last token is the task id. */
+const LISTED_TASKS = `$KV.${BUCKETS.taskLists}.*.*.*.t.*`;
 /** Buckets that only servers write. */
 const OF_SERVERS = [BUCKETS.messageIds, BUCKETS.pushConfigs];
-/** Buckets in which a server adds entries that others change. */
-const BEGUN_BY_SERVERS = [BUCKETS.tasks, BUCKETS.contexts];
 
 /** Traces that requests have left in the log. */
 export class LogState {
@@ -25,18 +26,25 @@ export class LogState {
 
   /**
    * The writes of servers as one string; every other write follows from one of them. Writes that an earlier request caused in other
-   * services do not count, however late they are.
+   * services do not count, however late they are. `hopline_tasks` is not in it, because only relays write it.
    */
   async ofServers(): Promise<string> {
     const { streams } = await jetstreamManager(this.#connection);
-    const { subjects = {} } = (await streams.info(INPUTS_STREAM, { subjects_filter: CLIENT_INPUTS })).state;
-    const inputs = Object.values(subjects).reduce((sum, count) => sum + count, 0);
+    const subjectsOf = async (stream: string, filter: string) =>
+      (await streams.info(stream, { subjects_filter: filter })).state.subjects ?? {};
     const stateOf = async (bucket: string) => (await streams.info(`KV_${bucket}`)).state;
+    const inputs = await subjectsOf(INPUTS_STREAM, CLIENT_INPUTS);
+    const asked = new Set(Object.keys(inputs).map(subject => subject.split('.')[TASK_TOKEN]));
+    const listed = Object.keys(await subjectsOf(`KV_${BUCKETS.taskLists}`, LISTED_TASKS)).map(key => key.split('.').at(-1));
     const buckets = [
       ...OF_SERVERS.map(async bucket => `${bucket} ${(await stateOf(bucket)).last_seq}`),
-      ...BEGUN_BY_SERVERS.map(async bucket => `${bucket} ${(await stateOf(bucket)).num_subjects ?? 0}`),
+      stateOf(BUCKETS.contexts).then(({ num_subjects }) => `${BUCKETS.contexts} ${num_subjects ?? 0}`),
     ];
-    return [`${CLIENT_INPUTS} ${inputs}`, ...(await Promise.all(buckets))].join('\n');
+    return [
+      `${CLIENT_INPUTS} ${Object.values(inputs).reduce((sum, count) => sum + count, 0)}`,
+      ...(await Promise.all(buckets)),
+      `listed without a message: ${listed.filter(id => !asked.has(id)).sort()}`,
+    ].join('\n');
   }
 
   /** Waits until no stream or bucket has changed for `quietMs`. */
