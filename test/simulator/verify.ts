@@ -70,9 +70,12 @@ export async function verify(evidence: RunEvidence): Promise<Violation[]> {
   const onRepeated = () => evidence.situations.add('an attempt runs twice at once after its deliveries were forgotten');
   verifyAttempts(evidence.runs.all, report, { at: forgottenAt, onRepeated });
   verifySteps(evidence.runs.all, report);
+  const canLoseProgress = evidence.scenario.faults.some(
+    fault => fault.kind === 'lose tails' && fault.tails.some(({ part }) => part === 'pushProgress'),
+  );
   for (const [client, history] of histories) {
     if (verifyOpenedSteps(client, history, report)) evidence.coverage.add('fold', 'a failed step of an agent is open again');
-    verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received }, report);
+    verifyTask(client, history, { runs: evidence.runs.all, received: evidence.receiver.received, canLoseProgress }, report);
     const canceled = { runs: evidence.runs.all, inputs: evidence.cluster.log.inputs, now: evidence.endedAt };
     await verifyHops(client, evidence.cluster.log, history.aggregate.taskId, report);
     await verifyCancel(client, history, { ...canceled, faults: timesOf(evidence.scenario.faults) }, report);

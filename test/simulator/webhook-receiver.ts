@@ -34,7 +34,9 @@ export class WebhookReceiver {
       post: ({ url, headers, body }, _slotWait, signal) =>
         new Promise(resolve => {
           const text = body();
-          const generation = parseCursor(headers['x-hopline-cursor'] ?? '')?.generation ?? 0;
+          const [generation, after] = ['x-hopline-cursor', 'x-hopline-after'].map(
+            name => parseCursor(headers[name]!)!.generation,
+          );
           signal.addEventListener('abort', () => resolve({ kind: 'aborted' }), { once: true });
           const answer = (outcome: Parameters<typeof resolve>[0], ms: number) =>
             clock.as(process, () => clock.after(ms, () => resolve(outcome)));
@@ -43,7 +45,7 @@ export class WebhookReceiver {
               const isDown = this.downUntil > clock.nowMs;
               this.#trace.add(process.name, 'webhook', url, String(generation), isDown ? 'refused' : 'taken');
               if (isDown) return answer({ kind: 'failed', reason: 'http_5xx', status: 503, retry: 'normal' }, 1);
-              this.received.push({ url, generation, body: text, process: process.name });
+              this.received.push({ url, generation: generation!, after: after!, body: text, process: process.name });
               if (this.answersLostUntil > clock.nowMs) answer({ kind: 'failed', reason: 'timeout', retry: 'normal' }, 2_000);
               else answer({ kind: 'accepted', status: 200 }, this.#random.next() * DELAY_MS_MAX);
             }),

@@ -17,7 +17,8 @@ export type Frame =
   | ({ kind: 'gap' } & Gap);
 
 /** A notification that the webhook of a client took. */
-export type Notification = { url: string; generation: number; body: string };
+/** `after`: the generation after which the body begins. */
+export type Notification = { url: string; generation: number; after: number; body: string };
 
 /** A task, as far as its client knows it. */
 export type VerifiedTask = {
@@ -82,18 +83,21 @@ export async function historyOf(log: FactLog, taskId: string): Promise<TaskHisto
   return { aggregate: newest.record.aggregate, facts, view, aggregateBytesMax, foldedBeforeEnd };
 }
 
-/** Verifies one task against what its agents did (`runs`), and what its viewers and its webhook received. */
+/**
+ * Verifies one task against what its agents did (`runs`), and what its viewers and its webhook received. `canLoseProgress`: a fault may have
+ * removed the newest progress of webhooks.
+ */
 export function verifyTask(
   task: VerifiedTask,
   history: TaskHistory,
-  { runs, received }: { runs: readonly AgentRun[]; received: readonly Notification[] },
+  evidence: { runs: readonly AgentRun[]; received: readonly Notification[]; canLoseProgress: boolean },
   report: Report,
 ): void {
   verifyGenerations(task, history, report);
   verifyMessages(task, history, report);
-  verifyTexts(task, history, runs, report);
+  verifyTexts(task, history, evidence.runs, report);
   for (const viewer of task.viewers) verifyViewer(viewer, history, report);
-  verifyWebhook(task, history, received, report);
+  verifyWebhook(task, history, evidence, report);
 }
 
 /** Smallest part of a turn that the hops on its critical path may have. */
@@ -445,11 +449,14 @@ function withoutTime(event: StreamResponse | undefined): object | undefined {
   return { ...event.task, status };
 }
 
-/** Checks that every event arrives in order, and that a repetition has the same cursor and content. */
+/**
+ * Checks that every event arrives in order, and that a repetition has the same cursor and content. After a loss of progress a body may repeat
+ * events together with later ones; the receiver finds that in the cursor after which it begins, and reads the task.
+ */
 function verifyWebhook(
   client: VerifiedTask,
   { facts, aggregate }: TaskHistory,
-  received: readonly Notification[],
+  { received, canLoseProgress }: { received: readonly Notification[]; canLoseProgress: boolean },
   report: Report,
 ): void {
   const own = received.filter(({ url }) => url === client.webhookUrl);
@@ -457,8 +464,10 @@ function verifyWebhook(
   const bodies = new Map<number, string>();
   const isLost = lostGenerations(facts);
   let last = 0;
-  for (const { generation, body } of own) {
+  let overlaps = false;
+  for (const { generation, after, body } of own) {
     const before = bodies.get(generation);
+    overlaps ||= after < last && generation > last;
     if (before !== undefined && before !== body && !(isLost(generation) && isSameMessage(before, body, dialect)))
       report('a repeated notification has the same content', `${client.plan.name}: generation ${generation}`);
     else if (before === undefined && generation < last)
@@ -468,6 +477,8 @@ function verifyWebhook(
   }
   // Events that are lost and folded again are delivered twice.
   if ([...bodies.keys()].some(isLost)) return;
+  if (overlaps && canLoseProgress) return;
+  if (overlaps) report('notifications are in order', `${client.plan.name}: one repeats an event and adds later ones`);
   if (!client.isWebhookAcknowledged || client.plan.webhook !== 'with the message' || last < aggregate.generation) return;
   const events = [...bodies].sort(([a], [b]) => a - b).flatMap(([, body]) => notified(body, dialect) ?? []);
   const last03 = dialect === '0.3' ? events.at(-1) : undefined;

@@ -20,6 +20,9 @@ type RunningItem = {
 /**
  * The items whose handlers run in this process, by stream sequence. An item that its worker has claimed costs one message a minute; others
  * are kept alive one by one.
+ *
+ * A server that has lost the end of its work stream gives the sequence of a lost item to another one. Both may run at the same time. The
+ * server knows only the second one, and everything that is sent to it for a sequence concerns that.
  */
 export class RunningItems {
   readonly #connection: Connection;
@@ -48,33 +51,41 @@ export class RunningItems {
     connection.closed.addEventListener('abort', () => this.stop(), { once: true });
   }
 
-  has(seq: number): boolean {
-    return this.#items.has(seq);
+  has(delivery: Delivery): boolean {
+    return this.#find(delivery) !== undefined;
   }
 
   /** The newest delivery of an item. */
-  newest(seq: number): Delivery | undefined {
-    return this.#items.get(seq)?.delivery;
+  newest(delivery: Delivery): Delivery | undefined {
+    return this.#find(delivery)?.delivery;
+  }
+
+  /** Whether the item's sequence is that of another one, so that this worker must neither acknowledge nor return it. */
+  isReplaced({ seq, storedAt }: Delivery): boolean {
+    const item = this.#items.get(seq);
+    return item !== undefined && item.delivery.storedAt !== storedAt;
   }
 
   /** Whether another worker has queued the item again, so that this worker must not return it. */
-  isLost(seq: number): boolean {
-    return this.#items.get(seq)?.state === 'lost';
+  isLost(delivery: Delivery): boolean {
+    return this.#find(delivery)?.state === 'lost';
   }
 
-  isClaimed(seq: number): boolean {
-    return this.#items.get(seq)?.state === 'claimed';
+  isClaimed(delivery: Delivery): boolean {
+    return this.#find(delivery)?.state === 'claimed';
   }
 
   /** Adds a delivery, the first one or another one of an item that runs. */
   add(delivery: Delivery): void {
-    const { takenAtMs = performance.now() } = this.#items.get(delivery.seq) ?? {};
+    const { takenAtMs = performance.now() } = this.#find(delivery) ?? {};
+    // The map keeps the order in which the items were taken.
+    if (this.isReplaced(delivery)) this.#items.delete(delivery.seq);
     this.#items.set(delivery.seq, { delivery, takenAtMs, state: 'unclaimed' });
     this.#onChange();
   }
 
-  remove(seq: number): void {
-    this.#items.delete(seq);
+  remove(delivery: Delivery): void {
+    if (this.has(delivery)) this.#items.delete(delivery.seq);
   }
 
   /** The deliveries that the entry of this worker should name: items that have run for `afterMs`, at most `max`, the oldest first. */
@@ -131,6 +142,11 @@ export class RunningItems {
 
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  #find({ seq, storedAt }: Delivery): RunningItem | undefined {
+    const item = this.#items.get(seq);
+    return item?.delivery.storedAt === storedAt ? item : undefined;
   }
 
   #keepAlive(youngMs: number): void {

@@ -59,7 +59,7 @@ export async function runItem(
     return;
   }
   const { running } = options;
-  if (running.has(seq)) {
+  if (running.has(delivery)) {
     // The handler of an earlier delivery still runs: its keep-alives were lost while the server was unavailable. It continues with the new
     // delivery.
     running.add(delivery);
@@ -68,7 +68,7 @@ export async function runItem(
     return;
   }
   running.add(delivery);
-  const newest = () => running.newest(seq) ?? delivery;
+  const newest = () => running.newest(delivery) ?? delivery;
   let requeues = 0;
   let isConfirmed = true;
   try {
@@ -82,18 +82,18 @@ export async function runItem(
     const isTakenOver = () => requeueCounts.hasBegunAfter({ role, taskId: work.taskId, seq }, delivery.deliveries);
     await handler({ work, item: seq, ...count, ...known, isTakenOver, ...decodeTrace(headersOf(msg)) });
     // Keep-alives continue until the ack is confirmed, so that the item does not go to another worker during a slow confirmation.
-    isConfirmed = await confirmDone(connection, newest, options, DONE_TIMEOUT_MS);
+    isConfirmed = await confirmDone(connection, delivery, options, DONE_TIMEOUT_MS);
   } catch (error) {
     // This worker must not return an item that another worker has queued again.
-    if (running.isLost(seq)) return;
+    if (running.isLost(delivery) || running.isReplaced(delivery)) return;
     if (error instanceof Superseded) return await release(connection, newest(), options);
     if (error instanceof Requeued) {
       await countRequeue(delivery, options, work.taskId);
       await returnItem(connection, newest(), options, 0);
     } else await returnItem(connection, newest(), options, retryWaitMs(newest().deliveries - requeues, options));
   } finally {
-    if (isConfirmed || !running.isClaimed(seq)) running.remove(seq);
-    else void confirmDone(connection, newest, options, CLAIM_MS).finally(() => running.remove(seq));
+    if (isConfirmed || !running.isClaimed(delivery)) running.remove(delivery);
+    else void confirmDone(connection, delivery, options, CLAIM_MS).finally(() => running.remove(delivery));
   }
 }
 
@@ -103,7 +103,7 @@ export async function runItem(
  */
 async function release(connection: Connection, delivery: Delivery, options: ItemOptions): Promise<void> {
   const { running, unclaimedWaitMs, isClaimedElsewhere } = options;
-  if (!running.isClaimed(delivery.seq)) return;
+  if (!running.isClaimed(delivery)) return;
   const isHeld = await isClaimedElsewhere(delivery).catch(() => true);
   if (!isHeld) later(connection, delivery.msg, unclaimedWaitMs);
 }
@@ -128,14 +128,18 @@ async function requeuesBefore({ deliveries, seq }: Delivery, taskId: string, opt
   }
 }
 
-/** Whether the server confirmed the ack within `timeoutMs`. */
+/** Whether the server confirmed the ack within `timeoutMs`, or has lost the item. */
 async function confirmDone(
   connection: Connection,
-  newest: () => Delivery,
-  { role }: ItemOptions,
+  delivery: Delivery,
+  { role, running }: ItemOptions,
   timeoutMs: number,
 ): Promise<boolean> {
-  const confirm = () => connection.nc.request(newest().msg.reply!, DONE, { timeout: timeoutMs });
+  const confirm = async () => {
+    if (running.isReplaced(delivery)) return;
+    const { msg } = running.newest(delivery) ?? delivery;
+    await connection.nc.request(msg.reply!, DONE, { timeout: timeoutMs });
+  };
   return await retry(connection, `the ack of an item of ${role}`, confirm, { timeoutMs }).then(
     () => true,
     () => false,
@@ -160,7 +164,7 @@ function retryWaitMs(failures: number, { ended }: ItemOptions): number {
  */
 async function returnItem(connection: Connection, delivery: Delivery, options: ItemOptions, waitMs: number): Promise<void> {
   if (delivery.deliveries >= deliveriesMax(options)) connection.onEvent({ type: 'dead-letter', role: options.role });
-  if (!options.running.isClaimed(delivery.seq)) {
+  if (!options.running.isClaimed(delivery)) {
     later(connection, delivery.msg, waitMs);
     return;
   }
@@ -176,13 +180,13 @@ async function confirmReturn(
   { waitMs, timeoutMs }: { waitMs: number; timeoutMs: number },
 ): Promise<void> {
   const hasNewer = async () => {
-    const newest = running.newest(delivery.seq) ?? delivery;
+    const newest = running.newest(delivery) ?? delivery;
     return newest !== delivery || (await isClaimedElsewhere(delivery));
   };
   let isRepeated = false;
   const request = async () => {
     // Only the confirmation was lost: a repetition would return the newer delivery.
-    if (isRepeated && (await hasNewer())) return;
+    if (running.isReplaced(delivery) || (isRepeated && (await hasNewer()))) return;
     isRepeated = true;
     await connection.nc.request(delivery.msg.reply!, returned(waitMs), { timeout: ACK_TIMEOUT_MS });
   };

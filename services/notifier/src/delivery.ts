@@ -9,7 +9,7 @@ import { Pace, type PaceLimits } from './pace.ts';
 import type { PendingDelivery } from './pending-delivery.ts';
 import { Progress } from './progress.ts';
 import { type RetryLimits, retryWaitMs, WEBHOOK_RETRY_AFTER_MS_MAX } from './retry-policy.ts';
-import { bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
+import { AFTER_HEADER, bodyOf, CURSOR_HEADER, headersOf, isKnownDialect } from './webhook-body.ts';
 import type { AttemptFailure, AttemptOutcome, WebhookClient } from './webhook-client.ts';
 
 /** A worker without work for this long yields its slot to a waiting worker. */
@@ -200,9 +200,9 @@ class Delivery {
 
   /** Waits for a request slot while no other worker needs this one's, then sends the notification. */
   async #post(delivery: PendingDelivery): Promise<AttemptOutcome> {
-    const { config, headers } = this.#webhook;
+    const { config, headers, progress } = this.#webhook;
     const { draining, cancelled, mustYield } = this.#signals;
-    const cursor = formatCursor({ generation: delivery.generation, seq: delivery.seq });
+    const cursors = { [AFTER_HEADER]: formatCursor(progress.value), [CURSOR_HEADER]: formatCursor(delivery) };
     const body = () => {
       const text = bodyOf(config.dialect, delivery);
       const bytes = Buffer.byteLength(text);
@@ -211,7 +211,7 @@ class Delivery {
       this.#context.metrics.sent.add(bytes);
       return text;
     };
-    const request = { url: config.url, headers: { ...headers, ...this.#hop.carrier(), [CURSOR_HEADER]: cursor }, body };
+    const request = { url: config.url, headers: { ...headers, ...this.#hop.carrier(), ...cursors }, body };
     let outcome: AttemptOutcome;
     do {
       const slotWait = AbortSignal.any([AbortSignal.timeout(IDLE_MS_MAX), draining]);

@@ -44,7 +44,7 @@ const notifierOn = (
     heartbeatMs: 20,
   });
 
-type Received = { path: string; generation: number; body: string };
+type Received = { path: string; generation: number; after: number; body: string };
 
 async function webhook(answer: (n: number, path: string) => number | Promise<number> = () => 200) {
   const received: Received[] = [];
@@ -52,7 +52,10 @@ async function webhook(answer: (n: number, path: string) => number | Promise<num
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     const path = request.url!;
-    received.push({ path, generation: Number.parseInt(String(request.headers['x-hopline-cursor']), 10), body });
+    const [generation, after] = ['x-hopline-cursor', 'x-hopline-after'].map(name =>
+      Number.parseInt(String(request.headers[name]), 10),
+    );
+    received.push({ path, generation: generation!, after: after!, body });
     const status = await answer(received.length, path);
     response.writeHead(status).end();
   });
@@ -300,6 +303,12 @@ test('a notification that may have been received is repeated with the same event
   await notifier.stop();
   assert.equal(hook.received[0]?.generation, second);
   assert.equal(hook.received.at(-1)?.generation, generation);
+  const before = [first! - 1, ...hook.received.map(one => one.generation)];
+  assert.deepEqual(
+    hook.received.map(one => one.after),
+    before.slice(0, -1),
+    'each body begins where the one before it ended',
+  );
   const texts = hook.received.flatMap(({ body }) => JSON.parse(body).artifactUpdate?.artifact.parts[0].text ?? []);
   assert.deepEqual([texts[0], texts.join('')], ['one two ', 'one two three']);
 });

@@ -21,10 +21,11 @@ export function isKnownDialect(name: string): name is DialectName {
 }
 
 /**
- * The body holds every event after the previous cursor, up to this one. A repeated delivery has the same cursor and the same
- * body.
+ * The body holds every event after the cursor in AFTER_HEADER, up to the one in CURSOR_HEADER. A repeated delivery has the same cursors and
+ * the same body, unless the log has lost the newest progress of the webhook.
  */
 export const CURSOR_HEADER = 'x-hopline-cursor';
+export const AFTER_HEADER = 'x-hopline-after';
 const TOKEN_HEADER = 'x-a2a-notification-token';
 
 /** JSON text of a notification. */

@@ -134,8 +134,9 @@ test('a lost item is queued again once, if the queue has room and the agent has 
   turn.log.work.request = async () => Promise.reject(new LogFull('full'));
   await assert.rejects(turn.items.queueLost(CALL), LogFull);
   turn.log.work.request = request;
-  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [true, [ITEM]]);
-  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [false, [ITEM]]);
+  const again = [{ ...ITEM, id: `${ITEM.id}:again` }];
+  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [true, again], 'the queue still knows the first id');
+  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [false, again]);
 
   const other = await new Turn().begun();
   other.items.begin(working());

@@ -76,7 +76,8 @@ export class CallItems {
     const call = this.#calls.get(name);
     if (call === undefined) return true;
     if (this.#requestedAgain.has(name) || this.#hasWritten(call)) return false;
-    await this.#request(call);
+    // Under the id of the first item the queue would take it for a duplicate.
+    await this.#request(call, ':again');
     this.#requestedAgain.add(name);
     return true;
   }
@@ -90,11 +91,12 @@ export class CallItems {
     return this.#options.view.aggregate?.producers[call] !== undefined;
   }
 
-  async #request(call: WorkingCall): Promise<void> {
+  async #request(call: WorkingCall, suffix = ''): Promise<void> {
     const { log, job, view, hop } = this.#options;
     const newest = view.newest && newestForWork(view.newest);
     const item = { ...workOfCall(job.work, call), queuedAt: Date.now(), ...newest };
-    await log.work.request(`agent.${call.agent}`, item, { id: `${job.work.taskId}:${call.call}`, trace: hop.carrier() });
+    const id = `${job.work.taskId}:${call.call}${suffix}`;
+    await log.work.request(`agent.${call.agent}`, item, { id, trace: hop.carrier() });
   }
 }
 

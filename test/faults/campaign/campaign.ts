@@ -6,7 +6,7 @@ import { Random } from '../../simulator/random.ts';
 import type { RecordedHistory } from '../../support/history/history.ts';
 import { canMountDisk, mountDisk } from '../../support/small-disk.ts';
 import { historyOf } from '../../support/task-promises.ts';
-import { generationOf, startWebhook } from '../../support/webhooks/webhook.ts';
+import { afterOf, generationOf, startWebhook } from '../../support/webhooks/webhook.ts';
 import { monotonicMs, readRuns } from './agents/run-file.ts';
 import { CampaignCluster, type ClusterSize } from './campaign-cluster.ts';
 import { CampaignClient, type ClientDeps } from './client.ts';
@@ -176,7 +176,9 @@ class ClassRun {
       this.#allClients.flatMap(({ viewers }) => viewers),
     );
     const received = () =>
-      webhook.accepted().map(one => ({ url: `${webhook.url}${one.path}`, generation: generationOf(one), body: one.text }));
+      webhook
+        .accepted()
+        .map(one => ({ url: `${webhook.url}${one.path}`, generation: generationOf(one), after: afterOf(one), body: one.text }));
     const toMonotonic = monotonicMs() - performance.now();
     const verdict = await verifyClass({
       cluster: this.#cluster,

@@ -125,7 +125,7 @@ async function verifyClient(
     if (evidence.faultClass.overlapsRuns !== true) verifyAttempts(runs, report);
     verifySteps(evidence.faultClass.overlapsRuns === true ? withoutRepeated(runs) : runs, report);
     verifyOpenedSteps(client, history, report);
-    verifyTask(client, history, { runs, received: evidence.received() }, report);
+    verifyTask(client, history, { runs, received: evidence.received(), canLoseProgress: false }, report);
     await verifyCancel(client, history, { ...evidence, inputs: evidence.cluster.log.inputs, runs }, report);
     verifyFailures(client, history, evidence.faultClass, verdict, report);
     await verifyAudit(client, evidence, verdict, report);

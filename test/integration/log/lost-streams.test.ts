@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { LogUnavailable } from '@hopline/log';
+import { workItem } from '@hopline/log/test-kit';
 import {
   BUCKETS,
   FACTS_STREAM,
@@ -11,6 +12,7 @@ import {
   type LogEvent,
   LogNames,
   openJetStreamLog,
+  WORK_STREAM,
 } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -40,6 +42,42 @@ test('a service names the stream that does not exist, in its check and in the er
     assert.rejects(log.taskLists.match(['a']), refused),
     assert.rejects(log.taskLists.get('a'), refused),
   ]);
+});
+
+test('an item that has the sequence of a lost item runs beside it, and is still in the queue when that one ends', {
+  timeout: 120_000,
+}, async t => {
+  const { options } = relays();
+  const { jsm, open } = await startedLog(t);
+  const log = await open(options);
+  const stop = new AbortController();
+  const ends = new Map<string, () => void>();
+  const taking = log.work.take('agent.mine', { slots: 8, signal: stop.signal }, ({ work }) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    ends.set(work.taskId, resolve);
+    return promise;
+  });
+  await log.work.request('agent.mine', workItem('lost'), { id: 'lost' });
+  await until(() => ends.has('lost'));
+  await jsm.streams.delete(WORK_STREAM);
+  const request = () => log.work.request('agent.mine', workItem('other'), { id: 'other' });
+  await until(
+    () =>
+      request().then(
+        () => true,
+        () => false,
+      ),
+    'the stream exists again',
+  );
+  await until(() => ends.has('other'), 'the item runs');
+  assert.equal((await jsm.streams.info(WORK_STREAM)).state.last_seq, 1);
+  ends.get('lost')!();
+  stop.abort();
+  // The worker ends after its items.
+  assert.equal(await Promise.race([taking.then(() => 'ended'), log.work.hasItem('agent.mine', 'other')]), true);
+  ends.get('other')!();
+  await taking;
+  assert.equal(await log.work.hasItem('agent.mine', 'other'), false);
 });
 
 test('two running relays create a lost bucket again, and change no other stream', async t => {

@@ -220,19 +220,21 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an item that runs is started again when it is delivered again',
-    edits: [{ file: ITEM, from: 'if (running.has(seq)) {', to: 'if (running.has(seq) && running.isLost(seq)) {' }],
+    edits: [{ file: ITEM, from: 'if (running.has(delivery)) {', to: 'if (running.has(delivery) && running.isLost(delivery)) {' }],
     tests: [],
     withServer: [BUSY_WORKERS, DEAD_WORKERS],
   },
   {
     name: 'a worker returns an item that another one has queued again',
-    edits: [{ file: ITEM, from: 'if (running.isLost(seq)) return;', to: '' }],
+    edits: [{ file: ITEM, from: 'if (running.isLost(delivery) || running.isReplaced(delivery)) return;', to: '' }],
     tests: [],
     withServer: [DEAD_WORKERS, 'test/integration/log/frozen-node.test.ts'],
   },
   {
     name: 'the ack of a claimed item is not repeated after it has left its slot',
-    edits: [{ file: ITEM, from: 'if (isConfirmed || !running.isClaimed(seq)) running', to: 'if (isConfirmed || true) running' }],
+    edits: [
+      { file: ITEM, from: 'if (isConfirmed || !running.isClaimed(delivery)) running', to: 'if (isConfirmed || true) running' },
+    ],
     tests: [],
     withServer: [DEAD_WORKERS],
   },
@@ -426,8 +428,8 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'packages/log-jetstream/src/running-items.ts',
-        from: "const { takenAtMs = performance.now() } = this.#items.get(delivery.seq) ?? {};\n    this.#items.set(delivery.seq, { delivery, takenAtMs, state: 'unclaimed' });",
-        to: "const { takenAtMs = performance.now(), state = 'unclaimed' } = this.#items.get(delivery.seq) ?? {};\n    this.#items.set(delivery.seq, { delivery, takenAtMs, state });",
+        from: "this.#items.set(delivery.seq, { delivery, takenAtMs, state: 'unclaimed' });",
+        to: "this.#items.set(delivery.seq, { delivery, takenAtMs, state: this.#find(delivery)?.state ?? 'unclaimed' });",
       },
     ],
     tests: ['packages/log-jetstream/src/running-items.test.ts'],

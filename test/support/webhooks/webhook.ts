@@ -72,6 +72,8 @@ export async function startWebhook(
 }
 
 export const generationOf = ({ headers }: Notification): number => Number(String(headers['x-hopline-cursor']).split('.')[0]);
+/** The generation after which the body of a notification begins. */
+export const afterOf = ({ headers }: Notification): number => Number(String(headers['x-hopline-after']).split('.')[0]);
 
 /**
  * Drops notifications whose cursor is not after the last accepted one, as a receiver should. `repeats` counts them; throws when one

@@ -13,7 +13,8 @@ import {
 export const RUNS_FOLDER = 'CAMPAIGN_RUNS';
 
 type Line =
-  | { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript }
+  /** `parent`: the service whose code host this process may be. It dies with its service. */
+  | { begin: Omit<AgentRun, 'tokens' | 'fullText'>; script: AgentScript; parent: number }
   | { effect: string; of: number }
   | { passed: PassedStep; of: number }
   | { end: number; at: number };
@@ -46,7 +47,7 @@ export class RunFile implements RunRecorder {
       startedAt: monotonicMs(),
       endedAt: undefined,
     };
-    this.#write({ begin, script });
+    this.#write({ begin, script, parent: process.ppid });
     return { ...begin, tokens: [], fullText: '' };
   }
 
@@ -92,7 +93,7 @@ export function readRuns(folder: string, deaths: ReadonlyMap<number, number>): A
       ...read.begin,
       tokens,
       fullText: tokens.join(''),
-      endedAt: deaths.get(Number(read.begin.process)),
+      endedAt: deaths.get(Number(read.begin.process)) ?? deaths.get(read.parent),
     });
   }
   return [...runs.values()];
