@@ -206,10 +206,7 @@ export class NatsServers implements LogServers {
       if (this.#placeOf(name)?.part === part) this.#synced.set(name, store.copy());
   }
 
-  /**
-   * The power is lost, and the servers start again with what the disk has of the parts that were synced. Items of supervisors are kept, because nothing
-   * queues the work of a message again.
-   */
+  /** The power is lost, and the servers start again with what the disk has of the parts that were synced. */
   losePower(): void {
     const states = new Map(this.#synced);
     this.#synced.clear();
@@ -222,9 +219,8 @@ export class NatsServers implements LogServers {
       }
       // Finished items do not come back: nats-server removes them when it starts.
       states.delete(name);
-      const kept = Math.max(lastSeq, store.last(`${WORK_PREFIX}.supervisor.>`)?.seq ?? 0);
-      if ([...store.matchingSeqs('>')].some(seq => seq > kept)) this.#situations.add('the work queue loses its newest items');
-      lastSeqs.set(name, kept);
+      if ([...store.matchingSeqs('>')].some(seq => seq > lastSeq)) this.#situations.add('the work queue loses its newest items');
+      lastSeqs.set(name, lastSeq);
     }
     this.restart(lastSeqs, states);
   }

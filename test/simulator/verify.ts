@@ -288,6 +288,7 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
   const { faults } = evidence.scenario;
   const scripts = plan.turns.flatMap(turn => Object.values(turn.scripts));
   const isDisrupted = faults.some(({ kind }) => DISRUPTIONS.has(kind));
+  const losesWork = faults.some(fault => fault.kind === 'lose tails' && fault.tails.some(({ part }) => part === 'work'));
   const explained: [RegExp, (at: number) => boolean][] = [
     [/the script wants it/, () => scripts.some(({ end }) => end.startsWith('fails'))],
     [/auth timeout/, () => scripts.some(({ credentials }) => credentials !== undefined)],
@@ -302,6 +303,16 @@ function verifyFailures({ plan }: Client, { facts, aggregate }: TaskHistory, evi
     [
       /larger than the log accepts|too large|does not fit|have more than \d+ bytes/,
       () => scripts.some(({ openArtifacts }) => openArtifacts !== undefined),
+    ],
+    // The item of an agent that has begun is not queued again.
+    [
+      /the work item of the call is gone$/,
+      at => losesWork && evidence.runs.all.some(run => run.taskId === aggregate.taskId && run.startedAt <= at),
+    ],
+    // The worker that had begun the turn is gone as well.
+    [
+      /^the work item of the turn is gone$/,
+      () => losesWork && faults.some(({ kind }) => kind !== 'lose tails' && DISRUPTIONS.has(kind)),
     ],
     [/lost|missing|gap|removed/i, () => faults.some(({ kind }) => kind === 'outlast retention' || kind === 'rebuild inputs')],
   ];

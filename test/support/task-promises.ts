@@ -462,17 +462,25 @@ function verifyWebhook(
   const own = received.filter(({ url }) => url === client.webhookUrl);
   const dialect = client.plan.dialect?.name;
   const bodies = new Map<number, string>();
+  const begins = new Map<number, number>();
   const isLost = lostGenerations(facts);
   let last = 0;
   let overlaps = false;
   for (const { generation, after, body } of own) {
     const before = bodies.get(generation);
-    overlaps ||= after < last && generation > last;
-    if (before !== undefined && before !== body && !(isLost(generation) && isSameMessage(before, body, dialect)))
+    const beginsEarlier = canLoseProgress && after < (begins.get(generation) ?? 0);
+    overlaps ||= beginsEarlier || (after < last && generation > last);
+    if (
+      before !== undefined &&
+      before !== body &&
+      !beginsEarlier &&
+      !(isLost(generation) && isSameMessage(before, body, dialect))
+    )
       report('a repeated notification has the same content', `${client.plan.name}: generation ${generation}`);
     else if (before === undefined && generation < last)
       report('notifications are in order', `${client.plan.name}: ${generation} after ${last}`);
     bodies.set(generation, body);
+    begins.set(generation, after);
     last = Math.max(last, generation);
   }
   // Events that are lost and folded again are delivered twice.

@@ -148,7 +148,7 @@ const RELAY_INPUTS = kindsOf({
   timeout: { request: value => Number.isInteger(value) },
   'auth-timeout': { request: value => Number.isInteger(value) },
   'copy-forward': { startStoredAt: isTime, idleSince: optional(isTime) },
-  'work-gone': { turn: isOrdinal, call: optional(isText) },
+  'work-gone': { turn: isOrdinal, call: optional(isText), lost: optional(value => value === 'item') },
   queued: { turn: isOrdinal, message: isMessage },
 } satisfies { readonly [K in Exclude<RelayInput['kind'], 'unknown'>]: Members });
 

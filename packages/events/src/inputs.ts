@@ -84,6 +84,8 @@ export type WorkGoneInput = {
   turn: number;
   /** The call whose agent has no item; absent: the root producer. */
   call?: string;
+  /** `item`: no input was removed, but the queue has lost the item of a turn that has begun. Absent: inputs may have been removed. */
+  lost?: 'item';
 };
 
 /**

@@ -57,14 +57,17 @@ function decideLost(aggregate: TaskAggregate | undefined, { from }: LostInputs, 
   return failTask(aggregate, INPUTS_LOST, at);
 }
 
+/** Reason of a task that failed because the queue has lost the work item of its turn. Retryable. */
+export const WORK_LOST = 'the work item of the turn is gone';
+
 /** A worker stores the end of its turn before its item of work is done: without an item the end must have been read by now. */
-function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call }: WorkGoneInput, at: number): Decision {
+function decideWorkGone(aggregate: TaskAggregate | undefined, { turn, call, lost }: WorkGoneInput, at: number): Decision {
   if (aggregate === undefined) return reject('unknown task');
   if (isTerminal(aggregate.state)) return reject('terminal');
   if (turn !== aggregate.turn) return reject('stale turn');
   if (isInterrupted(aggregate.state)) return reject('no change');
   if (call !== undefined && entryOf(aggregate.calls, call)?.state !== undefined) return reject('ended call');
-  return failTask(aggregate, INPUTS_LOST, at);
+  return lost === 'item' ? failTask(aggregate, WORK_LOST, at, true) : failTask(aggregate, INPUTS_LOST, at);
 }
 
 /** The turn waits until its root producer has written. */

@@ -6,7 +6,7 @@ export type {
   TextRun,
 } from './commands.ts';
 export { REJECTION_REASONS } from './commands.ts';
-export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORKER_GONE } from './decide.ts';
+export { AUTH_TIMEOUT, decide, INPUT_TIMEOUT, INPUT_UNREADABLE, INPUTS_LOST, WORK_LOST, WORKER_GONE } from './decide.ts';
 export {
   INPUT_MALFORMED,
   isKnownProducer,

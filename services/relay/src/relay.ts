@@ -7,6 +7,7 @@ import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
 import { EndedLists } from './ended-lists.ts';
 import { IndexWrites } from './index-writes.ts';
 import { ListMigration } from './list-migration.ts';
+import { LostTurns, type LostTurnsTimes } from './lost-turns.ts';
 import { OwnedShards } from './owned-shards.ts';
 import { PathMeasurement } from './path-measurement.ts';
 import { RejectedRecords } from './rejected-records.ts';
@@ -50,6 +51,8 @@ export type RelayDeps = {
   pathPauseMs?: number;
   /** Milliseconds without a fact after which a task in progress is examined for lost inputs; default SILENT_MS_MIN. */
   silentMs?: number;
+  /** Times of the check for lost work items; the defaults are those of lost-turns.ts. */
+  lostTurns?: LostTurnsTimes;
 };
 
 export type Relay = {
@@ -100,6 +103,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   metrics.openTasks.observe(() => [...countOpen(tasks.open)].map(([state, count]) => [count, { state }]));
   metrics.openTasksOldestStart.observe(() => oldestStart(tasks.open).map(startedAt => [startedAt / 1_000, {}]));
   const sweep = retentionSweep(deps, { index, tasks, owned });
+  const lostTurns = new LostTurns({ ...ownedTasks(deps, { tasks, owned }), logger, ...deps.lostTurns });
   return {
     get shards() {
       return leases.held;
@@ -109,6 +113,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
       waits.stop();
       paths.stop();
       sweep.stop();
+      lostTurns.stop();
       owned.close();
       ended.stop();
       migration.stop();
@@ -168,20 +173,27 @@ function shardLeases(
 type SweptState = { index: IndexWrites; tasks: ShardTasks; owned: OwnedShards };
 
 function retentionSweep(deps: RelayDeps, { index, tasks, owned }: SweptState): RetentionSweep {
-  const { log, logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
-  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.layouts));
+  const { logger, copyForwardAfterMs, sweepMs, silentMs } = deps;
   return new RetentionSweep({
-    log,
+    ...ownedTasks(deps, { tasks, owned }),
     index,
-    tasks,
-    owns: taskId => shardOfTask(taskId) !== undefined,
-    isBusy: taskId => shardOfTask(taskId)?.isBusy(taskId) !== false,
     copyForwardAfterMs,
-    now: Date.now,
     logger,
     ...(sweepMs !== undefined && { sweepMs }),
     ...(silentMs !== undefined && { silentMs }),
   });
+}
+
+/** The open tasks of this relay's shards, for checks of all of them. */
+function ownedTasks({ log }: Pick<RelayDeps, 'log'>, { tasks, owned }: Pick<SweptState, 'tasks' | 'owned'>) {
+  const shardOfTask = (taskId: string) => owned.get(shardOf(taskId, log.layouts));
+  return {
+    log,
+    tasks,
+    owns: (taskId: string) => shardOfTask(taskId) !== undefined,
+    isBusy: (taskId: string) => shardOfTask(taskId)?.isBusy(taskId) !== false,
+    now: Date.now,
+  };
 }
 
 function deadlineRules({ inputTimeoutMs, authTimeoutMs, copyForwardAfterMs }: RelayDeps) {

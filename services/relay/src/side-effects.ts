@@ -125,7 +125,7 @@ function itemsReadAgain({ aggregate, replay }: StoredChange): Item[] {
   return items.filter(({ producer }) => entryOf(aggregate.producers, producer) === undefined);
 }
 
-function messageItem(
+export function messageItem(
   aggregate: TaskAggregate,
   { turn, message, metadata }: { turn: number; message: Message; metadata?: Metadata | undefined },
 ): Item {

@@ -1,0 +1,144 @@
+import { isInProgress, type Message, type Metadata } from '@hopline/a2a';
+import { entryOf, type TaskAggregate } from '@hopline/events';
+import { fromStart, type Log, LogFull, newestForWork, type StoredFacts, startSeqOf } from '@hopline/log';
+import { rootProducer } from '@hopline/task';
+import { type Logger, taskLogger } from '@hopline/telemetry';
+import type { ShardTasks } from './shard-tasks.ts';
+import { messageItem } from './side-effects.ts';
+
+/** Time between two checks. */
+const CHECK_MS = 5_000;
+/** Tasks that one check may examine: each costs a read of its newest record, and one of the queue if it is silent. */
+export const EXAMINED_PER_CHECK_MAX = 256;
+/** The item of a turn that has not begun is looked for when nothing was stored for this long, and again each time it has passed. */
+export const UNBEGUN_SILENT_MS = 60_000;
+/** The same for a turn that has begun. Its worker may still run it, and be silent because its agent is. */
+export const BEGUN_SILENT_MS = 5 * 60_000;
+
+/** In milliseconds; for tests. */
+export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number };
+
+type LostTurnsOptions = LostTurnsTimes & {
+  log: Pick<Log, 'inputs' | 'facts' | 'work'>;
+  /** Open tasks of the shards of this relay. */
+  tasks: Pick<ShardTasks, 'open'>;
+  /** Whether this relay owns the shard of the task now. */
+  owns: (taskId: string) => boolean;
+  /** Whether an input, an append or a side effect of the task is in progress in this relay. */
+  isBusy: (taskId: string) => boolean;
+  /** Epoch milliseconds. */
+  now: () => number;
+  logger: Logger;
+};
+
+/**
+ * Finds turns whose work item the queue has lost (a single server lost power, or the stream was purged), so that no worker will ever begin or
+ * end them. Queues the item of a turn that has not begun again. A turn that has begun fails as retryable, because a second item of it is not folded
+ * (ADR 35); what its worker stored before is folded first. The supervisor does the same for the items of its calls.
+ */
+export class LostTurns {
+  readonly #options: LostTurnsOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** When a task is examined next, epoch milliseconds. Absent: when its entry is old enough. */
+  readonly #dueAt = new Map<string, number>();
+  #isChecking = false;
+  #isStopped = false;
+
+  constructor(options: LostTurnsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.#check(), options.checkMs ?? CHECK_MS);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearInterval(this.#timer);
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const { tasks, owns, isBusy, now, logger } = this.#options;
+    const { open } = tasks;
+    for (const taskId of this.#dueAt.keys()) if (!open.has(taskId)) this.#dueAt.delete(taskId);
+    const due: { taskId: string; at: number }[] = [];
+    for (const [taskId, { entry }] of open) {
+      const at = Math.max(entry.at + this.#silentMs(false), this.#dueAt.get(taskId) ?? 0);
+      if (isInProgress(entry.state) && at <= now() && owns(taskId) && !isBusy(taskId)) due.push({ taskId, at });
+    }
+    due.sort((one, other) => one.at - other.at);
+    try {
+      for (const { taskId } of due.slice(0, EXAMINED_PER_CHECK_MAX)) {
+        if (this.#isStopped) break;
+        await this.#examine(taskId);
+      }
+    } catch (error) {
+      logger.warn({ err: error }, 'the work items of silent turns could not be checked');
+    }
+    this.#isChecking = false;
+  }
+
+  async #examine(taskId: string): Promise<void> {
+    const { log, now } = this.#options;
+    const newest = await log.facts.last(taskId);
+    const aggregate = newest?.record.aggregate;
+    const hasBegun = aggregate !== undefined && entryOf(aggregate.producers, rootProducer(aggregate)) !== undefined;
+    const silentMs = this.#silentMs(hasBegun);
+    const silentAt = (aggregate?.at ?? now()) + silentMs;
+    this.#dueAt.set(taskId, Math.max(silentAt, now() + this.#silentMs(false)));
+    if (newest === undefined || aggregate === undefined || silentAt > now() || !isInProgress(aggregate.state)) return;
+    this.#dueAt.set(taskId, now() + silentMs);
+    if (await log.work.hasItem(aggregate.role, taskId)) return;
+    if (hasBegun) await this.#end(aggregate);
+    else await this.#queueAgain(newest);
+  }
+
+  async #end({ taskId, turn }: TaskAggregate): Promise<void> {
+    const { log, now, logger } = this.#options;
+    const input = { kind: 'work-gone', turn, lost: 'item' } as const;
+    const record = { v: 1, at: Math.round(now()), from: 'relay', input } as const;
+    await log.inputs.append(taskId, record, { id: `${taskId}:work-gone:${turn}:` });
+    taskLogger(logger, taskId).warn({ turn, reason: 'work_lost' }, 'the queue has lost the work of the turn, which had begun');
+  }
+
+  /** Under the id of the first item the queue would take the second one for a duplicate. */
+  async #queueAgain(newest: StoredFacts): Promise<void> {
+    const { log, now, logger } = this.#options;
+    const { aggregate } = newest.record;
+    const { taskId, turn } = aggregate;
+    const asked = await this.#messageOf(newest);
+    if (asked === undefined) return;
+    const { role, id, work } = messageItem(aggregate, { turn, ...asked });
+    const item = { ...work, queuedAt: Math.round(now()), ...newestForWork(newest) };
+    try {
+      await log.work.request(role, item, { id: `${id}:again`, trace: newest.trace ?? {} });
+    } catch (error) {
+      // The next check finds the turn again.
+      if (error instanceof LogFull) return;
+      throw error;
+    }
+    taskLogger(logger, taskId).warn({ turn, reason: 'work_lost' }, 'the queue had lost the work of the turn: it is queued again');
+  }
+
+  /** The message that began the turn. Undefined if the log has it no more. */
+  async #messageOf(newest: StoredFacts): Promise<{ message: Message; metadata?: Metadata } | undefined> {
+    const { taskId, messageIds } = newest.record.aggregate;
+    for await (const { record } of fromStart(this.#options.log.facts.read(taskId, startSeqOf(newest))))
+      for (const fact of record.facts) {
+        const message =
+          fact.kind === 'task.created'
+            ? fact.event.task.history?.at(-1)
+            : fact.kind === 'message.received'
+              ? fact.message
+              : undefined;
+        if (message === undefined || message.messageId !== messageIds.at(-1)) continue;
+        const { request } = fact as Extract<typeof fact, { request?: Metadata }>;
+        return { message, ...(request && { metadata: request }) };
+      }
+    return undefined;
+  }
+
+  #silentMs(hasBegun: boolean): number {
+    const { unbegunSilentMs = UNBEGUN_SILENT_MS, begunSilentMs = BEGUN_SILENT_MS } = this.#options;
+    return hasBegun ? begunSilentMs : unbegunSilentMs;
+  }
+}
