@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { isTerminal } from '@hopline/a2a';
 import type { Owner } from '@hopline/events';
 import { type Log, LogConflict, LogFull, LogUnavailable } from '@hopline/log';
-import { readTaskFile, writeTask } from '@hopline/task-file';
+import { readTaskFile, TaskFileError, writeTask } from '@hopline/task-file';
 import { exportTask, importTasks } from '@hopline/task-transfer';
 import { collect } from '../kit/collect.ts';
 
 /**
  * Exports a task and imports the file under a new id. Resolves with undefined if the read copy of the task is still open, or if the log cannot store the
- * records now.
+ * records now, and with `newer` if a process of the next version has written facts that this version refuses to import.
  */
-export async function copyTask(log: Log, taskId: string, owner: Owner | undefined): Promise<string | undefined> {
+export async function copyTask(log: Log, taskId: string, owner: Owner | undefined): Promise<string | 'newer' | undefined> {
   try {
     const exported = await exportTask(log, taskId, { hopline: '0.1.0', contains: ['facts'], now: Date.now() });
     if (exported === undefined || !isTerminal(exported.outcome.state)) return undefined;
@@ -20,6 +20,7 @@ export async function copyTask(log: Log, taskId: string, owner: Owner | undefine
     const [imported] = await collect(importTasks(log, readTaskFile([Buffer.from(file)]), options));
     return imported?.taskId;
   } catch (error) {
+    if (error instanceof TaskFileError && error.fault === 'newer') return 'newer';
     if (error instanceof LogUnavailable || error instanceof LogFull || error instanceof LogConflict) return undefined;
     throw error;
   }
