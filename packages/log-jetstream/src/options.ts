@@ -172,8 +172,8 @@ export type LogEvent =
   /** The stream or bucket removes its oldest entries after `keptMs` because of its limit in bytes, before they reach their age limit. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
-   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
-   * it was restored or truncated, and is read from its beginning.
+   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, or has
+   * other records than those that were read, because it was restored or truncated, and is read from its beginning.
    */
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
