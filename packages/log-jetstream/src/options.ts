@@ -104,7 +104,7 @@ export type JetStreamLogOptions = {
 /** Opens a connection to NATS. */
 export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
-/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection. */
+/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection; while it cannot be read, the credentials before. */
 export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };
 
 /** Paths of PEM files, read at each connection. Without `ca`, the certificate authorities that Node trusts. */
@@ -178,7 +178,7 @@ export type LogEvent =
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role }
-  /** A check that this process repeats has failed, but not for an outage: this is a defect. `what`: what was checked. */
+  /** A check that this process repeats has failed, but not for an outage: this is a defect, or an unreadable NATS_CREDS_FILE. `what`: what was checked. */
   | { type: 'check-failed'; what: string; error: unknown }
   /** A worker of the role is dead, and this one has queued again the items that it ran. */
   | { type: 'worker-dead'; role: Role; items: number };
