@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ConnectionOptions } from '@nats-io/nats-core';
+import type { Authenticator, ConnectionOptions } from '@nats-io/nats-core';
 import { credsAuthenticator } from '@nats-io/nats-core';
 import type { Credentials, NatsTls } from './options.ts';
 
@@ -8,16 +8,39 @@ export function withoutUser(url: string): string {
   return url.replace(/^((?:\w+:\/\/)?)[^@/]*@/, '$1');
 }
 
-export function authentication(url: string, credentials: Credentials | undefined): Partial<ConnectionOptions> {
+/** `onUnreadable`: called when a file of credentials cannot be read for a connection after the first one. */
+export function authentication(
+  url: string,
+  credentials: Credentials | undefined,
+  onUnreadable: (error: unknown) => void = () => {},
+): Partial<ConnectionOptions> {
   if (credentials && 'creds' in credentials) return { authenticator: credsAuthenticator(credsOf(credentials.creds)) };
-  // Read at each connection, so that credentials can be rotated while the service runs.
-  if (credentials && 'credsFile' in credentials)
-    return { authenticator: credsAuthenticator(() => credsOf(readFileSync(credentials.credsFile, 'utf8'))) };
+  if (credentials && 'credsFile' in credentials) return { authenticator: fileAuthenticator(credentials.credsFile, onUnreadable) };
   if (credentials) return credentials;
   const match = /^(?:\w+:\/\/)?([^@/:]*)(?::([^@/]*))?@/.exec(url);
   if (!match?.[1]) return {};
   const [user, pass] = [decodeURIComponent(match[1]), match[2] === undefined ? undefined : decodeURIComponent(match[2])];
   return pass === undefined ? { token: user } : { user, pass };
+}
+
+/**
+ * Reads the file at each connection, so that credentials can be rotated while the service runs. A file that is being replaced may be missing or
+ * incomplete. The credentials before are used then, because nats.js closes a connection for good when its authenticator throws.
+ */
+function fileAuthenticator(path: string, onUnreadable: (error: unknown) => void): Authenticator {
+  let last: Authenticator | undefined;
+  return nonce => {
+    try {
+      const current = credsAuthenticator(credsOf(readFileSync(path, 'utf8')));
+      const auth = current(nonce);
+      last = current;
+      return auth;
+    } catch (error) {
+      if (last === undefined) throw error;
+      onUnreadable(error);
+      return last(nonce);
+    }
+  };
 }
 
 /** The user's name for messages; undefined if unknown. */

@@ -385,7 +385,7 @@ async function requireJetStream(
 
 /** A retry loop instead of nats.js's `waitOnFirstConnect`, which never ends, not even for a wrong password. */
 async function dial(options: ConnectOptions): Promise<NatsConnection> {
-  const { servers, name, credentials, tls, timeoutMs, connect = connectBySocket } = options;
+  const { servers, name, credentials, tls, timeoutMs, connect = connectBySocket, onEvent } = options;
   const deadline = performance.now() + timeoutMs;
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {
@@ -394,7 +394,7 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
         servers: urls.map(withoutUser),
         name,
         inboxPrefix: inboxPrefixOf(options),
-        ...authentication(urls[0] ?? '', credentials),
+        ...authentication(urls[0] ?? '', credentials, error => onEvent({ type: 'check-failed', what: 'NATS_CREDS_FILE', error })),
         ...encryption(urls, tls),
         // The default of 10 attempts would close the connection for good.
         maxReconnectAttempts: -1,

@@ -3,13 +3,16 @@ import type { StoredMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import { AnswerInbox, type OpenRequest, transient } from './answer-inbox.ts';
 import { hasBatchGets } from './capabilities.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, REQUEST_TIMEOUT_MS } from './connection.ts';
 import { type Headers, headersOf, storedHeadersOf } from './message-headers.ts';
 import { STREAM_MISSING } from './missing-stream.ts';
 import { pause, retry } from './retry.ts';
 
 /** Wait before a replica that lags behind the leader is asked again. Another one may answer. */
 export const LAG_RETRY_MS = 10;
+/** A replica that stays behind is asked again after this share of the time so far, because each answer may have megabytes. */
+const LAG_RETRY_SHARE = 0.25;
+const LAG_RETRY_MS_MAX = 1_000;
 /** Subjects for which the leader is asked when a replica returns a message for none of them. */
 const EMPTY_CHECKS_MAX = 4;
 /**
@@ -66,6 +69,7 @@ export class DirectGets {
     if (subjects.length === 0) return [];
     const connection = this.#connection;
     const seqOf = (subject: string) => async () => (await this.#askLeader(stream, subject))?.seq ?? 0;
+    const startedMs = performance.now();
     const leader = connection.replicas > 1 ? this.#retry(stream, seqOf(all)) : 0;
     const [leaderSeq, first] = await Promise.all([leader, this.#retry(stream, onPart => this.#read(stream, subjects, onPart))]);
     let answer = first;
@@ -75,7 +79,11 @@ export class DirectGets {
         const seqs = await Promise.all(subjects.slice(0, EMPTY_CHECKS_MAX).map(subject => this.#retry(stream, seqOf(subject))));
         if (seqs.every(seq => seq === 0)) break;
       }
-      await pause(connection, LAG_RETRY_MS, connection.closed);
+      const waitedMs = performance.now() - startedMs;
+      if (waitedMs >= REQUEST_TIMEOUT_MS)
+        throw new LogUnavailable(`reading ${stream}: the replica that answers lacks the newest records`);
+      const pauseMs = Math.min(LAG_RETRY_MS_MAX, Math.max(LAG_RETRY_MS, waitedMs * LAG_RETRY_SHARE));
+      await pause(connection, pauseMs, connection.closed);
       answer = await this.#retry(stream, onPart => this.#read(stream, subjects, onPart));
     }
     return answer === 'too many' ? undefined : answer.messages;

@@ -14,7 +14,7 @@ import type { Connection } from './connection.ts';
 import { type DirectGets, type NewestMessage, newestOf, type StoredMessage } from './direct-gets.ts';
 import type { EntryCheck } from './entry-checks.ts';
 import { headersOf } from './message-headers.ts';
-import { deleteConsumer, openConsumer, readOrdered } from './ordered-reader.ts';
+import { deleteConsumer, isReplaced, openConsumer, readOrdered } from './ordered-reader.ts';
 import type { Publisher } from './publisher.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { PAGE_BYTES_MAX } from './read-slots.ts';
@@ -189,11 +189,20 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
 
   async *#watch(filter: string, signal: AbortSignal): AsyncGenerator<Change<V>, void> {
     let created: string | undefined;
-    /** Revisions of a recreated bucket begin at 1, so a reader would wait for those of the lost one. */
+    let newestRead: Delivery | undefined;
+    /**
+     * Revisions of a recreated bucket begin at 1, and a bucket that has lost its newest entries gives their revisions again. A reader would miss the entries
+     * with revisions up to the newest one that it has read.
+     */
     const begin = async (from: number, options: RetryOptions) => {
-      const now = await this.#createdAt(options);
+      const info = () => this.#connection.jsm.streams.info(this.#stream);
+      const { created: createdAt, state } = await retry(this.#connection, this.#stream, info, options);
+      const now = String(createdAt);
       if (created !== undefined && now !== created) throw new LogUnavailable(`${this.#stream} was lost and created again`);
       created = now;
+      if (newestRead === undefined) return from;
+      const isLost = state.last_seq < newestRead.seq || (await isReplaced(this.#connection, this.#stream, newestRead, options));
+      if (isLost) throw new LogUnavailable(`${this.#stream} has lost its newest entries`);
       return from;
     };
     if (!signal.aborted)
@@ -219,6 +228,7 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       for (const delivery of deliveries) {
         if (signal.aborted) return;
         position = delivery.seq;
+        newestRead = delivery;
         const change = this.#toChange(delivery);
         if (!isReady && change.value === undefined && !yielded.has(change.key)) continue;
         if (!isReady) yielded.add(change.key);
@@ -247,11 +257,6 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
       if (newest?.header?.get(MESSAGE_ID) === id) return newest.seq;
       throw error;
     }
-  }
-
-  async #createdAt(options: RetryOptions): Promise<string> {
-    const { jsm } = this.#connection;
-    return String((await retry(this.#connection, this.#stream, () => jsm.streams.info(this.#stream), options)).created);
   }
 
   /** Read from the leader, because the loser of a race to create a key must see the winner's entry. */

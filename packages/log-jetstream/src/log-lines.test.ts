@@ -24,3 +24,14 @@ test('a defect in a check is logged as an error with its stack, once in ten seco
   );
   assert.match(JSON.stringify(lines[0]), /TypeError.*x is undefined/);
 });
+
+test('an error of the server is logged with its text', () => {
+  const lines: { msg: string; reason?: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const written = new LogLines(createLogger({ service: 'relay', instance: 'test', level: 'debug', destination }));
+  written.onEvent({ type: 'server-error', message: 'maximum subscriptions exceeded' });
+  assert.deepEqual(
+    lines.map(({ msg, reason }) => [msg, reason]),
+    [['log: server_error', 'maximum subscriptions exceeded']],
+  );
+});

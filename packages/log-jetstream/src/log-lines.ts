@@ -56,7 +56,7 @@ function write(logger: Logger, event: LogEvent): void {
 
 function fieldsOf(event: LogEvent): Record<string, string | number> {
   const reason =
-    event.type === 'layout-refused'
+    event.type === 'layout-refused' || event.type === 'server-error'
       ? event.message
       : 'why' in event
         ? event.why

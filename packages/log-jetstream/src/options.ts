@@ -104,7 +104,7 @@ export type JetStreamLogOptions = {
 /** Opens a connection to NATS. */
 export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
-/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection. */
+/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection; while it cannot be read, the credentials before. */
 export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };
 
 /** Paths of PEM files, read at each connection. Without `ca`, the certificate authorities that Node trusts. */
@@ -172,13 +172,13 @@ export type LogEvent =
   /** The stream or bucket removes its oldest entries after `keptMs` because of its limit in bytes, before they reach their age limit. */
   | { type: 'removes-by-bytes'; stream: string; keptMs: number }
   /**
-   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, because
-   * it was restored or truncated, and is read from its beginning.
+   * `inputs-rebuilt`: the stream of inputs was missing and was created again. `inputs-behind`: it ends before a checkpoint, or has
+   * other records than those that were read, because it was restored or truncated, and is read from its beginning.
    */
   | { type: 'inputs-rebuilt' | 'inputs-behind'; stream: string }
   /** An item exhausted its deliveries and stays in the work stream until it expires. */
   | { type: 'dead-letter'; role: Role }
-  /** A check that this process repeats has failed, but not for an outage: this is a defect. `what`: what was checked. */
+  /** A check that this process repeats has failed, but not for an outage: this is a defect, or an unreadable NATS_CREDS_FILE. `what`: what was checked. */
   | { type: 'check-failed'; what: string; error: unknown }
   /** A worker of the role is dead, and this one has queued again the items that it ran. */
   | { type: 'worker-dead'; role: Role; items: number };

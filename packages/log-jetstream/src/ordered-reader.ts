@@ -105,6 +105,21 @@ export async function deleteConsumer(connection: Connection, stream: string, nam
 }
 
 /**
+ * Whether another message has taken the place of one that was read, because the stream has lost its newest messages since (loss of power) and has
+ * given their sequences again. False if the place is empty: a newer message of the subject or retention may have removed it.
+ */
+export async function isReplaced(
+  connection: Connection,
+  stream: string,
+  { seq, storedAt }: Pick<Delivery, 'seq' | 'storedAt'>,
+  options: RetryOptions,
+): Promise<boolean> {
+  const get = () => connection.jsm.streams.getMessage(stream, { seq });
+  const stored = await retry(connection, `reading ${stream}`, get, { ...options, readsFrom: stream });
+  return stored !== null && stored.time.getTime() !== storedAt;
+}
+
+/**
  * Reads a stream in order through disposable consumers: in memory, without acks, on one server. A lost consumer (restart, gap,
  * slow reader) is replaced by one that begins after the last received message, so no message is lost, duplicated or out of order.
  *

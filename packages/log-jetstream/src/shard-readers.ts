@@ -2,7 +2,7 @@ import { RAW_PREFIX, rawShardFilter, shardToken } from '@hopline/events';
 import { backoffMs, LogDenied, LogUnavailable, type Unread } from '@hopline/log';
 import { hasFilterLists } from './capabilities.ts';
 import type { Connection } from './connection.ts';
-import { readOrdered } from './ordered-reader.ts';
+import { isReplaced, readOrdered } from './ordered-reader.ts';
 import type { Delivery } from './pull-inbox.ts';
 import { type RetryOptions, retry } from './retry.ts';
 
@@ -197,6 +197,8 @@ class OpenShard {
   readonly token: string;
   /** Newest sequence that it has received. */
   received: number;
+  /** When that message was stored; undefined before the first message. */
+  receivedStoredAt: number | undefined;
   /** First sequence that it wants. The stream has no message of this shard between the two. */
   next: number;
   beforeLive = Number.MAX_SAFE_INTEGER;
@@ -226,6 +228,7 @@ class OpenShard {
 
   push(delivery: Delivery): void {
     this.received = delivery.seq;
+    this.receivedStoredAt = delivery.storedAt;
     this.next = delivery.seq + 1;
     this.#waiting.push(delivery);
     this.waitingBytes += delivery.msg.data.length;
@@ -392,13 +395,22 @@ class SharedReading {
     const info = () => this.#connection.jsm.streams.info(stream);
     const { last_seq: lastSeq } = (await retry(this.#connection, stream, info, options)).state;
     for (const open of this.#shards.values()) open.beforeLive = Math.min(open.beforeLive, lastSeq);
-    this.#returnToEnd(lastSeq);
+    this.#returnToEnd((await this.#hasLostTail(lastSeq, options)) ? 0 : lastSeq);
     return this.#position;
+  }
+
+  /** Whether the stream has given sequences again up to which its shards have received messages. */
+  async #hasLostTail(lastSeq: number, options: RetryOptions): Promise<boolean> {
+    let newest = { seq: 0, storedAt: 0 };
+    for (const { received, receivedStoredAt } of this.#shards.values())
+      if (receivedStoredAt !== undefined && received > newest.seq) newest = { seq: received, storedAt: receivedStoredAt };
+    if (newest.seq === 0 || newest.seq > lastSeq) return false;
+    return isReplaced(this.#connection, this.#options.stream, newest, options);
   }
 
   /**
    * If the stream ends before a record that a shard has received, the shard is read from sequence 1: otherwise nothing would arrive until the stream
-   * reaches that sequence again. Records that were already folded are recognized.
+   * reaches that sequence again. With 0 for a stream that has lost its tail, that is true of all shards. Records that were already folded are recognized.
    */
   #returnToEnd(lastSeq: number): void {
     let isBehind = false;
@@ -406,6 +418,7 @@ class SharedReading {
       if (open.received > lastSeq) {
         isBehind = true;
         open.received = 0;
+        open.receivedStoredAt = undefined;
       }
       if (open.next > lastSeq + 1) open.next = open.received + 1;
     }

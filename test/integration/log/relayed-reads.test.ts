@@ -20,6 +20,7 @@ import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
 /** A sub-agent reads its own tasks through relays, and no others. */
 const GUIDE = 'agent.guide';
+const MIB = 1024 * 1024;
 const OWNER: Owner = { tenant: 'a', subject: 'ann' };
 const PASSWORDS = new Map<ServerUser, { text: string }>();
 for (const user of serverUsers(['guide', 'files'])) PASSWORDS.set(user, { text: user });
@@ -240,6 +241,29 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.deepEqual(found, expected);
     await agent.close();
     await proxy.close();
+  });
+
+  test('an agent that starts finds its work, although the list of it is larger than a message of NATS may be', async t => {
+    const small = await startNats({ config: `max_payload: ${MIB}\n${authorization(PASSWORDS)}` });
+    t.after(() => small.stop());
+    await open('relay', { servers: small.url });
+    const requester = await open('supervisor', { servers: small.url });
+    const agent = await open(GUIDE, { servers: small.url });
+    const request = (taskId: string) =>
+      requester.work.request(GUIDE, { v: 1, taskId, contextId: 'c', turn: 1, owner: OWNER, message: {} } as never, {
+        id: taskId,
+      });
+    // As many as may wait for one role. Each takes about 75 bytes of the list.
+    for (let n = 0; n < 20_000; n += 500)
+      await Promise.all(Array.from({ length: 500 }, (_, m) => request(`${'0'.repeat(30)}-${100_000 + n + m}`)));
+    // Otherwise it would still inform the agent that its queue has work.
+    await requester.close();
+    const stop = new AbortController();
+    const taken = Promise.withResolvers<void>();
+    const taking = agent.work.take(GUIDE, { slots: 1, signal: stop.signal }, async () => taken.resolve());
+    await Promise.race([taken.promise, taking]);
+    stop.abort();
+    await taking;
   });
 
   test('an input is read by the agent that wrote it', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineServiceConfig } from '@hopline/lifecycle';
-import { LOG_SETTINGS, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
+import { LOG_SETTINGS, type LogEvent, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
 import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
@@ -99,6 +99,45 @@ test('a token, or a user and password, opens the log of a server that requires t
     load({ NATS_URL: token.url, NATS_TOKEN: 'wrong' }),
     (error: Error) => /rejects the credentials/.test(error.message) && !error.message.includes('wrong'),
   );
+});
+
+test('a credentials file that is missing or incomplete during a reconnect does not end the log', {
+  timeout: 120_000,
+}, async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'hopline-creds-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const operator = createOperator();
+  const nats = await startNats({ config: operator.config });
+  t.after(() => nats.stop());
+  const path = join(folder, 'user.creds');
+  await writeFile(path, operator.credentials());
+  const events: LogEvent[] = [];
+  const log = await openJetStreamLog({
+    servers: nats.url,
+    name: 'test',
+    credentials: { credsFile: path },
+    onEvent: event => events.push(event),
+  });
+  t.after(() => log.close());
+  const reports = () => events.filter(event => event.type === 'check-failed' && event.what === 'NATS_CREDS_FILE').length;
+  const reconnected = async () => {
+    events.length = 0;
+    await nats.restart();
+    await until(() => reports() > 0, 'a report');
+    await until(() => events.some(({ type }) => type === 'reconnected'), 'a connection with the credentials before');
+    await log.check();
+  };
+  await rm(path);
+  await reconnected();
+  await writeFile(path, operator.credentials().slice(0, 100));
+  await reconnected();
+  // The file is used again as soon as it is whole.
+  await writeFile(path, operator.strangersCredentials());
+  events.length = 0;
+  await nats.restart();
+  await until(() => events.some(({ type }) => type === 'server-error'), 'a rejection');
+  await writeFile(path, operator.credentials());
+  await until(() => events.some(({ type }) => type === 'reconnected'), 'a connection with the file');
 });
 
 test('a credentials file opens the log and is read at each connection; its content can be a setting', {

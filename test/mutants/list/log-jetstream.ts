@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const SHARD_READERS = 'test/integration/log/shard-readers.test.ts';
+const LOST_TAILS = 'test/integration/log/lost-tails.test.ts';
 const FACTS = 'packages/log-jetstream/src/facts.ts';
 const ITEM = 'packages/log-jetstream/src/work-item.ts';
 const CODEC_TEST = 'packages/log-jetstream/src/codec.test.ts';
@@ -64,6 +65,30 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     ],
     tests: [],
     withServer: ['test/integration/log/watch.test.ts'],
+  },
+  {
+    name: 'a view keeps lost entries of a bucket, in whose place there are others',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/key-value.ts',
+        from: 'if (newestRead === undefined) return from;',
+        to: 'if (newestRead !== undefined || from > 0) return from;',
+      },
+    ],
+    tests: [],
+    withServer: [LOST_TAILS],
+  },
+  {
+    name: 'inputs that are stored in the place of lost ones are not read',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/shard-readers.ts',
+        from: 'if (newest.seq === 0 || newest.seq > lastSeq) return false;',
+        to: 'if (newest.seq >= 0) return false;',
+      },
+    ],
+    tests: [],
+    withServer: [LOST_TAILS],
   },
   {
     name: 'an ordered reader ignores lost messages',

@@ -22,6 +22,8 @@ import { parseReadSubject, parseRequest, type ReadRequest } from './requests.ts'
 /** Records and bytes of one answer. The agent asks for the rest, so that it decides how fast it reads. */
 const RECORDS_PER_ANSWER_MAX = 512;
 const BYTES_PER_ANSWER_MAX = 1024 * 1024;
+/** Half of what NATS accepts as a message by default. */
+const JSON_PART_BYTES = 512 * 1024;
 /** Requests of one agent that a relay handles at once: those of eight processes. It drops others, which the agent sends again; so a flood costs no reads. */
 const REQUESTS_AT_ONCE_MAX = 256;
 /** Less than the time after which an agent sends a request again. */
@@ -251,9 +253,11 @@ class Answer {
     this.message({ seq, data: Buffer.from(JSON.stringify(value)), header: undefined, task: key });
   }
 
-  /** An answer of the JetStream API. */
+  /** An answer of the JetStream API, in parts: unlike that of a client, a message of the API may be larger than `max_payload`. */
   json(value: object): void {
-    this.message({ seq: 1, data: Buffer.from(JSON.stringify(value)), header: undefined });
+    const bytes = Buffer.from(JSON.stringify(value));
+    for (let at = 0; at < bytes.length; at += JSON_PART_BYTES)
+      this.message({ seq: 1, data: bytes.subarray(at, at + JSON_PART_BYTES), header: undefined });
   }
 
   /** A message that is the whole answer. */

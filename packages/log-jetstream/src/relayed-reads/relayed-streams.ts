@@ -31,6 +31,7 @@ export class RelayedStreams implements StreamRequests {
   async #ask<T>(request: ReadRequest): Promise<T> {
     const { messages, end } = await this.#client.askOnce(request);
     if (end.apiError !== undefined) throw new JetStreamApiError(end.apiError);
-    return messages[0] && JSON.parse(Buffer.from(messages[0].data).toString());
+    const json = Buffer.concat(messages.map(({ data }) => data)).toString();
+    return json === '' ? (undefined as T) : JSON.parse(json);
   }
 }
