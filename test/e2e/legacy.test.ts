@@ -174,7 +174,7 @@ test('tasks/cancel stops the agent, and no event follows [S3-26 S3-28 S4-35]', a
   assert.equal(states(await streaming).at(-1), 'canceled');
   const again = await rpc(cluster.url, 'tasks/cancel', { id });
   assert.deepEqual([again.error.code, again.error.data.taskId], [-32002, id]);
-  await until(() => agent.openStreams() === 0, 'the agent stops', 10_000);
+  await until(() => agent.openStreams() === 0, 'the agent stops');
   const last = (await factsOf(id)).at(-1)!;
   assert.ok(last.kind === 'status.changed' && last.event.statusUpdate.status.state === 'TASK_STATE_CANCELED');
   const asking = randomUUID();

@@ -140,9 +140,10 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   const { url, requested } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
-    setTimeout(() => stop.abort(), 20);
   });
-  assert.deepEqual(await runTurn(url, { signal: stop.signal }), []);
+  // Only a run whose id the client has read can be canceled.
+  const remoteRunBegan = () => void setTimeout(() => stop.abort(), 20);
+  assert.deepEqual(await runTurn(url, { signal: stop.signal, remoteRunBegan }), []);
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 

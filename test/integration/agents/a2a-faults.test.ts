@@ -266,13 +266,14 @@ for (const dialect of ['0.3', '1.0'] as const) {
 }
 
 test('a slow reader does not trigger the silence limit', async t => {
-  const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax: 100 });
-  const { turnOf } = await import('../../support/agents/turn.ts');
+  const silenceMsMax = 1_000;
+  const { agent } = await pair(t, { script: answer(['a', 'b', 'c']) }, { silenceMsMax });
   let text = '';
   for await (const event of agent.run(turnOf('x'))) {
-    if (event.type === 'text') text += event.text;
     assert.notEqual(event.type, 'failed');
-    await new Promise(resolve => setTimeout(resolve, 150));
+    if (event.type !== 'text') continue;
+    if (text === '') await new Promise(resolve => setTimeout(resolve, 2 * silenceMsMax));
+    text += event.text;
   }
   assert.equal(text, 'abc');
 });

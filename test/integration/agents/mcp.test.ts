@@ -157,7 +157,7 @@ test('pings and log messages of a server do not count as progress of a call', as
 });
 
 test('a silent call ends after the silence limit', async t => {
-  const agent = hostile(t, { silenceMsMax: 100 });
+  const agent = hostile(t, { silenceMsMax: 1_000 });
   assert.deepEqual(lastOf(await eventsOf(agent, 'hang {}'), 'failed'), {
     type: 'failed',
     reason: 'tool hang timed out',
