@@ -58,7 +58,7 @@ function foldOf(list: readonly Frame[]): Fold {
   return fold;
 }
 
-test('a profile of one file names every artifact of the stream', { timeout: 60_000 }, async () => {
+test('a profile of one file names every artifact of the stream', { timeout: 120_000 }, async () => {
   const list = await collect(cluster.url, { text: 'go' });
   const fold = foldOf(list);
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
@@ -80,7 +80,7 @@ test('a profile of one file names every artifact of the stream', { timeout: 60_0
   assert.equal(described[4], 'Answer of Platform Engineer');
 });
 
-test('a supervisor that takes over ends the task in the same profile, once', { timeout: 60_000 }, async () => {
+test('a supervisor that takes over ends the task in the same profile, once', { timeout: 120_000 }, async () => {
   const list: Frame[] = [];
   let restarted: Promise<unknown> | undefined;
   for await (const frame of frames(cluster.url, { text: 'slow' })) {

@@ -76,7 +76,7 @@ for (const trace of traces) {
   });
 }
 
-test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
+test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promise 1)', { skip, timeout: 120_000 }, async () => {
   await Promise.all(
     traces.map(async trace => {
       const fold = answers(await ask(trace, 50));
@@ -85,7 +85,7 @@ test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promi
   );
 });
 
-test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
+test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', { skip, timeout: 120_000 }, async () => {
   const twenty = Array.from({ length: 20 }, (_, index) => traces[index % traces.length]!);
   await Promise.all(
     twenty.map(async trace => {

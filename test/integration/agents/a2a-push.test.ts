@@ -93,13 +93,13 @@ for (const dialect of ['0.3', '1.0'] as const) {
 
 test('missing calls only delay the turn, because the task is polled as well', async t => {
   const script: Step[] = [{ token: 'a' }, { pause: 300 }, ...answer(['b'])];
-  const { remote, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 1_000 });
+  const { remote, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 3_000 });
   assert.equal(textOf(await eventsOf(agent, 'go')), 'ab');
   assert.equal(countOf(remote, 'get'), 1);
 });
 
 test('a turn whose agent neither calls nor finishes stops at its time limit and cancels the task', async t => {
-  const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 700 });
+  const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 2_000 });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual([failed.reason, failed.retryable], ['the turn took too long', false]);
   assert.equal(countOf(remote, 'cancel'), 1);

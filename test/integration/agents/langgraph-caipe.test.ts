@@ -53,7 +53,7 @@ async function follow(request: StreamRequest, onFrame: (frame: Frame) => void = 
 }
 
 test('a graph killed in mid-stream continues from its checkpoint in another process, without lost or repeated text [S2-2 C-5]', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   let death: Promise<void> | undefined;
   const list = await follow({ params: messageParams('count', { metadata: { agent: 'graph' } }) }, ({ event }) => {

@@ -147,7 +147,7 @@ test('the entry of a remote agent has what its card shows and the findings about
 });
 
 test('an unreachable agent is reported with the reason, and counts as healthy again when it answers', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   let isUp = false;
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });

@@ -12,7 +12,7 @@ import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 const settingsOf = (url: string) => defineConfig(LOG_SETTINGS).load({ NATS_URL: url });
 
 test('a failed restore removes what it has restored, and no stream that another process has created meanwhile', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
   t.after(() => rmSync(home, { recursive: true }));

@@ -254,7 +254,7 @@ test('without a server the log rejects with LogUnavailable in time', async () =>
   assert.ok(Date.now() - began < AT_ONCE_MS);
 });
 
-test('a fault of a server is reported with its address and what to do', { timeout: 60_000 }, async t => {
+test('a fault of a server is reported with its address and what to do', { timeout: 120_000 }, async t => {
   const locked = await startNats({ config: 'authorization { user: "relay", password: "secret" }' });
   const plain = await startNats({ withoutJetStream: true });
   t.after(() => Promise.all([locked.stop(), plain.stop()]));
