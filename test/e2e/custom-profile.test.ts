@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold } from '@hopline/a2a';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** A custom profile from one file outside the packages, in a cluster of real processes. Relay and sub-agent need no setting for it. */
@@ -49,13 +48,6 @@ function artifactNames(list: readonly Frame[]): string[] {
     if (!names.has(artifactId)) names.set(artifactId, name);
   }
   return [...names.values()];
-}
-
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
 }
 
 test('a profile of one file names every artifact of the stream', { timeout: 120_000 }, async () => {

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
+import { collect } from '../kit/collect.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -158,8 +159,7 @@ test('a cut response stream resumes on another replica by sequence number, with 
   );
   const deltas = events.flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []));
   assert.equal(deltas.join(''), WHOLE);
-  const again: OpenAI.Responses.ResponseStreamEvent[] = [];
-  for await (const event of await clientOf(0).responses.retrieve(id, { stream: true })) again.push(event);
+  const again = await collect(await clientOf(0).responses.retrieve(id, { stream: true }));
   assert.deepEqual(again, events);
   const whole = await clientOf(1).responses.retrieve(id);
   assert.deepEqual([whole.status, whole.output_text, whole.background, whole.model], ['completed', WHOLE, true, 'counter']);

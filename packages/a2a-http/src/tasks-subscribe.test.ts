@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type DialectName, Fold } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
 import type { StoredFacts } from '@hopline/log';
+import { collect } from '../../../test/kit/collect.ts';
 import {
   call,
   type Frame,
@@ -241,8 +242,7 @@ test('events stored while a client catches up are read from the log when memory 
   let isFirst = true;
   facts.read = async function* (...from) {
     // The record that was the newest when the read began; the read ends there.
-    const stored: StoredFacts[] = [];
-    for await (const one of read(...from)) stored.push(one);
+    const stored = await collect(read(...from));
     if (isFirst) {
       isFirst = false;
       for (const token of ['d', 'e', 'f']) await rig.relay.text(taskId, 'l', token);

@@ -18,6 +18,7 @@ import {
   type TurnSteps,
 } from '@hopline/agent';
 import { createLogger } from '@hopline/telemetry';
+import { collect } from '../../../test/kit/collect.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createCodeAgent, LOAD_MS_MAX } from './code-agent.ts';
 import { CodeHost } from './code-host.ts';
@@ -99,8 +100,7 @@ async function loopTurns(count: number): Promise<void> {
 }
 
 async function eventsOf(agent: Agent, turn = turnOf()): Promise<unknown[]> {
-  const events: unknown[] = [];
-  for await (const event of agent.run(turn)) events.push(event);
+  const events = await collect(agent.run(turn));
   return events;
 }
 

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold } from '@hopline/a2a';
 import { type ClientView, ViewFold } from '@hopline/task-view';
 import { ModelServer } from '../../support/agents/model-server.ts';
 import { pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
-import { collect, type Frame, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../../infra/examples/', import.meta.url));
@@ -27,13 +26,6 @@ function startExample(
 const stateOf = (list: readonly Frame[]) => foldOf(list).task?.status.state;
 const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
 const answerTo = (list: readonly Frame[], text: string) => ({ params: messageParams(text, { taskId: taskIdOf(list) }) });
-
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
 
 function viewOf(list: readonly Frame[]): ClientView {
   const fold = new ViewFold();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type Agent, type AgentEvent, TASK_ENDED } from '@hopline/agent';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
+import { listen } from '../../kit/listen.ts';
 import { until, untilTick } from '../../kit/until.ts';
 import {
   answer,
@@ -125,8 +125,8 @@ test('an agent that closes a kept connection while it is used again receives eac
       }),
     );
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
   t.after(async () => {
     await agent.close();
     server.close();
@@ -402,8 +402,8 @@ test('a task whose history does not reach back to the first text is a failure', 
       );
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
   t.after(async () => {
     await agent.close();
     server.close();
@@ -433,8 +433,8 @@ test('a non-blocking send is polled until the task ends', async t => {
       json({ jsonrpc: '2.0', id: 1, result: { kind: 'task', id: 't', contextId: 'c', status: { state }, artifacts } });
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
   t.after(async () => {
     await agent.close();
     server.close();
@@ -481,8 +481,8 @@ test('a card and a response that begin with a byte order mark are read', async t
     const body = json(request.method === 'GET' ? card : { jsonrpc: '2.0', id: 1, result });
     request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end(body));
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
   t.after(async () => {
     await agent.close();
     server.close();
@@ -506,8 +506,8 @@ test('an HTML page and an unrequested content encoding are named in the reason',
       if (request.method === 'GET') return void response.writeHead(404).end();
       request.resume().on('end', () => response.writeHead(200, headers).end('<html>data: secret</html>'));
     });
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-    const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    const origin = await listen(server);
+    const agent = createA2AAgent({ url: `${origin}/` });
     t.after(async () => {
       await agent.close();
       server.close();
@@ -528,8 +528,7 @@ test('redirects are followed only within the origin', async t => {
     else if (request.url !== '/on/') response.writeHead(307, { location }).end();
     else request.pipe(httpRequest({ port, path: '/a2a/', method: 'POST' }, answered => answered.pipe(response)));
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listen(server);
   const within = createA2AAgent({ url: `${url}/in` });
   const away = createA2AAgent({ url: `${url}/out`, headers: { 'x-api-key': 'k' } });
   t.after(async () => {

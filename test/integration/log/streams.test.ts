@@ -23,6 +23,8 @@ import { StoredScenario } from '@hopline/task/test-kit';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { succeeds } from '../../kit/succeeds.ts';
+import { until } from '../../kit/until.ts';
 import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 
@@ -346,15 +348,7 @@ test('check rejects with LogUnavailable while the server is down, and resolves a
   await server.kill();
   await assert.rejects(log.check(), LogUnavailable);
   await server.restart();
-  const deadline = Date.now() + 10_000;
-  while (
-    Date.now() < deadline &&
-    (await log.check().then(
-      () => false,
-      () => true,
-    ))
-  );
-  await log.check();
+  await until(() => succeeds(log.check()));
   await log.close();
   await server.stop();
 });

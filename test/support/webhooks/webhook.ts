@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { listen } from '../../kit/listen.ts';
 import { until } from '../../kit/until.ts';
 
 /** One received notification, and the status of its response. */
@@ -51,8 +51,7 @@ export async function startWebhook(
     open.delete(response);
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     notifications,
