@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { type Message, type StreamResponse, type Task, textOf } from '@hopline/a2a';
 import { createA2a } from 'a2a-ai-provider';
+import { collect } from '../kit/collect.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS } from './client-drivers.ts';
@@ -45,7 +46,7 @@ after(async () => {
 });
 
 function message(text: string, agent = 'remote'): Message {
-  return { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], metadata: { agent } };
+  return userMessage(text, { metadata: { agent } });
 }
 
 /** All that a client shows that appends the text of each artifact. */
@@ -66,12 +67,6 @@ function progressOf(events: readonly StreamResponse[]): string[] {
   });
 }
 
-async function all(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
-  const events: StreamResponse[] = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
-
 const PROGRESS = [
   '**🎯 Execution Plan**\n1. Remote',
   '🔧 Supervisor: Calling Agent Remote...',
@@ -84,7 +79,7 @@ for (const { name, open } of DRIVERS)
   test(`${name} shows the answer once, and progress as statuses`, async () => {
     const client = await open(cluster.url);
     assert.equal(shownByTask(await client.send(message('talk'))), ANSWER);
-    const events = await all(client.stream(message('talk')));
+    const events = await collect(client.stream(message('talk')));
     assert.equal(shownByStream(events), ANSWER);
     assert.deepEqual(progressOf(events), PROGRESS);
     const { id } = (events[0] as { task: Task }).task;
@@ -101,7 +96,7 @@ test('a question and a failure are the message of the status', async () => {
 
 test('plan, notices and progress of a cluster below in profile `caipe` are statuses as well', async () => {
   const client = await DRIVERS[0]!.open(cluster.url);
-  const events = await all(client.stream(message('talk', 'nested')));
+  const events = await collect(client.stream(message('talk', 'nested')));
   assert.equal(shownByStream(events), ANSWER);
   assert(progressOf(events).some(text => text.includes('Execution Plan') && text.includes('Remote')));
 });

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { decodeSse, type Part } from '@hopline/a2a';
 import type { MemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
+import { listen } from '../kit/listen.ts';
 
 /**
  * Lets the conformance suite of Durable Streams read tasks. The suite writes streams by PUT and POST, so this server does that, without checks: a
@@ -27,7 +28,7 @@ export async function startShim(front: string, log: MemoryLog): Promise<Shim> {
       else response.writeHead(500).end(String(error));
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   return Object.defineProperties(server as Shim, { url: { value: url }, reads: { get: () => reads } });

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, suite, test } from 'node:test';
 import type { Message } from '@hopline/a2a';
 import { openJetStreamLog } from '@hopline/log-jetstream';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
@@ -25,7 +26,7 @@ after(async () => {
   await remote?.close();
 });
 
-const message = (): Message => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'ask' }] });
+const message = (): Message => userMessage('ask');
 
 /** Stored configurations of a task, the only place with the secrets. */
 async function storedOf(taskId: string) {

@@ -6,6 +6,7 @@ import { createReplayServer, type ReplayServer } from '@hopline/replay-server';
 import { record } from '@hopline/replay-server/test-kit';
 import { type StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
+import { collect } from '../kit/collect.ts';
 import { DRIVERS, type Driven, type Driver, errorName, GRPC_DRIVERS } from './client-drivers.ts';
 
 /** Third-party clients work with recorded tasks as with a cluster. */
@@ -73,12 +74,6 @@ function textOf({ artifacts = [] }: Task): string {
   return artifacts.flatMap(({ parts }) => parts.map(part => part.text ?? '')).join('');
 }
 
-async function all(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
-  const events: StreamResponse[] = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
-
 function folded(events: readonly StreamResponse[]): Fold {
   const fold = new Fold();
   for (const event of events) fold.add(event);
@@ -116,7 +111,7 @@ function uses({ open, dialect }: Driver): void {
   });
 
   test('streams the recorded task, its exact text, and one end', async () => {
-    const events = await all(client.stream(message('talk')));
+    const events = await collect(client.stream(message('talk')));
     assert.equal(folded(events).textOf(NAME), TEXT);
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
     assert.notEqual(taskOf(events).id, 'talk');
@@ -125,7 +120,7 @@ function uses({ open, dialect }: Driver): void {
   test('gets a recorded question, and answers on the same task', async () => {
     const question = await client.send(message('ask'));
     assert.equal(question.status.message?.parts[0]?.text, 'Which one?');
-    const events = await all(client.stream(message('the second', { taskId: question.id, contextId: question.contextId })));
+    const events = await collect(client.stream(message('the second', { taskId: question.id, contextId: question.contextId })));
     assert.equal(taskOf(events).id, question.id);
     assert.equal(folded(events).textOf(NAME), 'You sent the second');
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_COMPLETED');
@@ -143,8 +138,9 @@ function uses({ open, dialect }: Driver): void {
   });
 
   test('resubscribes to a recorded task that has ended, and to an unknown one', async () => {
-    if (dialect === '1.0') await assert.rejects(all(client.follow('talk')), error => errorName(error) === 'UnsupportedOperation');
-    else assert.equal(textOf(taskOf(await all(client.follow('talk')))), TEXT);
-    await assert.rejects(all(client.follow('no-such-task')), /Task not found/);
+    if (dialect === '1.0')
+      await assert.rejects(collect(client.follow('talk')), error => errorName(error) === 'UnsupportedOperation');
+    else assert.equal(textOf(taskOf(await collect(client.follow('talk')))), TEXT);
+    await assert.rejects(collect(client.follow('no-such-task')), /Task not found/);
   });
 }

@@ -77,7 +77,7 @@ async function runOf(agent: HttpAgent, parameters: RunAgentParameters = {}, onEv
 const answerOf = (agent: HttpAgent) =>
   agent.messages.flatMap(({ role, content }) => (role === 'assistant' && typeof content === 'string' ? [content] : [])).join('');
 
-test('HttpAgent runs two agents, with text, steps, tool calls and state', { timeout: 60_000 }, async () => {
+test('HttpAgent runs two agents, with text, steps, tool calls and state', { timeout: 120_000 }, async () => {
   const writing = agentOf('poet', 'hello');
   const written = await runOf(writing);
   assert.equal(answerOf(writing), 'You wrote: hello');
@@ -90,7 +90,7 @@ test('HttpAgent runs two agents, with text, steps, tool calls and state', { time
   assert.equal((counting.state as { hopline: { state: string } }).hopline.state, 'completed');
 });
 
-test('a question is an interrupt, and the next run answers it', { timeout: 60_000 }, async () => {
+test('a question is an interrupt, and the next run answers it', { timeout: 120_000 }, async () => {
   const agent = agentOf('poet', 'ask me');
   await runOf(agent);
   const [interrupt] = agent.pendingInterrupts;
@@ -100,7 +100,7 @@ test('a question is an interrupt, and the next run answers it', { timeout: 60_00
   assert.deepEqual(agent.pendingInterrupts, []);
 });
 
-test('an approval is an interrupt of its call, and the next run has the result of the call', { timeout: 60_000 }, async () => {
+test('an approval is an interrupt of its call, and the next run has the result of the call', { timeout: 120_000 }, async () => {
   for (const [payload, answer, result] of [
     [{ approved: true }, /99 paid 17$/, 'paid 17'],
     [{ approved: false, reason: 'too late' }, /Not paid: too late$/, undefined],
@@ -129,7 +129,7 @@ test('an approval is an interrupt of its call, and the next run has the result o
   }
 });
 
-test('a question that the user cancels ends the task', { timeout: 60_000 }, async () => {
+test('a question that the user cancels ends the task', { timeout: 120_000 }, async () => {
   const agent = agentOf('poet', 'ask me');
   await runOf(agent);
   const { id } = agent.pendingInterrupts[0]!;
@@ -139,7 +139,7 @@ test('a question that the user cancels ends the task', { timeout: 60_000 }, asyn
   assert.equal(((await response.json()) as { status: { state: string } }).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('a failure is RUN_ERROR with its reason, and wrong input a 400', { timeout: 60_000 }, async () => {
+test('a failure is RUN_ERROR with its reason, and wrong input a 400', { timeout: 120_000 }, async () => {
   const agent = agentOf('poet', 'fail');
   const errors: BaseEvent[] = [];
   await runOf(agent, {}, event => void (event.type === 'RUN_ERROR' && errors.push(event))).catch(() => {});
@@ -177,7 +177,7 @@ test('a run that breaks in mid-message is resumed on another replica, while a re
   assert.equal(answerOf(ended), WHOLE);
 });
 
-test('the code of the guide runs', { timeout: 60_000 }, async () => {
+test('the code of the guide runs', { timeout: 120_000 }, async () => {
   const guide = new Guide('ag-ui.md');
   const code = guide.block('HttpAgent').replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
   const cwd = fileURLToPath(new URL('..', import.meta.url));

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold, type Task } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import type { Fold, Task } from '@hopline/a2a';
+import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
-import { collect, type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { factsOf } from '../support/cluster/facts-of.ts';
 import { OtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 /** Profile `aion` with real graphs, end to end: the requirements of S1. */
@@ -40,9 +40,7 @@ type Turn = { list: Frame[]; fold: Fold; task: Task; deltas: { id: string; text:
 async function ask(graph: string, traceId?: string): Promise<Turn> {
   const headers = traceId === undefined ? {} : { traceparent: `00-${traceId}-b7ad6b7169203331-01` };
   const list = await collect(cluster.url, { dialect: '1.0', method: 'SendStreamingMessage', params: params10(graph), headers });
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
+  const fold = foldOf(list);
   const deltas = list.flatMap(({ event }) => {
     if (!('artifactUpdate' in event) || event.artifactUpdate.artifact.name !== 'Stream Delta') return [];
     const { artifact, append = false, lastChunk = false } = event.artifactUpdate;
@@ -58,13 +56,6 @@ function params10(text: string): Record<string, unknown> {
 async function getTask(id: string): Promise<Task> {
   const response = await rpc(cluster.url, { dialect: '1.0', method: 'GetTask', params: { id } });
   return ((await response.json()) as { result: Task }).result;
-}
-
-async function factsOf(taskId: string): Promise<Fact[]> {
-  const newest = await log.facts.last(taskId);
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
-  return facts;
 }
 
 const answerOf = ({ status }: Task) => status.message?.parts.map(part => part.text).join('');
@@ -188,7 +179,7 @@ test("A2A events of the graph pass unchanged, without the graph's ids [S1-29 S1-
 test('the mode is in the log, the node in the trace, and neither in a frame [S1-21 S1-31]', async () => {
   const traceId = '0af7651916cd43dd8448eb211c80319c';
   const { list, task } = await ask('parallel', traceId);
-  const sources = (await factsOf(task.id)).flatMap(fact => ('source' in fact ? [fact.source] : []));
+  const sources = (await factsOf(log, task.id)).flatMap(fact => ('source' in fact ? [fact.source] : []));
   assert.deepEqual(
     sources.map(source => source?.mode),
     ['messages', 'messages'],

@@ -14,6 +14,7 @@ import { freePort } from '@hopline/local-cluster';
 import { createRemoteJWKSet, type JWK } from 'jose';
 import { DRIVERS } from '../conformance/client-drivers.ts';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, type Frame, messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -208,7 +209,7 @@ test('with streaming off the card does not offer it, and each dialect refuses a 
 });
 
 function message(): Message {
-  return { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
+  return userMessage('count');
 }
 
 test('push notifications and the extended card are rejected when the card does not offer them [S4-2]', async () => {

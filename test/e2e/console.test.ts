@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
@@ -149,7 +150,7 @@ test('every response forbids scripts and requests from other origins, and frames
 });
 
 const send = (base: string, headers: Record<string, string>) => {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'again' }] };
+  const message = userMessage('again');
   return fetch(`${base}/api/message:send`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'a2a-version': '1.0', ...headers },

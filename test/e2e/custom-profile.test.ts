@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold } from '@hopline/a2a';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** A custom profile from one file outside the packages, in a cluster of real processes. Relay and sub-agent need no setting for it. */
@@ -51,14 +50,7 @@ function artifactNames(list: readonly Frame[]): string[] {
   return [...names.values()];
 }
 
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
-
-test('a profile of one file names every artifact of the stream', { timeout: 60_000 }, async () => {
+test('a profile of one file names every artifact of the stream', { timeout: 120_000 }, async () => {
   const list = await collect(cluster.url, { text: 'go' });
   const fold = foldOf(list);
   assert.equal(fold.task?.status.state, 'TASK_STATE_COMPLETED');
@@ -80,7 +72,7 @@ test('a profile of one file names every artifact of the stream', { timeout: 60_0
   assert.equal(described[4], 'Answer of Platform Engineer');
 });
 
-test('a supervisor that takes over ends the task in the same profile, once', { timeout: 60_000 }, async () => {
+test('a supervisor that takes over ends the task in the same profile, once', { timeout: 120_000 }, async () => {
   const list: Frame[] = [];
   let restarted: Promise<unknown> | undefined;
   for await (const frame of frames(cluster.url, { text: 'slow' })) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Task } from '@hopline/a2a';
 import { DRAFT_EXTENSION_URI } from '@hopline/agent-card';
+import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -36,7 +36,7 @@ after(async () => {
 type Answer = { status: number; body: { task?: Task; error?: { code: number; message: string; details: { reason: string }[] } } };
 
 async function send({ url }: ServiceProcess, text: string, taskId?: string, ifGenerationMatch?: string): Promise<Answer> {
-  const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const message = userMessage(text, { ...(taskId && { taskId }) });
   const response = await fetch(`${url}/message:send`, {
     method: 'POST',
     headers: { 'content-type': 'application/a2a+json', 'a2a-version': '1.0', ...EXTENSION },
@@ -97,7 +97,7 @@ test('a client follows a task to its end by long polls at another ingress', { ti
 
 test('the timeline has each status of a task whose relay was killed exactly once [S4-28]', { timeout: 120_000 }, async () => {
   const [first, second] = cluster.ingresses as [ServiceProcess, ServiceProcess];
-  const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
+  const message = userMessage('count');
   const request = { dialect: '1.0', method: 'SendStreamingMessage', params: { message } } as const;
   let taskId = '';
   let count = 0;

@@ -115,7 +115,7 @@ async function readTo(
 }
 
 for (const live of ['sse', 'long-poll'] as const)
-  test(`${live}: the client follows a task, and resumes at another replica at its offset`, { timeout: 60_000 }, async () => {
+  test(`${live}: the client follows a task, and resumes at another replica at its offset`, { timeout: 120_000 }, async () => {
     const { taskId, release } = await startHeld();
     const messages: StreamResponse[] = [];
     const { offset } = await readTo(streamUrl(taskId), live, messages, { isEnough: () => hasText(messages) });
@@ -125,7 +125,7 @@ for (const live of ['sse', 'long-poll'] as const)
     assertWhole(messages);
   });
 
-test('a client that polls survives the death of its ingress', { timeout: 60_000 }, async () => {
+test('a client that polls survives the death of its ingress', { timeout: 120_000 }, async () => {
   const { taskId, release } = await startHeld();
   const messages: StreamResponse[] = [];
   let dead: Promise<unknown> | undefined;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
+import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
@@ -30,7 +30,7 @@ after(async () => {
   issuer?.close();
 });
 
-const message = () => ({ message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] } });
+const message = () => ({ message: userMessage('x') });
 
 async function refused(promise: Promise<unknown>): Promise<[number, string]> {
   const error = await promise.then(

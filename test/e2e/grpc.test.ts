@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { StreamResponse } from '@hopline/a2a';
 import { CallFailed, GrpcClient } from '@hopline/a2a-grpc/test-client';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -50,7 +51,7 @@ after(async () => {
 });
 
 const message = (text: string, more: object = {}) => ({
-  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+  message: userMessage(text, more),
 });
 
 function textOf(events: StreamResponse[]): string {

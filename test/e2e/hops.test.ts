@@ -288,7 +288,7 @@ test('a collector that refuses does not affect tasks; one warning has the cause 
   for (const lines of warnings()) assert.ok(lines.length <= 1, JSON.stringify(lines));
 });
 
-test('no signal holds text of the task or a credential [S4-43]', { timeout: 60_000 }, async () => {
+test('no signal holds text of the task or a credential [S4-43]', { timeout: 120_000 }, async () => {
   const id = randomUUID();
   await collect(cluster.url, { text: `play ${SECRET} ${id}`, headers: { authorization: `Bearer ${SECRET}` } });
   await collector.until('the task', spans => spans.find(isViewerEnd));

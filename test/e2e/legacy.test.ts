@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import type { Fact } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { factsOf } from '../support/cluster/facts-of.ts';
 import { ask, type Frame, fold, type Json, post, read, rpc, states, stream } from '../support/cluster/legacy-client.ts';
 
 const STOCK = { 'SKU-12345': { quantity: 240, location: 'Warehouse-A' } };
@@ -65,20 +65,12 @@ after(async () => {
   await agent?.close();
 });
 
-async function factsOf(id: string): Promise<Fact[]> {
-  const newest = await log.facts.last(id);
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
-  return facts;
-}
-
-async function reached(id: string, state: string): Promise<Json> {
-  for (;;) {
+function reached(id: string, state: string): Promise<Json> {
+  return until(async () => {
     const { result } = await rpc(cluster.url, 'tasks/get', { id });
     if (result?.status.state === state) return result;
     assert.equal(TERMINAL.includes(result?.status.state), false);
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
+  }, `${id} is ${state}`);
 }
 
 test('the stream of S4, frame by frame [S3-14 S3-15 S3-16 S4-15 S4-16 S4-17 S4-18 S4-19 S4-20 S4-21]', async () => {
@@ -144,7 +136,7 @@ test('a question is answered with the same id on the other replica, and both are
       ['user', 'Proceed with 250 units.'],
     ],
   );
-  const kept = (await factsOf(id)).flatMap(fact => {
+  const kept = (await factsOf(log, id)).flatMap(fact => {
     if (fact.kind === 'task.created') return [fact.event.task.status.state];
     return fact.kind === 'status.changed' ? [fact.event.statusUpdate.status.state] : [];
   });
@@ -174,8 +166,8 @@ test('tasks/cancel stops the agent, and no event follows [S3-26 S3-28 S4-35]', a
   assert.equal(states(await streaming).at(-1), 'canceled');
   const again = await rpc(cluster.url, 'tasks/cancel', { id });
   assert.deepEqual([again.error.code, again.error.data.taskId], [-32002, id]);
-  await until(() => agent.openStreams() === 0, 'the agent stops', 10_000);
-  const last = (await factsOf(id)).at(-1)!;
+  await until(() => agent.openStreams() === 0, 'the agent stops');
+  const last = (await factsOf(log, id)).at(-1)!;
   assert.ok(last.kind === 'status.changed' && last.event.statusUpdate.status.state === 'TASK_STATE_CANCELED');
   const asking = randomUUID();
   await rpc(cluster.url, 'tasks/send', ask(asking, 'reorder'));

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold } from '@hopline/a2a';
-import { collect, type Frame, messageParams } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, messageParams } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** A question of an MCP server as a client sees it, with a death between the question and its answer. */
@@ -29,9 +28,7 @@ after(async () => {
 
 /** The state, the question and the answer of one turn. */
 function seen(frames: readonly Frame[]) {
-  const fold = new Fold();
-  for (const { event } of frames) fold.add(event);
-  assert.deepEqual(fold.violations, []);
+  const fold = foldOf(frames);
   const { id, contextId, status } = fold.task!;
   const question = status.message?.parts[0]?.text?.split('\n')[0];
   return {

@@ -208,7 +208,7 @@ test('three agents that stream in parallel under one parent make three byte-iden
 });
 
 test("an agent's question becomes the task's, its answer goes to the agent, and the model continues with both", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   hopline.script([{ text: 'I ask. ' }, call('argocd', 'which')], request => [{ text: `Read: ${newest(request, 'tool')}` }]);
   const first = await collect(hopline.url, { text: 'version?' });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Fold, type Metadata } from '@hopline/a2a';
+import type { Metadata } from '@hopline/a2a';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 const TOKENS = ['**Argo**', 'CD', ' ', '\n', 'ha', 'ha', ' ✅ done', ' 👩‍👩‍👧'];
@@ -58,9 +58,7 @@ async function startLevel(agents: Record<string, unknown>[]): Promise<Level> {
 const ask = (url: string, text: string, agent: unknown) => collect(url, { params: messageParams(text, { metadata: { agent } }) });
 
 function outcomeOf(list: readonly Frame[]) {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
+  const fold = foldOf(list);
   const { task } = fold;
   assert.ok(task !== undefined);
   return { state: task.status.state, reason: task.metadata?.reason, metadata: task.metadata, message: task.status.message };

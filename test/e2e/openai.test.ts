@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
+import { collect } from '../kit/collect.ts';
 import { countingTokens } from '../support/agents/counting-agent.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -158,15 +159,14 @@ test('a cut response stream resumes on another replica by sequence number, with 
   );
   const deltas = events.flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []));
   assert.equal(deltas.join(''), WHOLE);
-  const again: OpenAI.Responses.ResponseStreamEvent[] = [];
-  for await (const event of await clientOf(0).responses.retrieve(id, { stream: true })) again.push(event);
+  const again = await collect(await clientOf(0).responses.retrieve(id, { stream: true }));
   assert.deepEqual(again, events);
   const whole = await clientOf(1).responses.retrieve(id);
   assert.deepEqual([whole.status, whole.output_text, whole.background, whole.model], ['completed', WHOLE, true, 'counter']);
   assert.equal(await answerOf(id), WHOLE);
 });
 
-test('a background response is polled, and previous_response_id continues its conversation', { timeout: 60_000 }, async () => {
+test('a background response is polled, and previous_response_id continues its conversation', { timeout: 120_000 }, async () => {
   const openai = clientOf(0);
   let response = await openai.responses.create({ model: 'counter', input: 'count', background: true, metadata: { a: 'b' } });
   assert.equal(response.status, 'in_progress');
@@ -189,7 +189,7 @@ test('the answer to a question is the next response of the task, by the helper o
   assert.equal((await clientOf(1).responses.retrieve(asked.id)).output_text, 'Which color?');
 });
 
-test('a response in progress is canceled, and one that has ended stays', { timeout: 60_000 }, async () => {
+test('a response in progress is canceled, and one that has ended stays', { timeout: 120_000 }, async () => {
   const openai = clientOf(0);
   const running = await openai.responses.create({ model: 'counter', input: 'endless', background: true });
   const canceled = await openai.responses.cancel(running.id);
@@ -274,7 +274,7 @@ test('a chat of Open WebUI is one task for each message, and its requests for a 
   assert.equal(((await response.json()) as { tasks: unknown[] }).tasks.length, 2);
 });
 
-test('the code of the guide runs', { timeout: 60_000 }, async () => {
+test('the code of the guide runs', { timeout: 120_000 }, async () => {
   const guide = new Guide('openai.md');
   const code = guide.block('new OpenAI(').replaceAll('http://127.0.0.1:8000', cluster.ingresses[0]!.url);
   const cwd = fileURLToPath(new URL('..', import.meta.url));

@@ -137,7 +137,7 @@ function readmeCode(path: string, marker: string): string {
 }
 
 async function printed(script: string, { node = process.execPath, cwd = project } = {}): Promise<string> {
-  const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd, timeout: 60_000 });
+  const { stdout } = await run(node, ['--input-type=module', '--eval', script], { cwd, timeout: 120_000 });
   return stdout;
 }
 
@@ -290,7 +290,7 @@ const PLAY = `
   console.log(JSON.stringify([text, notices, end.state]));
 `;
 
-test('an agent from the package answers on the lowest Node and the newest', { timeout: 60_000 }, async t => {
+test('an agent from the package answers on the lowest Node and the newest', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const expected = '["Hello, Ada",["thinking"],"TASK_STATE_COMPLETED"]\n';
   assert.equal(await printed(PLAY), expected);
@@ -349,7 +349,7 @@ test('the README of the client, run as it stands, prints the answer', { timeout:
   await using cluster = await Cluster.start({ agents: [{ name: 'greeter', adapter: 'module', path }] });
   const code = readmeCode('@hopline/client/README.md', 'createClient(').replace(/http:\/\/127\.0\.0\.1:8000\//g, cluster.url);
   for (const node of nodes()) {
-    const { stdout } = await run(node, ['--input-type=module', '--eval', code], { cwd: project, timeout: 60_000 });
+    const { stdout } = await run(node, ['--input-type=module', '--eval', code], { cwd: project, timeout: 120_000 });
     assert.match(stdout, /Hello, explain hopline!/);
   }
 });
@@ -562,7 +562,7 @@ test('the command of the package has the page that shows a file', async t => {
 });
 
 test('npx and a global install run the command; it knows its version, and its hints are commands that work there', {
-  timeout: 2 * INSTALL_MS_MAX,
+  timeout: 120_000 * INSTALL_MS_MAX,
 }, async t => {
   if (!isInstalled(t)) return;
   const elsewhere = join(folder, 'elsewhere');
@@ -594,7 +594,7 @@ test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async 
   assert.equal(stdout, `${version()}\n`);
 });
 
-test('the hooks render a first view on the server, with the client that the page has', { timeout: 60_000 }, async t => {
+test('the hooks render a first view on the server, with the client that the page has', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const script = `
     import { createElement } from 'react';
@@ -612,7 +612,7 @@ test('the hooks render a first view on the server, with the client that the page
   );
 });
 
-test('the client can be bundled for a page: without modules of Node, and with a known size', { timeout: 60_000 }, async t => {
+test('the client can be bundled for a page: without modules of Node, and with a known size', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const { outputFiles } = await build({
     stdin: { contents: `export { createClient } from '@hopline/client';`, resolveDir: project },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Task } from '@hopline/a2a';
+import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
@@ -39,7 +40,7 @@ async function listed(params: object): Promise<string[]> {
 }
 
 const message = (text: string, more: object = {}) => ({
-  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+  message: userMessage(text, more),
 });
 
 test("a list on one replica contains each task with the state that another replica's response had", {

@@ -5,6 +5,7 @@ import { decodeSse, type StreamResponse, type Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import fc from 'fast-check';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -60,7 +61,7 @@ async function rest(...request: Parameters<typeof open>): Promise<Answer> {
 }
 
 const message = (text: string, more: object = {}) => ({
-  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+  message: userMessage(text, more),
 });
 
 async function send(text: string, more: object = {}): Promise<Task> {

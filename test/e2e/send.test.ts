@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Fact } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, messageParams, rpc, shapeOf, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { factsOf } from '../support/cluster/facts-of.ts';
 
 let echo: RemoteAgent;
 let cluster: Cluster;
@@ -36,13 +37,6 @@ const call = async (request: Parameters<typeof rpc>[1], url = cluster.url): Prom
   (await (await rpc(url, request)).json()) as Answer;
 const send = (params: Record<string, unknown>, url?: string) => call({ method: 'message/send', params }, url);
 
-async function factsOf(taskId: string): Promise<Fact[]> {
-  const newest = await log.facts.last(taskId);
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, newest!)) facts.push(...record.facts);
-  return facts;
-}
-
 /** Facts without ids and times, with the chunks of an artifact joined. */
 function storyOf(facts: Fact[]): unknown[] {
   const story: unknown[][] = [];
@@ -65,7 +59,7 @@ test('send and stream store the same facts [S1-1 S1-2]', async () => {
   const streamed = (first!.result as { id: string }).id;
   const { result } = await send(messageParams('one two three'));
   assert.equal(result.status.state, 'completed');
-  assert.deepEqual(storyOf(await factsOf(result.id)), storyOf(await factsOf(streamed)));
+  assert.deepEqual(storyOf(await factsOf(log, result.id)), storyOf(await factsOf(log, streamed)));
 });
 
 test('send and stream take the same params, and text parts reach the agent joined without a separator [S1-5 S1-6 S2-28]', async () => {
@@ -90,7 +84,7 @@ test('the log keeps the message as received, with non-text parts and metadata [S
     metadata: { nested: { deep: true } },
   };
   const { result } = await send({ message, metadata: { network: 'n1' } });
-  const [created] = await factsOf(result.id);
+  const [created] = await factsOf(log, result.id);
   assert.ok(created?.kind === 'task.created');
   assert.deepEqual(created.request, { network: 'n1' });
   const { id: taskId, contextId } = result;
@@ -126,10 +120,10 @@ test("a task in the 1.0 dialect has wrapped frames with exactly one member, and 
 
 test('a message to an ended task is rejected without effect', async () => {
   const { result } = await send(messageParams('hello'));
-  const before = await factsOf(result.id);
+  const before = await factsOf(log, result.id);
   const answered = await send(messageParams('more', { taskId: result.id }));
   assert.equal(answered.error?.code, -32004);
-  assert.deepEqual(await factsOf(result.id), before);
+  assert.deepEqual(await factsOf(log, result.id), before);
 });
 
 test('invalid JSON, an invalid request, an unknown method and an unknown task have their error codes [S3-19 S3-20 S4-29 S4-30 S4-31]', async () => {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { Fold } from '@hopline/a2a';
 import { type RemoteAgent, type Step, startRemoteAgent } from '../support/agents/remote-agent.ts';
-import { collect, type Frame } from '../support/cluster/a2a-stream.ts';
+import { collect, foldOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { readTraces, TRACES_ABSENT, type Trace } from '../support/recorded-traces.ts';
 
@@ -49,13 +48,6 @@ after(async () => {
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-function answers(list: Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
-
 const ask = (trace: Trace, rate: number, agents = 'alpha') =>
   collect(cluster.url, { text: `${agents} play ${trace.file} at ${rate}` });
 
@@ -63,7 +55,7 @@ for (const trace of traces) {
   test(`${trace.file} folds byte-identical in bursts and at 500 tokens/s (promise 1)`, { skip }, async () => {
     for (const rate of [0, 500]) {
       const list = await ask(trace, rate);
-      const fold = answers(list);
+      const fold = foldOf(list);
       assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256);
       const chunks = list.filter(
         ({ event }) => 'artifactUpdate' in event && event.artifactUpdate.artifact.name === 'streaming_result',
@@ -76,20 +68,20 @@ for (const trace of traces) {
   });
 }
 
-test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
+test('all recorded streams in parallel at 50 tokens/s fold byte-identical (promise 1)', { skip, timeout: 120_000 }, async () => {
   await Promise.all(
     traces.map(async trace => {
-      const fold = answers(await ask(trace, 50));
+      const fold = foldOf(await ask(trace, 50));
       assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256, trace.file);
     }),
   );
 });
 
-test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', { skip, timeout: 60_000 }, async () => {
+test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', { skip, timeout: 120_000 }, async () => {
   const twenty = Array.from({ length: 20 }, (_, index) => traces[index % traces.length]!);
   await Promise.all(
     twenty.map(async trace => {
-      const fold = answers(await ask(trace, 500));
+      const fold = foldOf(await ask(trace, 500));
       assert.equal(sha256(fold.textOf('streaming_result')), trace.sha256, trace.file);
     }),
   );
@@ -97,7 +89,7 @@ test('twenty parallel streams at 500 tokens/s fold byte-identical (promise 1)', 
 
 test('the interleaved texts of two agents stay two texts [S0-47]', { skip }, async () => {
   const trace = traces.find(({ tokens }) => tokens.length > 250)!;
-  const fold = answers(await ask(trace, 500, 'alpha beta'));
+  const fold = foldOf(await ask(trace, 500, 'alpha beta'));
   const texts = [...fold.artifacts.values()].filter(artifact => artifact.name === 'streaming_result');
   assert.deepEqual(
     texts.map(artifact => sha256(artifact.text)),

@@ -5,6 +5,7 @@ import type { Log } from '@hopline/log';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { COPY_FORWARD_MARGIN, copyForwardBelow } from '../../services/relay/src/retention-sweep.ts';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
@@ -50,7 +51,7 @@ async function call(method: string, params: Record<string, unknown>) {
 }
 
 async function send(text: string, taskId?: string): Promise<Task> {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const message = userMessage(text, { ...(taskId && { taskId }) });
   const { result, error } = await call('SendMessage', { message });
   assert.equal(error, undefined);
   return result!.task;

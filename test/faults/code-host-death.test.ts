@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Fold } from '@hopline/a2a';
-import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** How the process of the code ends, and in which attempts, as the message asks for it. */
@@ -50,13 +49,6 @@ after(async () => {
   await cluster?.[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
-
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
 
 for (const how of ['killed', 'exits', 'throws', 'rejects'])
   test(`the next attempt replaces the text of a turn whose process ${how}, and the sub-agent stays`, {

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { decodeSse, type Task } from '@hopline/a2a';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster, SHARDS } from '../support/cluster/cluster.ts';
@@ -49,7 +50,7 @@ after(async () => {
   for (const dir of [store, saved]) rmSync(dir, { recursive: true, force: true });
 });
 
-const message = (text: string) => ({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] } });
+const message = (text: string) => ({ message: userMessage(text) });
 
 async function call(
   method: string,

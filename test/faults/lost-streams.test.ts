@@ -7,6 +7,7 @@ import { BUCKETS } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -39,7 +40,7 @@ async function call<T>(method: string, params: Record<string, unknown>): Promise
 }
 
 async function send(text: string, taskId?: string): Promise<Task> {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const message = userMessage(text, { ...(taskId && { taskId }) });
   return (await call<{ task: Task }>('SendMessage', { message })).task;
 }
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Fold } from '@hopline/a2a';
 import fc from 'fast-check';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { assertGenerations } from '../support/assert-generations.ts';
-import { type Frame, frames } from '../support/cluster/a2a-stream.ts';
+import { type Frame, foldOf, frames } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /** About five seconds of text at 50 tokens/s. */
@@ -67,9 +66,7 @@ test('random disconnects and kills of relays give the same fold (promise 3) [S3-
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async steps => {
       const list = await readThrough(steps);
-      const fold = new Fold();
-      for (const { event } of list) fold.add(event);
-      assert.deepEqual(fold.violations, []);
+      const fold = foldOf(list);
       assert.equal(fold.textOf('streaming_result'), TOKENS.join(''));
       assert.equal(fold.textOf('partial_result'), TOKENS.join(''));
       assertGenerations(list);

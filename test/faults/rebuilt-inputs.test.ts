@@ -4,6 +4,7 @@ import type { Task } from '@hopline/a2a';
 import { INPUTS_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -29,7 +30,7 @@ after(async () => {
 });
 
 async function send(text: string, taskId?: string): Promise<Task> {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const message = userMessage(text, { ...(taskId && { taskId }) });
   const response = await rpc(cluster.url, { dialect: '1.0', method: 'SendMessage', params: { message } });
   const { result, error } = (await response.json()) as { result: { task: Task }; error?: unknown };
   assert.equal(error, undefined);

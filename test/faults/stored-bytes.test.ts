@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import type { Task } from '@hopline/a2a';
 import type { Log } from '@hopline/log';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { type AskingCluster, startAskingCluster } from '../support/cluster/asking-cluster.ts';
 import type { Cluster } from '../support/cluster/cluster.ts';
 
@@ -39,7 +40,7 @@ async function restartIngress(): Promise<void> {
 type Sent = { status: number; retryAfter: number; task: Task; reason: string | undefined };
 
 async function send(tenant: string, text: string, taskId?: string): Promise<Sent> {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...(taskId && { taskId }) };
+  const message = userMessage(text, { ...(taskId && { taskId }) });
   const response = await fetch(`${cluster.url}/${tenant}/message:send`, {
     method: 'POST',
     headers: { 'a2a-version': '1.0', 'content-type': 'application/a2a+json' },

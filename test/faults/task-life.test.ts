@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTerminal, type Message, type Task, type TaskState } from '@hopline/a2a';
-import type { Fact } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect, frames, rpc, shapeOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
+import { factsOf } from '../support/cluster/facts-of.ts';
 
 /** Long enough for a kill and restart of a relay on a loaded machine. */
 const TIMEOUT_MS = 6_000;
@@ -76,24 +76,16 @@ async function send(text: string, message: Partial<Message> = {}, more: object =
   return (await call<{ task: Task }>('SendMessage', paramsOf(text, message, more))).task;
 }
 
-async function reached(id: string, met: (state: TaskState) => boolean): Promise<Task> {
-  for (;;) {
+function reached(id: string, met: (state: TaskState) => boolean): Promise<Task> {
+  return until(async () => {
     const task = await get(id);
-    if (met(task.status.state)) return task;
-    await sleep(50);
-  }
-}
-
-async function factsOf(taskId: string): Promise<Fact[]> {
-  const newest = (await log.facts.last(taskId))!;
-  const facts: Fact[] = [];
-  for await (const { record } of readTask(log.facts, newest)) facts.push(...record.facts);
-  return facts;
+    return met(task.status.state) && task;
+  }, `the state of ${id}`);
 }
 
 /** The states of a task in the log, with their times. */
 async function transitionsOf(taskId: string): Promise<[state: string, at: number][]> {
-  const states = (await factsOf(taskId)).flatMap((fact): [string, number][] => {
+  const states = (await factsOf(log, taskId)).flatMap((fact): [string, number][] => {
     if (fact.kind === 'task.created') return [[fact.event.task.status.state, fact.at]];
     return fact.kind === 'status.changed' ? [[fact.event.statusUpdate.status.state, fact.at]] : [];
   });
@@ -182,7 +174,7 @@ test('an acknowledged task survives a kill of each service right after the respo
   await cluster.supervisors[0]!.kill();
   const task = await send('shop', {}, { configuration: { returnImmediately: true } });
   await Promise.all(cluster.services.map(service => service.kill()));
-  const created = await factsOf(task.id);
+  const created = await factsOf(log, task.id);
   assert.deepEqual(
     created.map(({ kind }) => kind),
     ['task.created'],
@@ -202,7 +194,7 @@ test('a stream contains only stored events: at its first frame the task is in th
     assert.equal(shapeOf(frame), 'task');
     const { id } = frame.result as { id: string };
     await cluster.relays[0]!.kill();
-    assert.equal((await factsOf(id))[0]?.kind, 'task.created');
+    assert.equal((await factsOf(log, id))[0]?.kind, 'task.created');
     await cluster.relays[0]!.start();
     assert.equal((await reached(id, isTerminal)).status.state, 'TASK_STATE_COMPLETED');
     break;

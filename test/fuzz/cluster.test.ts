@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { Exchange, type Received, type Sent } from './exchange.ts';
@@ -50,7 +50,7 @@ async function rest(method: string, path: string, body?: object): Promise<{ task
 
 async function ask(): Promise<Task> {
   const { task } = await rest('POST', '/message:send', {
-    message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] },
+    message: userMessage('x'),
   });
   assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
   return task;

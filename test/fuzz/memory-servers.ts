@@ -4,6 +4,7 @@ import { isTerminal } from '@hopline/a2a';
 import type { A2AServerOptions } from '@hopline/a2a-server';
 import type { Log } from '@hopline/log';
 import { call, openRig, type Rig, sendParams, userMessage } from '../../packages/a2a-http/src/http-server.test-kit.ts';
+import { until } from '../kit/until.ts';
 import type { Known } from './placeholders.ts';
 
 /** Small limits, so that a fuzzer exceeds them, and does not wait. */
@@ -14,7 +15,6 @@ const BODY_BYTES_MAX = 64 * 1024;
 const RECORD_BYTES_MAX = 48 * 1024;
 /** Lifetime of a feed after its last viewer. */
 const LINGER_MS = 50;
-const SETTLE_MS_MAX = 20_000;
 
 /** Allowed origin. */
 export const PAGE_ORIGIN = 'https://page.example';
@@ -68,11 +68,10 @@ export async function openMemoryServers(t: TestContext, options: Partial<A2AServ
     writes: () => counted.reduce((sum, count) => sum + count(), 0),
     open,
     settled: async () => {
-      const until = Date.now() + SETTLE_MS_MAX;
-      while (open() > 0) {
-        assert(Date.now() < until, `${open()} streams, waits or subscriptions are still open`);
-        await new Promise(resolve => setTimeout(resolve, LINGER_MS));
-      }
+      await until(
+        () => open() === 0,
+        () => `${open()} streams, waits or subscriptions are still open`,
+      );
     },
   };
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { BUCKETS, FACTS_STREAM, INPUTS_STREAM, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { PATH_PAUSE_MS } from '../../services/relay/src/path-measurement.ts';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { countingTokens, startCountingAgent } from '../support/agents/counting-agent.ts';
 import type { RemoteAgent } from '../support/agents/remote-agent.ts';
 import { collect } from '../support/cluster/a2a-stream.ts';
@@ -68,7 +68,7 @@ const askAgent = (name: string) =>
   collect(cluster.url, {
     dialect: '1.0',
     method: 'SendStreamingMessage',
-    params: { message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] }, metadata: { agent: name } },
+    params: { message: userMessage('x'), metadata: { agent: name } },
   });
 
 /** Messages that each stream has ever stored, and the bytes of inputs and facts. */

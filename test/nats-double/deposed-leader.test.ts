@@ -47,7 +47,7 @@ async function open(t: TestContext) {
   return { writer, reader, state, depose, append };
 }
 
-test('the newest record of a task is not that of a deposed leader', { timeout: 60_000 }, async t => {
+test('the newest record of a task is not that of a deposed leader', { timeout: 120_000 }, async t => {
   const { reader, state, depose, append } = await open(t);
   depose();
   await append();
@@ -55,7 +55,7 @@ test('the newest record of a task is not that of a deposed leader', { timeout: 6
   assert.equal(state.staleReads, STALE_READS);
 });
 
-test('the newest records of many tasks are not those of a deposed leader', { timeout: 60_000 }, async t => {
+test('the newest records of many tasks are not those of a deposed leader', { timeout: 120_000 }, async t => {
   const { reader, state, depose, append } = await open(t);
   depose();
   await append();
@@ -63,7 +63,7 @@ test('the newest records of many tasks are not those of a deposed leader', { tim
   assert.equal(state.staleReads, STALE_READS);
 });
 
-test('a record that a deposed leader lacks is not lost', { timeout: 60_000 }, async t => {
+test('a record that a deposed leader lacks is not lost', { timeout: 120_000 }, async t => {
   const { reader, state, depose, append } = await open(t);
   depose();
   const { seq } = await append();
@@ -71,7 +71,7 @@ test('a record that a deposed leader lacks is not lost', { timeout: 60_000 }, as
   assert.equal(state.staleReads, STALE_READS);
 });
 
-test('an item of work that a deposed leader lacks is not gone', { timeout: 60_000 }, async t => {
+test('an item of work that a deposed leader lacks is not gone', { timeout: 120_000 }, async t => {
   const { writer, reader, state, depose } = await open(t);
   depose();
   await writer.work.request('agent.mine', workItem('t'), { id: 't:call' });

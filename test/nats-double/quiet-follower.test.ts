@@ -12,7 +12,7 @@ const TAIL_CHECK_MS = 50;
 const JOIN = `$JS.API.CONSUMER.CREATE.${FACTS_STREAM}.`;
 
 test('a record that is stored between the last check of a quiet follower and its watch is found, though its live message is lost', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const double = new NatsDouble({ clock: REAL_CLOCK });
   let isStored = false;

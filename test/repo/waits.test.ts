@@ -23,11 +23,10 @@ test('tests wait for a condition with `until`, which fails and names it, not in 
   );
 });
 
-test('a test that waits with `until` has a longer timeout, which would otherwise hide the name of the condition', () => {
-  const waiting = tests.map(path => ({ path, text: read(path) })).filter(({ text }) => text.includes('/kit/until.ts'));
-  assert.ok(waiting.length > 100, `${waiting.length} files`);
+test('a test has a longer timeout than `until`, which would otherwise hide the name of the condition; a busy machine needs it, too', () => {
+  assert.ok(tests.filter(path => read(path).match(TEST_TIMEOUT) !== null).length > 100);
   assert.deepEqual(
-    waiting.flatMap(({ path, text }) => shortTimeouts(text).map(ms => `${path}: ${ms} ms`)),
+    tests.flatMap(path => shortTimeouts(read(path)).map(ms => `${path}: ${ms} ms`)),
     [],
   );
 });

@@ -8,6 +8,7 @@ import { DIALECTS, type JsonObject } from '@hopline/a2a';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { until } from '../kit/until.ts';
+import { userMessage } from '../kit/user-message.ts';
 import { answer, type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
@@ -73,7 +74,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const message = (): JsonObject => ({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: TEXT }] });
+const message = (): JsonObject => userMessage(TEXT);
 
 /** Requests with each secret in each dialect: accepted, rejected, and malformed. Resolves with the statuses. */
 async function plant(token: string): Promise<number[]> {
@@ -88,7 +89,7 @@ async function plant(token: string): Promise<number[]> {
     const headers = { ...credentials, cookie: `session=${SECRETS.cookie}` };
     for (const dialect of ['1.0', '0.3'] as const) {
       const { encodeSend, methods } = DIALECTS[dialect];
-      const message = { messageId: randomUUID(), role: 'ROLE_USER' as const, parts: [{ text: TEXT }] };
+      const message = userMessage(TEXT);
       for (const operation of ['send', 'stream'] as const) {
         const params = encodeSend({ message: { ...message, messageId: randomUUID() }, blocking: true });
         const response = await rpc(url, { dialect, method: methods[operation]!, params, headers });

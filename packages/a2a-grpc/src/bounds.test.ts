@@ -4,6 +4,7 @@ import { type AddressInfo, createConnection, createServer, type Socket } from 'n
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
+import { listen } from '../../../test/kit/listen.ts';
 import { until } from '../../../test/kit/until.ts';
 import { CallFailed, shape, userMessage } from './grpc-client.test-kit.ts';
 import { frameEncoder } from './grpc-sink.ts';
@@ -33,7 +34,7 @@ async function freezable(t: TestContext, port: number): Promise<{ port: number; 
     for (const socket of [near, far]) sockets.push(socket.on('error', () => {}));
     near.pipe(far).pipe(near);
   });
-  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  await listen(proxy);
   t.after(() => {
     for (const socket of sockets) socket.destroy();
     proxy.close();

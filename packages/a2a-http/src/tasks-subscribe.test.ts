@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { A2AError, type DialectName, Fold } from '@hopline/a2a';
 import { LIMITS } from '@hopline/a2a-server';
 import type { StoredFacts } from '@hopline/log';
+import { collect } from '../../../test/kit/collect.ts';
 import {
   call,
   type Frame,
@@ -241,8 +242,7 @@ test('events stored while a client catches up are read from the log when memory 
   let isFirst = true;
   facts.read = async function* (...from) {
     // The record that was the newest when the read began; the read ends there.
-    const stored: StoredFacts[] = [];
-    for await (const one of read(...from)) stored.push(one);
+    const stored = await collect(read(...from));
     if (isFirst) {
       isFirst = false;
       for (const token of ['d', 'e', 'f']) await rig.relay.text(taskId, 'l', token);
@@ -292,19 +292,23 @@ test('without memory for tasks, the server reads snapshots, answers and duplicat
 test('a read waits until this process has everything that the log holds, and is UNAVAILABLE when that takes too long', async t => {
   const rig = await openRig(t);
   const taskId = await working(rig, ['a']);
-  const other = await rig.another({ limits: { ...LIMITS, freshMsMax: 1_000 } });
   const held = Promise.withResolvers<void>();
-  const follow = other.log.facts.follow.bind(other.log.facts);
-  other.log.facts.follow = async (...start) => lateAfter(await follow(...start), 4, held.promise);
-  const viewer = await open(other, 'subscribe', { id: taskId });
-  assert.deepEqual(shape(await viewer.take(1)), ['task working']);
+  const late = async (freshMsMax: number) => {
+    const other = await rig.another({ limits: { ...LIMITS, freshMsMax } });
+    const follow = other.log.facts.follow.bind(other.log.facts);
+    other.log.facts.follow = async (...start) => lateAfter(await follow(...start), 4, held.promise);
+    const viewer = await open(other, 'subscribe', { id: taskId });
+    assert.deepEqual(shape(await viewer.take(1)), ['task working']);
+    return { other, viewer };
+  };
+  const [impatient, patient] = [await late(100), await late(60_000)];
   await rig.relay.end(taskId);
-  assert.equal((await post(other, 'get', { id: taskId })).status, 503);
-  const got = call(other, 'get', { id: taskId });
+  assert.equal((await post(impatient.other, 'get', { id: taskId })).status, 503);
+  const got = call(patient.other, 'get', { id: taskId });
   await sleep(100);
   held.resolve();
   assert.equal((await got).result?.status.state, 'TASK_STATE_COMPLETED');
-  assert.deepEqual(shape(await viewer.rest()), ['+.', 'completed']);
+  for (const { viewer } of [impatient, patient]) assert.deepEqual(shape(await viewer.rest()), ['+.', 'completed']);
 });
 
 /** The records of a task. Records after a generation follow only when `held` resolves. */

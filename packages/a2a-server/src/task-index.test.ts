@@ -74,8 +74,8 @@ test('tasks of another role, and entries without one, are left out', () => {
 
 test('ready covers every write before it by any writer, else throws UNAVAILABLE', async () => {
   const log = createMemoryLog();
-  const options = { role: 'supervisor', entriesMax: 100, readyMsMax: 200, onLost: () => {} } as const;
-  const index = new TaskIndex({ ...options, tasks: log.tasks });
+  const options = { role: 'supervisor', entriesMax: 100, onLost: () => {}, tasks: log.tasks } as const;
+  const index = new TaskIndex({ ...options, readyMsMax: 60_000 });
   await index.ready();
   for (let n = 1; n <= 50; n += 1) {
     await log.tasks.put(`t${n}`, { ...entry(n, 1), startSeq: n });
@@ -83,8 +83,10 @@ test('ready covers every write before it by any writer, else throws UNAVAILABLE'
     assert.equal(ids(index)[0], `t${n}`);
   }
   index.close();
+  const impatient = new TaskIndex({ ...options, readyMsMax: 200 });
+  impatient.close();
   await log.tasks.put('later', { ...entry(99, 1), startSeq: 99 });
-  await assert.rejects(index.ready(), { code: 'UNAVAILABLE' });
+  await assert.rejects(impatient.ready(), { code: 'UNAVAILABLE' });
 });
 
 /** An index on a bucket. While `isHeld` is true the index sees no changes; setting `isLost` breaks its watch once. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { collect } from '../../../test/kit/collect.ts';
 import { A2AError } from './errors.ts';
 import { decodeSse, decodeSseBatches, type SseEvent, sseComment, sseFrame } from './sse.ts';
 
@@ -11,8 +12,7 @@ async function* bytes(text: string, cuts: number[] = []): AsyncGenerator<Uint8Ar
 }
 
 async function decoded(text: string, cuts?: number[], max?: number): Promise<SseEvent[]> {
-  const events: SseEvent[] = [];
-  for await (const event of decodeSse(bytes(text, cuts), max)) events.push(event);
+  const events = await collect(decodeSse(bytes(text, cuts), max));
   return events;
 }
 

@@ -21,7 +21,7 @@ test('once the task is named, the request stops with its turn', () => {
   assert.equal(run.signal.reason, 'ended');
 });
 
-test('a request whose agent names no task stops at its limit', { timeout: 10_000 }, async () => {
+test('a request whose agent names no task stops at its limit', { timeout: 120_000 }, async () => {
   const turn = new AbortController();
   using run = new BeginningRun(turn.signal, 1);
   const stopped = once(run.signal, 'abort');

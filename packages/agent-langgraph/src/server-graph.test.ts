@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { AgentEvent, Turn } from '@hopline/agent';
+import { collect } from '../../../test/kit/collect.ts';
+import { listen } from '../../../test/kit/listen.ts';
 import { createLangGraphAgent } from './langgraph-agent.ts';
 import { ANSWER_BYTES_MAX, LANGGRAPH_UNREACHABLE } from './server-client.ts';
 
@@ -48,12 +49,12 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
     requested.push(path);
     request.resume().on('end', () => (answers[path.split('/').at(-1)!] ?? status(404))(response, request));
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const origin = await listen(server);
   t.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requested };
+  return { url: `${origin}/`, requested };
 }
 
 const turn = (more: Partial<Turn> = {}): Turn => ({
@@ -70,8 +71,7 @@ const turn = (more: Partial<Turn> = {}): Turn => ({
 
 async function runTurn(url: string, more: Partial<Turn> = {}): Promise<AgentEvent[]> {
   const agent = await createLangGraphAgent({ url, assistant: 'g', headers: { 'x-api-key': 'a-secret-key' } });
-  const events: AgentEvent[] = [];
-  for await (const event of agent.run(turn(more))) events.push(event);
+  const events = await collect(agent.run(turn(more)));
   // Ends the repetition of a cancel that the server refuses.
   await agent.close();
   return events;
@@ -140,13 +140,14 @@ test('an aborted turn cancels its run once and emits nothing more', async t => {
   const { url, requested } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/x/runs/run-1' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
-    setTimeout(() => stop.abort(), 20);
   });
-  assert.deepEqual(await runTurn(url, { signal: stop.signal }), []);
+  // Only a run whose id the client has read can be canceled.
+  const remoteRunBegan = () => void setTimeout(() => stop.abort(), 20);
+  assert.deepEqual(await runTurn(url, { signal: stop.signal, remoteRunBegan }), []);
   assert.equal(requested.filter(path => path.endsWith('/runs/run-1/cancel')).length, 1);
 });
 
-test('comments and heartbeats are not a sign that the graph is alive', { timeout: 30_000 }, async t => {
+test('comments and heartbeats are not a sign that the graph is alive', { timeout: 120_000 }, async t => {
   const { url } = await serve(t, response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('event: values\ndata: {"messages":[]}\n\n');
@@ -154,8 +155,7 @@ test('comments and heartbeats are not a sign that the graph is alive', { timeout
     response.once('close', () => clearInterval(timer));
   });
   const agent = await createLangGraphAgent({ url, assistant: 'g', limits: { silenceMsMax: 200 } });
-  const events: AgentEvent[] = [];
-  for await (const event of agent.run(turn())) events.push(event);
+  const events = await collect(agent.run(turn()));
   const last = events.at(-1);
   assert.equal(last?.type === 'failed' && last.reason, 'the graph sent no event for 0.2 s');
 });

@@ -13,7 +13,7 @@ async function faultOf(script: string, connectMsMax: number): Promise<{ code?: s
   return fault;
 }
 
-test('a server that never answers and one that exits at once give different reasons', { timeout: 30_000 }, async () => {
+test('a server that never answers and one that exits at once give different reasons', { timeout: 120_000 }, async () => {
   assert.equal((await faultOf('process.stdin.resume()', 300)).code, 'ETIMEDOUT');
   assert.equal((await faultOf('process.exit(1)', 20_000)).name, 'ConnectionClosed');
 });

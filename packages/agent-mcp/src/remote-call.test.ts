@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import type { AgentEvent, Turn } from '@hopline/agent';
+import type { Turn } from '@hopline/agent';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { collect } from '../../../test/kit/collect.ts';
+import { listen } from '../../../test/kit/listen.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createMcpAgent } from './mcp-agent.ts';
 
@@ -56,13 +56,12 @@ async function serve(t: TestContext, { refuses = 0, sessions = true } = {}) {
     if (session !== undefined && known === undefined) return void response.writeHead(404).end();
     await (known ?? (await open())).handleRequest(request, response, body);
   });
-  http.listen(0, '127.0.0.1');
-  await once(http, 'listening');
+  const origin = await listen(http);
   t.after(() => {
     http.closeAllConnections();
     http.close();
   });
-  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`, calls, refused };
+  return { url: `${origin}/mcp`, calls, refused };
 }
 
 const sessionOf = ({ headers }: IncomingMessage) => headers['mcp-session-id'] as string | undefined;
@@ -109,8 +108,7 @@ test('a call is reported with its request in a session, and another process canc
 test('the next attempt cancels the call of the previous one, and calls again', { timeout: 120_000 }, async t => {
   const { url, calls } = await serve(t);
   const { runs } = await begin(agentOf(t, url), calls);
-  const events: AgentEvent[] = [];
-  for await (const event of agentOf(t, url).run(turn({ attempt: 2, remoteRuns: runs }))) events.push(event);
+  const events = await collect(agentOf(t, url).run(turn({ attempt: 2, remoteRuns: runs })));
   assert.deepEqual([calls[0]?.isCanceled, calls.length, events.at(-1)?.type], [true, 2, 'done']);
 });
 

@@ -115,6 +115,6 @@ test('a container runs a bounded number of servers at once', async t => {
   for (const connection of open) connection.destroy();
 });
 
-test('a sub-agent gets one sentence when nothing listens', { timeout: 60_000 }, async () => {
+test('a sub-agent gets one sentence when nothing listens', { timeout: 120_000 }, async () => {
   await assert.rejects(startRemoteServer('/nowhere/socket', echo()), { message: 'nothing listens at /nowhere/socket' });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { listen } from '../../../test/kit/listen.ts';
 import { createMcpAgent } from './index.ts';
 
 const TURN_TRACE = `00-${'a'.repeat(32)}-${'1'.repeat(16)}-01`;
@@ -25,8 +25,7 @@ async function startServer(received: Received[]) {
     response.writeHead(200, { 'content-type': 'application/json' });
     return response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] }));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   return server;
 }
 

@@ -4,6 +4,7 @@ import { isVisible } from '@hopline/events';
 import { Requeued } from '@hopline/log';
 import { project } from '@hopline/task';
 import { supervisor } from '@hopline/task/test-kit';
+import { until } from '../../../test/kit/until.ts';
 import type { AgentEvent } from './agent.ts';
 import { TURN_TEXTS_MAX } from './limits.ts';
 import { runTurn } from './run-turn.ts';
@@ -163,7 +164,8 @@ test('a second attempt replaces every text of the first, even texts that it does
   });
   const stop = new AbortController();
   const first = runTurn({ log: task.log, agent: dead, name: 'argocd', logger: quiet, signal: stop.signal }, task.job());
-  setTimeout(() => stop.abort(), 50);
+  await until(async () => (await task.inputs()).some(input => input.kind === 'text' && input.tokens.join('').endsWith('!')));
+  stop.abort();
   await assert.rejects(first, Requeued);
   await task.fold();
   const again = scripted([text('c', 'new'), { type: 'done' }]);

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { inWork, startTelemetry } from '@hopline/telemetry';
+import { listen } from '../../../test/kit/listen.ts';
 import { createChatModel } from './chat-model.ts';
 import { ModelError } from './model-error.ts';
 
@@ -20,10 +19,9 @@ async function calling(t: TestContext, args: string, usage?: object): Promise<st
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end(`${chunk({ role: 'assistant', tool_calls: [call] })}${chunk({}, 'tool_calls')}${counted}data: [DONE]\n\n`);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return origin;
 }
 
 test('a step counts as ok only when its calls can be read', async t => {

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setFastPaths } from '@hopline/a2a';
 import { testBothWays } from '@hopline/a2a/test-kit';
 import fc from 'fast-check';
+import { listen } from '../../../test/kit/listen.ts';
 import type { Step, StepEvent } from './chat.ts';
 import { createChatModel } from './chat-model.ts';
 import { mergedTextFetch } from './merged-text.ts';
@@ -17,10 +16,9 @@ async function serving(t: TestContext, body: string | (() => string), type = 'te
     response.writeHead(200, { 'content-type': type });
     response.end(typeof body === 'string' ? body : body());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return origin;
 }
 
 const frame = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;

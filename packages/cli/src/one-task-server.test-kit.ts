@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Message, StreamResponse } from '@hopline/a2a';
+import { listen } from '../../../test/kit/listen.ts';
 
 type ReceivedRequest = { method: string; params: { id?: string; message?: Message }; headers: IncomingHttpHeaders };
 
@@ -32,10 +32,9 @@ export async function startServer(replies: Record<string, Reply>) {
     }
     if (!reply.open) response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `${origin}/`,
     requests,
     [Symbol.asyncDispose]: async () => {
       server.close();

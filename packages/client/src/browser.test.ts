@@ -21,7 +21,7 @@ const AS_BROWSERS = ['--conditions=browser', '--disallow-code-generation-from-st
 const inBrowser = (script: string) =>
   run(process.execPath, [...AS_BROWSERS, '--import', hook, '--input-type=module', '--eval', script], {
     cwd,
-    timeout: 20_000,
+    timeout: 120_000,
   });
 
 test('the client loads and resumes without modules or globals of Node', async () => {

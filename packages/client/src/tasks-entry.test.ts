@@ -70,7 +70,7 @@ test('the bundle of the entry for pages asks, resumes and watches in a process w
     const hook = new URL('no-built-ins.test-hook.ts', import.meta.url).href;
     const script = `globalThis.server = '${server.url}';\n${code}`;
     const args = ['--disallow-code-generation-from-strings', '--import', hook, '--input-type=module', '--eval', script];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
     assert.match(stdout, /^[1-9]\d* true undefined undefined\n$/);
   } finally {
     await server.close();

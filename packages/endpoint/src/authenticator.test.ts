@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { A2AError } from '@hopline/a2a';
+import { succeeds } from '../../../test/kit/succeeds.ts';
 import { until } from '../../../test/kit/until.ts';
 import { type AuthOptions, createAuthenticator, type Headers } from './authenticator.ts';
 import { createIssuer, folder, inSeconds, RULES, recordingLogger } from './issuer.test-kit.ts';
@@ -161,11 +162,7 @@ test('keys removed from the file are refused from then on; a broken file is logg
   assert.doesNotMatch(lines.join(''), /SECRET/);
   assert.deepEqual(await failing(), ['api_keys']);
   await writeFile(at('keys.json'), '[]');
-  const taken = () =>
-    authenticate({ 'x-api-key': KEY }).then(
-      () => true,
-      () => false,
-    );
+  const taken = () => succeeds(authenticate({ 'x-api-key': KEY }));
   await until(async () => !(await taken()));
   assert.deepEqual(await failing(), []);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { listen } from '../../../test/kit/listen.ts';
 import { verdictOnToken } from './bearer-token.ts';
 import { createIssuer, RULES, recordingLogger } from './issuer.test-kit.ts';
 import {
@@ -24,7 +25,7 @@ async function open(t: TestContext, keySet: string) {
     if (state.endless) response.write(state.body);
     else response.end(state.body);
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   const { port } = server.address() as AddressInfo;
   const { logger, lines } = recordingLogger();
   const keys = new RemoteKeySet({ url: `http://127.0.0.1:${port}/jwks`, staleMsMax: STALE_MS, logger, now: () => state.nowMs });

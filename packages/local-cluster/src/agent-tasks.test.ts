@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { listen } from '../../../test/kit/listen.ts';
 import { agentTasks } from './agent-tasks.ts';
 
 const { signal } = new AbortController();
@@ -32,8 +32,7 @@ const server = createServer((request, response) => {
 
 before(async () => {
   for (const one of [server, other]) {
-    one.listen(0, '127.0.0.1');
-    await once(one, 'listening');
+    await listen(one);
   }
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   folder = mkdtempSync(join(tmpdir(), 'hopline-agent-tasks-'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { listen } from '../../../test/kit/listen.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 
 async function serve(t: TestContext, answer: (path: string, response: ServerResponse, body: string) => void): Promise<string> {
@@ -10,9 +10,9 @@ async function serve(t: TestContext, answer: (path: string, response: ServerResp
     for await (const chunk of request) body += chunk;
     answer(request.url ?? '', response, body);
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const origin = await listen(server);
   t.after(() => void server.close().closeAllConnections());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return origin;
 }
 
 const send = boundedFetch({ bytesMax: 10, boundedMethods: ['POST'], redirectsMax: 3, freshConnections: true });

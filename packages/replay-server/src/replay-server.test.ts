@@ -76,7 +76,7 @@ for (const dialect of ['1.0', '0.3'] as const) {
 }
 
 test('records as large as a cluster may store are served, and the largest messages are answered', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   // The record of an image, from a NATS server that accepts 8 MB.
   const raw = Buffer.alloc(2 * 1024 * 1024).toString('base64');

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { AgentRecord, CallContent, FactRecord } from '@hopline/events';
 import fc from 'fast-check';
+import { collect } from '../../../test/kit/collect.ts';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
 import type { RecordEntry } from './format.ts';
 import { readTaskFile } from './read-task-file.ts';
@@ -91,8 +92,7 @@ it('a redacted file contains no text and no id, and is still a task file', async
     'traceparent',
   ])
     assert.ok(!text.includes(secret), secret);
-  const read = [];
-  for await (const entry of readTaskFile([Buffer.from(text)])) read.push(entry);
+  const read = await collect(readTaskFile([Buffer.from(text)]));
   assert.equal(read.length, entries.length + 2);
   assert.deepEqual(header.redacted, ['text']);
 });

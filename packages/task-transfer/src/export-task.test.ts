@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import type { FactRecord } from '@hopline/events';
 import { createMemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
-import { type RecordEntry, type RecordKind, readTaskFile, TaskWriter, writeTask } from '@hopline/task-file';
+import { type RecordKind, readTaskFile, TaskWriter, writeTask } from '@hopline/task-file';
 import { collect } from '../../../test/kit/collect.ts';
 import { exportTask } from './export-task.ts';
 
@@ -47,8 +47,7 @@ it('a task in progress is exported as it is, with every record once', async () =
     [1, 2, 3, 4, 5],
   );
   const file = await textOf(writeTask(header, entries, { outcome }));
-  const read = [];
-  for await (const entry of readTaskFile([Buffer.from(file)])) read.push(entry);
+  const read = await collect(readTaskFile([Buffer.from(file)]));
   assert.equal(read.length, 9);
 });
 
@@ -106,8 +105,7 @@ it('facts that were copied forward are exported once', async () => {
     startSeq ||= seq;
   }
   const { header, outcome, records } = (await exportTask(log, TASK, { ...OPTIONS, contains: ['facts'] }))!;
-  const exported: RecordEntry[] = [];
-  for await (const entry of records()) exported.push(entry);
+  const exported = await collect(records());
   assert.deepEqual(
     exported.flatMap(entry => (entry.kind === 'facts' ? entry.record.facts : [])),
     facts,

@@ -7,6 +7,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type RecordKind, readTaskFile, writeTask } from '@hopline/task-file';
+import { collect } from '../../../test/kit/collect.ts';
 import { exportTask } from './export-task.ts';
 import { checkImport, type ImportedTask, importTasks } from './import-tasks.ts';
 
@@ -45,8 +46,7 @@ async function importAll(
 ): Promise<ImportedTask[]> {
   const options = { ...OPTIONS, ...more };
   await checkImport(log, entriesOf(file), options);
-  const imported: ImportedTask[] = [];
-  for await (const one of importTasks(log, entriesOf(file), options)) imported.push(one);
+  const imported = await collect(importTasks(log, entriesOf(file), options));
   return imported;
 }
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { promisify } from 'node:util';
 import { trace } from '@opentelemetry/api';
+import { listen } from '../../../test/kit/listen.ts';
 import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { exportersFrom } from './exporters.ts';
 import { startHop } from './hop-span.ts';
@@ -27,8 +28,7 @@ async function otlpReceiver() {
     received.push({ method: request.method, url: request.url, type: request.headers['content-type'], body });
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listen(server);
   const close = async () => {
     server.closeAllConnections();
     await new Promise(resolve => server.close(resolve));
@@ -176,7 +176,7 @@ for (const [collector, behaviour, reason] of [
       if (reason === 'queue_full') accepted += body.toString('latin1').split(SPAN.sendPushNotification).length - 1;
       behaviour?.(response);
     });
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    await listen(server);
     const { port } = server.address() as AddressInfo;
     const script = `
       const { setImmediate: turn } = await import('node:timers/promises');
@@ -223,7 +223,7 @@ for (const [collector, behaviour, reason] of [
 for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
   test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its status`, async () => {
     const server = createServer((request, response) => request.resume().once('end', () => response.writeHead(400).end()));
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const origin = await listen(server);
     const script = `
       const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
       const warned = Promise.withResolvers();
@@ -238,7 +238,7 @@ for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
     const lines = await run(script, [], {
       ...none,
       [`OTEL_${signal}_EXPORTER`]: 'otlp',
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: origin,
       OTEL_METRIC_EXPORT_INTERVAL: '20',
     });
     server.closeAllConnections();
@@ -253,7 +253,7 @@ for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
 
 test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});
-  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve));
+  const origin = await listen(silent);
   const script = `
     const { SPAN, startHop, startTelemetry } = await import(process.argv[1]);
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: process.argv[2] };
@@ -263,7 +263,7 @@ test('an unresponsive collector does not delay the shutdown', async () => {
     await telemetry.shutdown();
     console.log(JSON.stringify({ elapsedMs: performance.now() - started }));
     process.exit(0);`;
-  const [line] = await run(script, [`http://127.0.0.1:${(silent.address() as AddressInfo).port}`], {});
+  const [line] = await run(script, [origin], {});
   silent.closeAllConnections();
   await new Promise(resolve => silent.close(resolve));
   const elapsedMs = Number(line?.elapsedMs);

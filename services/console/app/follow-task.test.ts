@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { collect } from '../../../test/kit/collect.ts';
 import { RequestError } from './connection.ts';
 import { chunksOf, type FollowedItem, followTask } from './follow-task.ts';
 
@@ -69,8 +70,7 @@ test('a stream that is silent for too long has ended, and its connection is clos
     start: controller => controller.enqueue(new Uint8Array([1])),
     cancel: () => closed.resolve(),
   });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of chunksOf(body, 50)) chunks.push(chunk);
+  const chunks = await collect(chunksOf(body, 50));
   await closed.promise;
   assert.deepEqual(chunks, [new Uint8Array([1])]);
 });

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
 import { createLogger } from '@hopline/telemetry';
+import { listen } from '../../../test/kit/listen.ts';
 import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts';
 import { LAUNCHER_TOKEN_HEADER } from './kill-routes.ts';
 import { LauncherLink } from './launcher-link.ts';
@@ -49,8 +50,7 @@ function consoleBefore(
 }
 
 before(async () => {
-  upstream.listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
+  await listen(upstream);
   server = consoleBefore(upstream, '127.0.0.1');
   url = await server.listen(0);
 });

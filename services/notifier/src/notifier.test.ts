@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
 import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
@@ -12,6 +10,7 @@ import { ROOT_AGENT } from '@hopline/task';
 import { agent, StoredScenario } from '@hopline/task/test-kit';
 import { createLogger } from '@hopline/telemetry';
 import { AllowList } from '@hopline/webhook-guard';
+import { listen } from '../../../test/kit/listen.ts';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createNotifier, type Notifier, type NotifierDeps } from './notifier.ts';
@@ -59,13 +58,12 @@ async function webhook(answer: (n: number, path: string) => number | Promise<num
     const status = await answer(received.length, path);
     response.writeHead(status).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   const close = async () => {
     server.closeAllConnections();
     server.close();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received, [Symbol.asyncDispose]: close };
+  return { url: origin, received, [Symbol.asyncDispose]: close };
 }
 
 const config = (url: string, more: Partial<PushConfigEntry> = {}): PushConfigEntry => ({

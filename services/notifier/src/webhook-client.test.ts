@@ -8,6 +8,7 @@ import { suite, test } from 'node:test';
 import type { SecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { AllowList, type Resolve } from '@hopline/webhook-guard';
+import { listen } from '../../../test/kit/listen.ts';
 import { REFUSED_ORIGIN } from '../../../test/kit/refused.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { Trust } from './trusted-authorities.ts';
@@ -37,13 +38,12 @@ async function trap() {
 
 async function serve(listener: RequestListener) {
   const server = createServer(listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   const close = async () => {
     server.closeAllConnections();
     server.close();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, [Symbol.asyncDispose]: close };
+  return { url: origin, [Symbol.asyncDispose]: close };
 }
 
 type ClientOptions = { allow?: string; resolve?: Resolve; limits?: Partial<typeof LIMITS> };

@@ -26,7 +26,7 @@ async function expireInputs(log: MemoryLog): Promise<void> {
 }
 
 for (const heldBefore of ['nothing', 'half a pair'] as const) {
-  test(`inputs removed while every relay was away fail the task, ${heldBefore} held before`, { timeout: 20_000 }, async () => {
+  test(`inputs removed while every relay was away fail the task, ${heldBefore} held before`, { timeout: 120_000 }, async () => {
     const log = createMemoryLog();
     const first = await relayOn(log.another());
     await sendMessage(log);
@@ -57,7 +57,7 @@ for (const heldBefore of ['nothing', 'half a pair'] as const) {
   });
 }
 
-test('an attempt whose first inputs were removed fails the task', { timeout: 20_000 }, async () => {
+test('an attempt whose first inputs were removed fails the task', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);
@@ -75,7 +75,7 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 20_
 });
 
 test('the next relay reads an input without a fact again, so that the following input is not mistaken for a gap', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
@@ -103,7 +103,7 @@ test('the next relay reads an input without a fact again, so that the following 
 });
 
 test('a task does not fail because an earlier version did not keep its last ordinals up to date', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
@@ -160,7 +160,7 @@ test('the first record after a takeover has its time and cause, and each record 
 });
 
 test('a takeover does not fail a task whose inputs are all stored, even while a later attempt writes', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
   let relay = await relayOn(log.another());

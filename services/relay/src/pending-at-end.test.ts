@@ -4,11 +4,11 @@ import { textOf } from '@hopline/a2a';
 import type { InputWriter } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { TURN_LANES_MAX } from '@hopline/task';
+import { until } from '../../../test/kit/until.ts';
 import { COALESCE, recordsOf, relayOn as relayWith, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
 /** The first half of a surrogate pair, which the coalescer holds. */
 const HALF = '\ud83d';
-const STEP_MS = 10;
 
 async function startTask(log: MemoryLog): Promise<InputWriter> {
   await sendMessage(log);
@@ -19,22 +19,21 @@ async function startTask(log: MemoryLog): Promise<InputWriter> {
 
 const reachedState = (log: MemoryLog, state: string) => storedWhen(log, ({ aggregate }) => aggregate.state === state);
 
-/** Whether the shard's checkpoint reaches the newest input within two seconds. */
-async function checkpointReachesEnd(log: MemoryLog): Promise<boolean> {
+/** Waits until the shard's checkpoint reaches the newest input. */
+async function checkpointReachesEnd(log: MemoryLog): Promise<void> {
   let newest = 0;
   for await (const { seq } of log.inputs.read('t')) newest = seq;
-  for (let waitedMs = 0; waitedMs < 2_000; waitedMs += STEP_MS) {
-    if (((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) >= newest) return true;
-    await new Promise(resolve => setTimeout(resolve, STEP_MS));
-  }
-  return false;
+  await until(
+    async () => ((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) >= newest,
+    'the checkpoint reaches the newest input',
+  );
 }
 
 const relayOn = (log: MemoryLog) => relayWith(log.another(), { coalesce: { ...COALESCE, eventCostMs: 80 } });
 
 for (const when of ['before', 'after'] as const) {
   test(`half a surrogate pair ${when} the end of its task neither holds back the checkpoint nor stays in memory`, {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async () => {
     const log = createMemoryLog({ shards: 1 });
     const relay = await relayOn(log);
@@ -50,14 +49,12 @@ for (const when of ['before', 'after'] as const) {
       writer.token('a', HALF);
       await writer.flush();
     }
-    const reached = await checkpointReachesEnd(log);
-    await relay.stop();
-    assert.equal(reached, true);
+    await checkpointReachesEnd(log).finally(() => relay.stop());
   });
 }
 
 test('half a surrogate pair that ends an attempt is stored before the next attempt replaces the text', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
   const relay = await relayOn(log);

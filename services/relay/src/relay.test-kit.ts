@@ -3,6 +3,7 @@ import { type AgentInput, type Fact, type FactRecord, isVisible, type Owner, typ
 import { InputWriter, readTask, type StoredFacts } from '@hopline/log';
 import type { MemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
+import { collect } from '../../../test/kit/collect.ts';
 import { NO_METRICS } from '../../../test/kit/no-metrics.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createRelay, type Relay, type RelayDeps } from './relay.ts';
@@ -89,8 +90,7 @@ export function foldOf(records: readonly FactRecord[]): Fold {
 
 /** The records of a task that the log still has. */
 export async function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts[]> {
-  const stored: StoredFacts[] = [];
-  for await (const record of log.facts.read(taskId, 1)) stored.push(record);
+  const stored = await collect(log.facts.read(taskId, 1));
   return stored;
 }
 

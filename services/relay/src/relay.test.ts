@@ -465,13 +465,22 @@ test('a shard whose log refuses at once restarts less and less often, and quickl
       [true, true, true],
       String(pauses()),
     );
-    isRefused = false;
-    await until(async () => ((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) > 0);
-    isRefused = true;
-    await sendMessage(log, 't2');
-    await until(async () => failedAtMs.length >= 6);
-    const againMs = pauses()[4]!;
-    assert.ok(againMs < 800, `after progress the pause is ${againMs} ms`);
+    const againMs: number[] = [];
+    // A busy machine can lengthen a pause, so only one of several is short for sure. Without progress each would be longer than 800 ms.
+    for (let round = 2; againMs.every(ms => ms >= 800) && round <= 6; round += 1) {
+      const before = (await log.leases.get('shard.0'))?.value.checkpoint ?? 0;
+      isRefused = false;
+      await until(async () => ((await log.leases.get('shard.0'))?.value.checkpoint ?? 0) > before);
+      isRefused = true;
+      const failures = failedAtMs.length;
+      await sendMessage(log, `t${round}`);
+      await until(() => failedAtMs.length >= failures + 2);
+      againMs.push(pauses()[failures]!);
+    }
+    assert.ok(
+      againMs.some(ms => ms < 800),
+      `after progress the pauses are ${againMs} ms`,
+    );
   } finally {
     await relay.stop();
   }

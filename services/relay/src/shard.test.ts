@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { AgentInput, InputRecord } from '@hopline/events';
 import { HistoryLost } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
-import { untilTick } from '../../../test/kit/until.ts';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import { metricsOf, shardContext } from './shard.test-kit.ts';
 import { ENDED_IDLE_MS, IDLE_MS, RELAY_WAITING_UNITS_MAX, Shard, type ShardContext, SWEEP_MS } from './shard.ts';
 import { CHECK_OFTEN_MS, CHECK_OLD_MS } from './stored-records.ts';
@@ -204,11 +204,14 @@ test('a shard reads no more than its limit while an append is pending, even with
   const shard = shardOf(log);
   shard.start();
   try {
-    for (let before = -1; bytesRead === 0 || bytesRead > before; ) {
+    await until(
+      () => bytesRead >= RELAY_WAITING_UNITS_MAX,
+      () => `${bytesRead} bytes are read`,
+    );
+    for (let before = -1; bytesRead > before; ) {
       before = bytesRead;
       await new Promise(resolve => setTimeout(resolve, 50));
     }
-    assert.ok(bytesRead >= RELAY_WAITING_UNITS_MAX, `${bytesRead} bytes`);
     assert.ok(bytesRead <= RELAY_WAITING_UNITS_MAX + 2 * 1024 * 1024, `${bytesRead} bytes`);
     assert.ok(shard.oldestInputAt! >= startedAt && shard.oldestInputAt! < startedAt + 1_000, 'the oldest input waits');
     release.resolve();

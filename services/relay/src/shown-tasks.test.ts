@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fact } from '@hopline/events';
-import { endedKey, isEndedTasks, type ListedTask, listPrefixOf, type StoredFacts } from '@hopline/log';
+import { endedKey, isEndedTasks, type ListedTask, listPrefixOf } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
+import { collect } from '../../../test/kit/collect.ts';
 import { until } from '../../../test/kit/until.ts';
 import { kill, logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 import { READ_UNITS_MAX, ShownTasks } from './shown-tasks.ts';
@@ -93,8 +94,7 @@ test('a task that is read for its row is kept without its files, and read no fur
   const task = new StoredScenario(log.facts).message('a question');
   await task.open(supervisor(), 'own').text(supervisor(), 'own', 'an answer', true).store();
   const { aggregate } = task;
-  const records: StoredFacts[] = [];
-  for await (const stored of log.facts.read(aggregate!.taskId, 1)) records.push(stored);
+  const records = await collect(log.facts.read(aggregate!.taskId, 1));
   await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
   const [first, newest] = [records[0]!, await log.facts.last(aggregate!.taskId)];
   const of = (facts: Fact[]) => ({ ...first, record: { ...first.record, facts } });

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { playTurn } from '@hopline/agent/test-kit';
+import { listen } from '../../../test/kit/listen.ts';
 import { parseAgentEntry } from './agent-entry.ts';
 import { elsewhere, sharedUser } from './code-processes.test-kit.ts';
 import { createAgent } from './create-agent.ts';
@@ -90,10 +89,9 @@ test("a model's key comes from the named variable; the default key is sent only 
     seen.push(request.headers.authorization);
     response.writeHead(400).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   t.after(() => server.close());
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const baseUrl = `${origin}/v1`;
   for (const more of [{ apiKeyEnv: 'MODEL_KEY' }, {}]) {
     const agent = await make({ name: 'm', adapter: 'model', model: 'x', baseUrl, ...more });
     const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };

@@ -6,6 +6,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { agentPresentation, TRANSPARENT } from '@hopline/profiles';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type HopMetrics, SPAN, startHop } from '@hopline/telemetry';
+import { collect } from '../../../test/kit/collect.ts';
 import { CALL_CONTENT_BYTES_MAX, CallItems } from './call-items.ts';
 import { TurnView } from './turn-view.ts';
 
@@ -61,8 +62,7 @@ class Turn {
   }
 
   async read(): Promise<this> {
-    const records = [];
-    for await (const record of this.log.facts.read('t', 1)) records.push(record);
+    const records = await collect(this.log.facts.read('t', 1));
     for (const record of records.slice(this.#applied)) this.view.apply(record);
     this.#applied = records.length;
     return this;

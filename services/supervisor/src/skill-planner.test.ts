@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { titleCase } from '@hopline/events';
 import type { AgentRegistration } from '@hopline/log';
+import { collect } from '../../../test/kit/collect.ts';
 import { CHOICES_MAX, NoAgentFits } from './planner.ts';
 import { PLAN_AGENTS_MAX, SkillPlanner } from './skill-planner.ts';
 
@@ -24,8 +25,7 @@ async function plan(text: string, metadata = {}, available = agents, defaultAgen
     agents: available,
     signal: new AbortController().signal,
   });
-  const tokens: string[] = [];
-  for await (const token of made.text) tokens.push(token);
+  const tokens = await collect(made.text);
   return { agents: made.agents, tokens };
 }
 

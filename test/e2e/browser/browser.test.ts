@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, request as requestHttp } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -12,6 +10,8 @@ import { Fold } from '@hopline/a2a';
 import { BEGINNING, createClient, type StreamItem } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import { build } from 'esbuild';
+import { collect } from '../../kit/collect.ts';
+import { listen } from '../../kit/listen.ts';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
@@ -259,13 +259,12 @@ async function startCuttingProxy(url: string): Promise<{ url: string; close(): v
     upstream.on('error', () => response.destroy());
     request.pipe(upstream);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   const close = () => {
     server.closeAllConnections();
     server.close();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+  return { url: origin, close };
 }
 
 /** The client package, bundled as an application does. */
@@ -285,8 +284,7 @@ async function bundledClient(): Promise<Uint8Array> {
 
 /** All events of a task in the log. */
 async function itemsOf(url: string, taskId: string): Promise<StreamItem[]> {
-  const items: StreamItem[] = [];
-  for await (const item of createClient({ url }).subscribe(taskId, { cursor: BEGINNING })) items.push(item);
+  const items = await collect(createClient({ url }).subscribe(taskId, { cursor: BEGINNING }));
   return items;
 }
 
@@ -316,8 +314,7 @@ async function taskIdOf({ requests }: Page): Promise<string> {
 test('the page of hopline trace --html shows every row of a real task, and makes no request [S2-41]', options, async () => {
   cut = Promise.withResolvers();
   cut.resolve();
-  const items: StreamItem[] = [];
-  for await (const item of createClient({ url: cluster.url }).stream('count')) items.push(item);
+  const items = await collect(createClient({ url: cluster.url }).stream('count'));
   const [first] = items;
   assert.ok(first !== undefined && 'event' in first && 'task' in first.event);
   const file = join(folder, 'trace.html');

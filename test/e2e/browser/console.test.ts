@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +9,8 @@ import { after, before, test } from 'node:test';
 import { Fold } from '@hopline/a2a';
 import { BEGINNING, createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
+import { listen } from '../../kit/listen.ts';
+import { userMessage } from '../../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { HoplineCommand } from '../../support/cluster/hopline-command.ts';
@@ -582,15 +583,14 @@ test('the webhooks of a task are listed with their deliveries, without their sec
     request.resume();
     response.end();
   });
-  receiver.listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
+  await listen(receiver);
   t.after(() => {
     receiver.closeAllConnections();
     receiver.close();
   });
   const { port } = receiver.address() as AddressInfo;
   const webhook = { url: `http://127.0.0.1:${port}/hook?key=${HOOK_SECRET}`, token: HOOK_SECRET };
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'count' }] };
+  const message = userMessage('count');
   const sent = await fetch(`${cluster.url}/message:send`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },

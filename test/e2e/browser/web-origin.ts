@@ -1,6 +1,6 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { listen } from '../../kit/listen.ts';
 
 type Document = { type: string; body: string | Uint8Array; policy?: string };
 
@@ -15,8 +15,7 @@ export async function startWebOrigin(): Promise<WebOrigin> {
     const policy = found.policy === undefined ? {} : { 'content-security-policy': found.policy };
     response.writeHead(200, { 'content-type': found.type, ...policy }).end(found.body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     documents,

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Fold } from '@hopline/a2a';
 import { type ClientView, ViewFold } from '@hopline/task-view';
 import { ModelServer } from '../../support/agents/model-server.ts';
 import { pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
-import { collect, type Frame, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, messageParams, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../../infra/examples/', import.meta.url));
@@ -28,20 +27,13 @@ const stateOf = (list: readonly Frame[]) => foldOf(list).task?.status.state;
 const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
 const answerTo = (list: readonly Frame[], text: string) => ({ params: messageParams(text, { taskId: taskIdOf(list) }) });
 
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
-
 function viewOf(list: readonly Frame[]): ClientView {
   const fold = new ViewFold();
   for (const { event } of list) fold.add({ event });
   return fold.view;
 }
 
-test('hand-written: asks a question, streams, and returns a file', { timeout: 60_000 }, async () => {
+test('hand-written: asks a question, streams, and returns a file', { timeout: 120_000 }, async () => {
   await using cluster = await startExample('hand-written');
   const question = await collect(cluster.url, { text: 'throw some dice' });
   assert.equal(stateOf(question), 'TASK_STATE_INPUT_REQUIRED');
@@ -54,7 +46,7 @@ test('hand-written: asks a question, streams, and returns a file', { timeout: 60
   assert.deepEqual(file.match(/(?<=,)\d/g), pips.trim().split(' '));
 });
 
-test('langgraph: streams the model, asks, and continues with the answer', { timeout: 60_000 }, async () => {
+test('langgraph: streams the model, asks, and continues with the answer', { timeout: 120_000 }, async () => {
   await using cluster = await startExample('langgraph');
   const question = await collect(cluster.url, { text: 'a poem' });
   const fold = foldOf(question);
@@ -66,7 +58,7 @@ test('langgraph: streams the model, asks, and continues with the answer', { time
   assert.equal(textOf(published, 'partial_result'), 'Published.');
 });
 
-test('nested: a cluster is the agent of another cluster', { timeout: 60_000 }, async () => {
+test('nested: a cluster is the agent of another cluster', { timeout: 120_000 }, async () => {
   await using below = await startExample('hand-written');
   await using cluster = await startExample('nested', entry => ({ ...entry, url: below.url }));
   const list = await collect(cluster.url, { text: '2 dice' });
@@ -74,7 +66,7 @@ test('nested: a cluster is the agent of another cluster', { timeout: 60_000 }, a
   assert.match(textOf(list, 'streaming_result'), /^([1-6] ){2}\nTogether \d+\.\n$/);
 });
 
-test('model: answers with the tools of its MCP server', { timeout: 60_000 }, async () => {
+test('model: answers with the tools of its MCP server', { timeout: 120_000 }, async () => {
   const reply = (request: { messages: { role: string; content?: string | null }[] }) => {
     const result = request.messages.findLast(({ role }) => role === 'tool');
     if (result === undefined) return [{ call: 'get-sum', args: { a: 17, b: 25 } }, { finish: 'tool_calls' }];
@@ -89,7 +81,7 @@ test('model: answers with the tools of its MCP server', { timeout: 60_000 }, asy
   assert.ok(model.requests[0]!.tools.some(tool => tool.function.name === 'get-sum'));
 });
 
-test('own-model: an agent calls a model with a tool, and counts its tokens', { timeout: 60_000 }, async () => {
+test('own-model: an agent calls a model with a tool, and counts its tokens', { timeout: 120_000 }, async () => {
   const reply = (request: { messages: { role: string; content?: string | null }[] }) => {
     const result = request.messages.findLast(({ role }) => role === 'tool');
     if (result === undefined) return [{ call: 'distance', args: { city: 'Prague' } }];
@@ -114,7 +106,7 @@ test('own-model: an agent calls a model with a tool, and counts its tokens', { t
 const python = pythonWith('1');
 const skip = python === undefined && 'no Python with a2a-sdk 1.x: install it with uvicorn, or name one in A2A_PYTHON_1';
 
-test('python-a2a: an agent written with the Python SDK, behind Hopline', { skip, timeout: 60_000 }, async t => {
+test('python-a2a: an agent written with the Python SDK, behind Hopline', { skip, timeout: 120_000 }, async t => {
   const agent = await startPythonAgent(python!, '1');
   t.after(agent.stop);
   await using cluster = await startExample('python-a2a', entry => ({ ...entry, url: agent.url }));

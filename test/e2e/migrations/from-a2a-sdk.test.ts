@@ -37,7 +37,7 @@ async function startServer(t: TestContext, folder: string): Promise<string> {
 }
 
 test('the server of the guide works behind Hopline, and its stream can be resumed after its end', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const url = await startServer(t, GUIDE.folder(t, ['server.mjs']));
   const [agents] = GUIDE.agents();
@@ -58,7 +58,7 @@ test('the server of the guide works behind Hopline, and its stream can be resume
   assert.equal(textOf(rest, 'poem'), LINE);
 });
 
-test('the module of the guide writes the same line', { timeout: 60_000 }, async t => {
+test('the module of the guide writes the same line', { timeout: 120_000 }, async t => {
   const agentsFolder = GUIDE.folder(t, ['poet.ts']);
   await using cluster = await Cluster.start({ agents: GUIDE.agents()[1]!, agentsFolder, profile: 'transparent' });
   const list = await collect(cluster.url, { text: 'the sea' });
@@ -79,7 +79,7 @@ class SlowStore extends InMemoryTaskStore {
 }
 
 test('the server of the SDK loses an event for a subscriber that comes while the event is being stored', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const status = (state: TaskState) => ({ state, message: undefined, timestamp: undefined });
   const bus = Promise.withResolvers<{ bus: ExecutionEventBus; taskId: string; contextId: string }>();

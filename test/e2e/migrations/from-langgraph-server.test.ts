@@ -10,7 +10,7 @@ import { Guide } from '../../support/guides/guide.ts';
 const GUIDE = new Guide('from-langgraph-server.md');
 const RECORDING = new URL('../../support/agents/recordings/langgraph-chat.json', import.meta.url);
 
-test('the entry of the guide is the graph of a LangGraph server', { timeout: 30_000 }, async t => {
+test('the entry of the guide is the graph of a LangGraph server', { timeout: 120_000 }, async t => {
   const server = await startRecordedServer(RECORDING);
   t.after(() => server.close());
   const [[entry]] = GUIDE.agents() as [[{ url: string; assistant: string }]];
@@ -21,7 +21,7 @@ test('the entry of the guide is the graph of a LangGraph server', { timeout: 30_
   assert.equal(textOf(events), 'Hello from the server');
 });
 
-test('the graph of the guide runs without a server, asks, and continues with the answer', { timeout: 60_000 }, async t => {
+test('the graph of the guide runs without a server, asks, and continues with the answer', { timeout: 120_000 }, async t => {
   const agentsFolder = GUIDE.folder(t, ['graph.ts']);
   await using cluster = await Cluster.start({ agents: GUIDE.agents()[1]!, agentsFolder, profile: 'transparent' });
   const question = await collect(cluster.url, { text: 'plan it' });

@@ -8,6 +8,7 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { collect } from '../../kit/collect.ts';
 import type { ModelServer } from '../../support/agents/model-server.ts';
 import { ServiceProcess, type ServiceSpec } from '../../support/cluster/service-process.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
@@ -176,8 +177,7 @@ export class CampaignCluster implements AsyncDisposable {
 
   /** Names of the streams and buckets of the log. */
   async streamNames(): Promise<string[]> {
-    const names: string[] = [];
-    for await (const name of this.#jsm.streams.names()) names.push(name);
+    const names = await collect(this.#jsm.streams.names());
     return names.sort();
   }
 

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type A2AOptions, createA2AAgent } from '@hopline/agent-a2a';
 import { AllowedHosts, createHealth } from '@hopline/lifecycle';
@@ -9,6 +7,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { CALL_BYTES_MAX, TurnWebhooks } from '../../../services/sub-agent/src/turn-webhooks.ts';
+import { listen } from '../../kit/listen.ts';
 import { NO_METRICS } from '../../kit/no-metrics.ts';
 import { until } from '../../kit/until.ts';
 import {
@@ -93,13 +92,13 @@ for (const dialect of ['0.3', '1.0'] as const) {
 
 test('missing calls only delay the turn, because the task is polled as well', async t => {
   const script: Step[] = [{ token: 'a' }, { pause: 300 }, ...answer(['b'])];
-  const { remote, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 1_000 });
+  const { remote, agent } = await trio(t, { script, pushes: 'never' }, { lostCallMsMax: 3_000 });
   assert.equal(textOf(await eventsOf(agent, 'go')), 'ab');
   assert.equal(countOf(remote, 'get'), 1);
 });
 
 test('a turn whose agent neither calls nor finishes stops at its time limit and cancels the task', async t => {
-  const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 700 });
+  const { remote, agent } = await trio(t, { script: [{ token: 'a' }, { hang: true }], pushes: 'never' }, { totalMsMax: 2_000 });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual([failed.reason, failed.retryable], ['the turn took too long', false]);
   assert.equal(countOf(remote, 'cancel'), 1);
@@ -172,10 +171,9 @@ for (const binding of ['HTTP+JSON', 'GRPC']) {
       response.writeHead(known ? 200 : 404, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ name: 'a', supportedInterfaces, capabilities: {}, skills: [] }));
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const origin = await listen(server);
     t.after(() => server.close());
-    const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+    const agent = createA2AAgent({ url: `${origin}/` });
     t.after(() => agent.close());
     const reason = "the agent's card has no JSON-RPC interface of A2A 0.2, 0.3 or 1.0, the only binding Hopline uses for agents";
     const failed = lastOf(await eventsOf(agent, 'go'), 'failed');

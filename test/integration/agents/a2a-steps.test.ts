@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { StepOutcome, TurnSteps } from '@hopline/agent';
 import { createA2AAgent } from '@hopline/agent-a2a';
+import { listen } from '../../kit/listen.ts';
 import { eventsOf, lastOf } from '../../support/agents/turn.ts';
 
 const URI = 'https://hopline.dev/extensions/steps/v1';
@@ -49,9 +49,8 @@ async function agentWithSteps(t: TestContext, takes = true) {
     }
     return json({ jsonrpc: '2.0', id, error: { code: -32001, message: 'not here' } });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const agent = createA2AAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` });
+  const origin = await listen(server);
+  const agent = createA2AAgent({ url: `${origin}/` });
   t.after(async () => {
     await agent.close();
     server.closeAllConnections();

@@ -388,9 +388,10 @@ test('a turn that starts with a question is not a duplicate of an earlier turn',
 
 for (const how of ['stays open', 'breaks'] as const) {
   test(`auth-required suspends the silence limit, and the turn continues: its stream ${how} [S3-5]`, async t => {
-    const between: Step[] = how === 'breaks' ? [{ cut: true }, { pause: 300 }] : [{ pause: 300 }];
+    const silenceMsMax = 1_000;
+    const between: Step[] = how === 'breaks' ? [{ cut: true }, { pause: 3 * silenceMsMax }] : [{ pause: 3 * silenceMsMax }];
     const script: Step[] = [{ status: 'auth-required', text: 'log in first' }, ...between, { token: 'here' }, { complete: true }];
-    const { remote, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax: 100 });
+    const { remote, agent } = await pair(t, { dialect: '1.0', script }, { silenceMsMax });
     const events = await eventsOf(agent, 'x');
     const [asked] = events;
     assert.equal(asked?.type === 'auth-required' && asked.message.parts[0]?.text, 'log in first');

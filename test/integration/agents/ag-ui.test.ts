@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +7,7 @@ import { RunAgentInputSchema } from '@ag-ui/core/schemas';
 import { createAgUiAgent } from '@hopline/agent-ag-ui';
 import { createClient, NoAnswerError } from '@hopline/client';
 import type { ClientView } from '@hopline/task-view';
+import { listen } from '../../kit/listen.ts';
 import { until } from '../../kit/until.ts';
 import { startPythonScript, UVICORN } from '../../support/agents/python-agent.ts';
 import { startRemoteAgent } from '../../support/agents/remote-agent.ts';
@@ -42,13 +41,12 @@ async function startServer(t: TestContext, script: Script) {
       response.end();
     })().catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const origin = await listen(server);
   t.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  const agent = createAgUiAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/agent` });
+  const agent = createAgUiAgent({ url: `${origin}/agent` });
   return { agent, inputs, open: () => open };
 }
 

@@ -147,7 +147,7 @@ const ask = (cluster: Cluster, agent: string, text: string) =>
   collect(cluster.url, { params: messageParams(text, { metadata: { agent } }) });
 
 test('an error that an agent throws is shown with message and stack on its author’s terminal, and nowhere else', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const cluster = await clusterBeside();
   const source = agentSource('failing', `yield 'so far'; throw new Error('the password is ' + turn.text);`);

@@ -271,7 +271,7 @@ test('an endless loop ends at the recursion limit', async () => {
   assert.equal((await play(graphs.loops)).end.reason, 'the graph exceeded its recursion limit');
 });
 
-test('an endless graph is stopped by a cancel, and by its limits with a reason', { timeout: 60_000 }, async () => {
+test('an endless graph is stopped by a cancel, and by its limits with a reason', { timeout: 120_000 }, async () => {
   const stop = new AbortController();
   const agent = await agentOf(graphs.endless);
   const events: AgentEvent[] = [];

@@ -3,7 +3,6 @@ import { getEventListeners } from 'node:events';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -12,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type { Agent } from '@hopline/agent';
 import { createMcpAgent } from '@hopline/agent-mcp';
 import { freePort } from '@hopline/local-cluster';
+import { listen } from '../../kit/listen.ts';
 import { until } from '../../kit/until.ts';
 import { eventsOf, lastOf, textOf, turnOf } from '../../support/agents/turn.ts';
 
@@ -157,7 +157,7 @@ test('pings and log messages of a server do not count as progress of a call', as
 });
 
 test('a silent call ends after the silence limit', async t => {
-  const agent = hostile(t, { silenceMsMax: 100 });
+  const agent = hostile(t, { silenceMsMax: 1_000 });
   assert.deepEqual(lastOf(await eventsOf(agent, 'hang {}'), 'failed'), {
     type: 'failed',
     reason: 'tool hang timed out',
@@ -230,8 +230,8 @@ test('a server that closes a kept connection while it is used again receives eac
       return response.writeHead(200, { 'content-type': 'application/json' }).end(answer);
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const agent = createMcpAgent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp` });
+  const origin = await listen(server);
+  const agent = createMcpAgent({ url: `${origin}/mcp` });
   t.after(async () => {
     await agent.close();
     server.close();

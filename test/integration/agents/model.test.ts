@@ -264,17 +264,17 @@ async function assertFailure(
 }
 
 // Each test uses one limit, because a busy machine could exceed the other one.
-test('a model that stalls before its first token is a typed failure, never a hang', { timeout: 30_000 }, async t => {
+test('a model that stalls before its first token is a typed failure, never a hang', { timeout: 120_000 }, async t => {
   const failure = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ stall: true }], failure, { firstTokenMsMax: 300 });
 });
 
-test('a model that falls silent is a typed failure, never a hang', { timeout: 30_000 }, async t => {
+test('a model that falls silent is a typed failure, never a hang', { timeout: 120_000 }, async t => {
   const failure = { reason: 'the model stopped sending', retryable: true };
   await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
 });
 
-test('comments and empty chunks do not count as signs of life of a model', { timeout: 30_000 }, async t => {
+test('comments and empty chunks do not count as signs of life of a model', { timeout: 120_000 }, async t => {
   const notBegun = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ keepAlive: true }], notBegun, { firstTokenMsMax: 300 });
   const silent = { reason: 'the model stopped sending', retryable: true };
@@ -313,7 +313,7 @@ for (const [name, steps, reason, retryable] of [
     false,
   ],
 ] as const satisfies readonly (readonly [string, readonly ResponseStep[], string, boolean])[]) {
-  test(`a model that ${name} is a typed failure, never a hang`, { timeout: 30_000 }, async t => {
+  test(`a model that ${name} is a typed failure, never a hang`, { timeout: 120_000 }, async t => {
     await assertFailure(t, steps, { reason, retryable });
   });
 }
@@ -325,7 +325,7 @@ test('a refusal of the model is its answer', async t => {
   lastOf(events, 'done');
 });
 
-test('a slow reader does not trigger the silence limit', { timeout: 30_000 }, async t => {
+test('a slow reader does not trigger the silence limit', { timeout: 120_000 }, async t => {
   const tokens = Array.from({ length: 40 }, (_, index) => `${index} `);
   const silenceMsMax = 1_000;
   const { agent, server } = await standIn(t, [[{ tokens, everyMs: 20 }]], { limits: { silenceMsMax, triesMax: 1 } });
@@ -347,7 +347,7 @@ test('an MCP server that died in one call is restarted for the next call of the 
   assert.match(newest(server.requests[2]!, 'tool'), /^pid \d+$/);
 });
 
-test('a model that exceeds its time limit is stopped, though never silent', { timeout: 30_000 }, async t => {
+test('a model that exceeds its time limit is stopped, though never silent', { timeout: 120_000 }, async t => {
   const limits = { totalMsMax: 400, triesMax: 1 };
   const { agent } = await standIn(t, [[{ tokens: Array.from({ length: 200 }, () => 'x'), everyMs: 20 }]], { limits });
   assert.equal(lastOf(await eventsOf(agent, 'go'), 'failed').reason, 'the model did not finish its answer in time');
@@ -362,7 +362,7 @@ test('an unreachable model, and an MCP server that cannot start, are retryable w
   ]);
 });
 
-test('cancelling a turn closes its request at once and cancels its tool', { timeout: 30_000 }, async t => {
+test('cancelling a turn closes its request at once and cancels its tool', { timeout: 120_000 }, async t => {
   for (const reply of [[{ text: 'so' }, { stall: true }], [{ call: 'hang', args: {} }]] as ResponseStep[][]) {
     const { agent } = await standIn(t, [reply], { mcp: [MCP] });
     const stop = new AbortController();

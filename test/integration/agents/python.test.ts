@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold } from '@hopline/a2a';
 import { createA2AAgent } from '@hopline/agent-a2a';
 import { type PythonSdk, type PythonStep, pythonWith, startPythonAgent } from '../../support/agents/python-agent.ts';
 import { eventsOf, lastOf } from '../../support/agents/turn.ts';
-import { collect, type Frame, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
+import { collect, type Frame, foldOf, frames, messageParams, rpc, textOf } from '../../support/cluster/a2a-stream.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 
 const WORDS = 'Python replies: haha\n\n**bold** ✅ done 👩‍👩‍👧';
 const taskIdOf = (list: readonly Frame[]) => (list[0]!.result as { id: string }).id;
-
-function foldOf(list: readonly Frame[]): Fold {
-  const fold = new Fold();
-  for (const { event } of list) fold.add(event);
-  assert.deepEqual(fold.violations, []);
-  return fold;
-}
 
 for (const sdk of ['1', '0.3'] as PythonSdk[]) {
   const python = pythonWith(sdk);

@@ -12,6 +12,8 @@ import { createLogger } from '@hopline/telemetry';
 import { createRelay } from '../../../services/relay/src/relay.ts';
 import { createSubAgent } from '../../../services/sub-agent/src/sub-agent.ts';
 import { NO_METRICS } from '../../kit/no-metrics.ts';
+import { succeeds } from '../../kit/succeeds.ts';
+import { until } from '../../kit/until.ts';
 import { answer, type Step, startRemoteAgent } from '../../support/agents/remote-agent.ts';
 
 const logger = createLogger({ service: 'test', instance: 'test', level: 'fatal' });
@@ -147,7 +149,7 @@ test('the entry of a remote agent has what its card shows and the findings about
 });
 
 test('an unreachable agent is reported with the reason, and counts as healthy again when it answers', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   let isUp = false;
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
@@ -163,13 +165,7 @@ test('an unreachable agent is reported with the reason, and counts as healthy ag
   const { subAgent } = await serve(t, agent);
   await assert.rejects(subAgent.check(), { message: 'the agent cannot be reached' });
   isUp = true;
-  while (
-    !(await subAgent.check().then(
-      () => true,
-      () => false,
-    ))
-  )
-    await new Promise(resolve => setTimeout(resolve, 50));
+  await until(() => succeeds(subAgent.check()));
 });
 
 test('an agent that asks for input continues with the answer, in the same task', async t => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { HoplineChatTransport } from '@hopline/client/ai-sdk';
 import { createClient, type TaskClient } from '@hopline/client/tasks';
 import { openRig } from '../../../packages/a2a-http/src/http-server.test-kit.ts';
+import { listen } from '../../kit/listen.ts';
 import { PythonDriver } from '../../support/python/python-driver.ts';
 import { pythonWithHttpx } from '../../support/python/python-with-httpx.ts';
 
@@ -87,10 +86,9 @@ async function openQuestion(
     }
     response.end();
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
+  const origin = await listen(proxy);
   t.after(() => proxy.close());
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/`, taskId: task.task.id, methods };
+  return { url: `${origin}/`, taskId: task.task.id, methods };
 }
 
 /** The text that a chat of the AI SDK shows. */

@@ -70,7 +70,7 @@ function assertWhole(list: readonly StreamItem[]): Fold {
 }
 
 test('the client continues by itself after a kill of the ingress in mid-stream, without lost or repeated events', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const notices: Notice[] = [];
   const stream = client.stream('count', { onNotice: notice => notices.push(notice) });
@@ -79,7 +79,7 @@ test('the client continues by itself after a kill of the ingress in mid-stream, 
   assert.deepEqual([...new Set(errors)], ['UNAVAILABLE']);
 });
 
-test('the client reconnects after the delay that a draining ingress sent', { timeout: 60_000 }, async () => {
+test('the client reconnects after the delay that a draining ingress sent', { timeout: 120_000 }, async () => {
   const notices: Notice[] = [];
   const stream = client.stream('count', { onNotice: notice => notices.push(notice) });
   assertWhole(await read(stream, 10, () => restart('SIGTERM')));
@@ -88,7 +88,7 @@ test('the client reconnects after the delay that a draining ingress sent', { tim
 });
 
 test('a subscription continues after a restart; for an ended task it returns all events, or those after a cursor', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const { task } = (await client.send('count', { blocking: false })) as { task: { id: string } };
   const list = await read(client.subscribe(task.id, { cursor: BEGINNING }), 10, () => restart('SIGKILL'));
@@ -100,7 +100,7 @@ test('a subscription continues after a restart; for an ended task it returns all
     assert.deepEqual(await read(client.subscribe(task.id, { cursor: cursors[at]! })), list.slice(at + 1));
 });
 
-test('a first request with a lost response is repeated, and its task is started once', { timeout: 30_000 }, async () => {
+test('a first request with a lost response is repeated, and its task is started once', { timeout: 120_000 }, async () => {
   const asked = remote.requests.length;
   let lost = 0;
   const losing = createClient({
@@ -119,7 +119,7 @@ test('a first request with a lost response is repeated, and its task is started 
   assert.equal(remote.requests.length, asked + 1);
 });
 
-test('both dialects return the same task in the same form', { timeout: 30_000 }, async () => {
+test('both dialects return the same task in the same form', { timeout: 120_000 }, async () => {
   const old = createClient({ url: cluster.url, dialect: '0.3' });
   const list = await read(old.stream('quick count'));
   const { task } = assertWhole(list);
@@ -128,7 +128,7 @@ test('both dialects return the same task in the same form', { timeout: 30_000 },
 });
 
 test('cancel stops the agent and ends all streams of the task; a second cancel is a typed error', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   let canceled: Promise<unknown> | undefined;
   let taskId = '';
@@ -148,7 +148,7 @@ test('cancel stops the agent and ends all streams of the task; a second cancel i
   await assert.rejects(read(client.subscribe(taskId, { cursor: 'nonsense' })), code('INVALID_PARAMS'));
 });
 
-test('a stream ends with the question of an agent, and the answer continues the same task', { timeout: 30_000 }, async () => {
+test('a stream ends with the question of an agent, and the answer continues the same task', { timeout: 120_000 }, async () => {
   const asked = await read(client.stream('ask back, quick'));
   const fold = new Fold();
   for (const item of asked) if ('event' in item) fold.add(item.event);

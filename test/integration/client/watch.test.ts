@@ -75,7 +75,7 @@ for (const profile of ['caipe', 'transparent']) {
     assert.deepEqual([last?.turn, last?.answer, last?.state, last?.question], [2, ANSWER, 'TASK_STATE_COMPLETED', undefined]);
   });
 
-  test(`${profile}: ask rejects with the reason of a failure`, { timeout: 30_000 }, async () => {
+  test(`${profile}: ask rejects with the reason of a failure`, { timeout: 120_000 }, async () => {
     const thrown = await clientOf()
       .ask('fail')
       .then(assert.fail, (error: unknown) => error);

@@ -7,6 +7,7 @@ import { factRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog, WORK_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { collect } from '../../kit/collect.ts';
 import { until } from '../../kit/until.ts';
 import { type NatsProxy, startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
@@ -32,8 +33,7 @@ async function open(t: TestContext) {
   t.after(() => nc.close());
   const jsm = await jetstreamManager(nc);
   const consumers = async () => {
-    const all = [];
-    for await (const info of jsm.consumers.list(WORK_STREAM)) all.push(info);
+    const all = await collect(jsm.consumers.list(WORK_STREAM));
     return all;
   };
   return {

@@ -149,7 +149,7 @@ test('a worker whose path is frozen loses its items to its sibling, and does not
 
 test('a running item costs no message until it is renewed, and stays with its worker', { timeout: 120_000 }, async t => {
   const { nc, openWorker, claimed, request } = await open(t);
-  const worker = await openWorker({ ackWaitMs: 300, claimMs: 8_000 });
+  const worker = await openWorker({ ackWaitMs: 300, claimMs: 20_000 });
   const acks: string[] = [];
   nc.subscribe('$JS.ACK.>', { callback: (_error, msg) => void acks.push(msg.string()) });
   await request(worker.log);
@@ -157,10 +157,10 @@ test('a running item costs no message until it is renewed, and stays with its wo
   // Items that are not claimed yet are kept alive one by one.
   await until(() => acks.filter(ack => ack !== '+WPI').length >= ITEMS);
   const claims = acks.length;
-  // Three times the ack wait, and over before the worker renews its claims 4 s after its start.
+  // Three times the ack wait, and over before the worker renews its claims 10 s after its start.
   await pause(900);
   assert.equal(acks.length, claims);
-  assert.ok(acks.every(ack => ack === '-NAK {"delay":8000000000}' || ack === '+WPI'));
+  assert.ok(acks.every(ack => ack === '-NAK {"delay":20000000000}' || ack === '+WPI'));
   await until(() => acks.length >= claims + ITEMS);
   await pause(5_000);
   assert.equal(worker.jobs.length, ITEMS, 'an item was delivered again');
@@ -175,12 +175,14 @@ test('a worker that cannot be asked keeps its items alive one by one, and the se
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
   proxy.lose = ({ subject }) => subject.startsWith('a2a.worker.');
-  const earlier = await openWorker({ servers: proxy.url, ackWaitMs: 500 });
+  // A machine that stalls the worker for as long has its items delivered to the other one.
+  const ackWaitMs = 2_000;
+  const earlier = await openWorker({ servers: proxy.url, ackWaitMs });
   await request(earlier.log);
   await until(() => earlier.jobs.length === ITEMS);
-  const later = await openWorker({ ackWaitMs: 500 });
+  const later = await openWorker({ ackWaitMs });
   await claimed(0, 1);
-  await pause(2_000);
+  await pause(2.5 * ackWaitMs);
   assert.deepEqual(
     [earlier.jobs.length, later.jobs.length],
     [ITEMS, 0],

@@ -10,7 +10,7 @@ const DIRECT_GET = '"$JS.API.DIRECT.GET.A2A_LOG"';
 const RECORDS = 5;
 
 test('a service reads tasks although the permissions of its NATS user are those of a version without direct gets', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const users = new Map(serverUsers(['one']).map(user => [user, { text: user }]));
   const config = authorization(users);
@@ -38,7 +38,7 @@ test('a service reads tasks although the permissions of its NATS user are those 
 });
 
 test('an agent of a version that asks the JetStream API works with the permissions for such agents, and not without them', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const users = new Map(serverUsers(['one']).map(user => [user, { text: user }]));
   for (const earlierAgents of [true, false]) {

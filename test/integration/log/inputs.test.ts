@@ -18,7 +18,7 @@ async function first(inputs: AsyncIterable<StoredInput>): Promise<StoredInput | 
   return undefined;
 }
 
-test('an input under the subject of a writer that may not append it is rejected', { timeout: 60_000 }, async t => {
+test('an input under the subject of a writer that may not append it is rejected', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'inputs' });
@@ -36,7 +36,7 @@ test('an input under the subject of a writer that may not append it is rejected'
 });
 
 test('a reader whose next sequence is far beyond the end of the stream reads the stream from its beginning', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());

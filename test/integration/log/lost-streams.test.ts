@@ -16,6 +16,7 @@ import {
 } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { succeeds } from '../../kit/succeeds.ts';
 import { until } from '../../kit/until.ts';
 import { startNatsCluster } from '../../support/nats/nats-server.ts';
 import { startedLog } from './started-log.ts';
@@ -89,14 +90,7 @@ test('two running relays create a lost bucket again, and change no other stream'
   const before = (await jsm.streams.info(INPUTS_STREAM)).config;
   const lists = (await jsm.streams.info(LISTS)).config;
   await jsm.streams.delete(LISTS);
-  await until(
-    () =>
-      log.check().then(
-        () => true,
-        () => false,
-      ),
-    'the bucket exists again',
-  );
+  await until(() => succeeds(log.check()), 'the bucket exists again');
   await until(() => lostIn(events).length > 0);
   assert.deepEqual([...new Set(lostIn(events))], [LISTS]);
   assert.deepEqual((await jsm.streams.info(LISTS)).config, lists);
@@ -112,14 +106,7 @@ test('a relay creates all streams again when NATS comes back with an empty disk'
   await server.kill();
   rmSync(join(server.dir, 'jetstream'), { recursive: true });
   await server.restart();
-  await until(
-    () =>
-      log.check().then(
-        () => true,
-        () => false,
-      ),
-    'the streams exist again',
-  );
+  await until(() => succeeds(log.check()), 'the streams exist again');
   const names = new LogNames('', 2);
   await until(() => lostIn(events).length > 0);
   assert.deepEqual(lostIn(events).toSorted(), names.allStreams().toSorted());
@@ -169,14 +156,7 @@ test('without a quorum no stream counts as lost', { timeout: 180_000 }, async t 
   await assert.rejects(log.check(), LogUnavailable);
   await assert.rejects(log.check(), LogUnavailable);
   await Promise.all(others.map(server => server.restart()));
-  await until(
-    () =>
-      log.check().then(
-        () => true,
-        () => false,
-      ),
-    'the log is ready again',
-  );
+  await until(() => succeeds(log.check()), 'the log is ready again');
   assert.equal(await createdAt(), before);
   assert.deepEqual(
     events.filter(({ type }) => type === 'streams-lost' || type === 'creation-refused'),

@@ -5,6 +5,7 @@ import type { Log } from '@hopline/log';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { collect } from '../../kit/collect.ts';
 import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -17,12 +18,6 @@ const input = (name: string): InputRecord => ({
   input: { kind: 'message', message: { ...message, messageId: name }, contextId: 'c', role: 'supervisor', profile: 'caipe' },
 });
 const work: Work = { v: 1, taskId: TASK, contextId: 'c', turn: 1, profile: 'caipe', message };
-
-async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
 
 /** The message of the first input that a reader of the shard of TASK receives. */
 async function firstInput(log: Log): Promise<unknown> {
@@ -60,7 +55,7 @@ test('logs of different prefixes share an account, and each has its own inputs, 
   }
   for (const [index, log] of logs.entries()) {
     const name = prefixes[index] ?? 'none';
-    const inputs = await collected(log.inputs.read(TASK));
+    const inputs = await collect(log.inputs.read(TASK));
     assert.deepEqual(
       inputs.map(({ record }) => record),
       [input(name)],
@@ -82,7 +77,7 @@ test('logs of different prefixes share an account, and each has its own inputs, 
 
   const nc = await connect({ servers: server.url });
   t.after(() => nc.close());
-  const names = (await collected((await jetstreamManager(nc)).streams.names())).sort();
+  const names = (await collect((await jetstreamManager(nc)).streams.names())).sort();
   assert.equal(names.length, 3 * 12);
   const of = (prefix: string) => names.filter(name => name.replace(/^KV_/, '').startsWith(prefix));
   assert.deepEqual([of('blue_').length, of('green_2_').length], [12, 12]);

@@ -7,12 +7,13 @@ import { defineConfig } from '@hopline/lifecycle';
 import { BUCKETS, backUpFromSettings, LOG_SETTINGS, restoreFromSettings } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { collect } from '../../kit/collect.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 
 const settingsOf = (url: string) => defineConfig(LOG_SETTINGS).load({ NATS_URL: url });
 
 test('a failed restore removes what it has restored, and no stream that another process has created meanwhile', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
   t.after(() => rmSync(home, { recursive: true }));
@@ -35,7 +36,6 @@ test('a failed restore removes what it has restored, and no stream that another 
   };
   await assert.rejects(restoreFromSettings(settingsOf(target.url), { folder, onStream }), /stream name already in use/);
   await created;
-  const left: string[] = [];
-  for await (const one of jsm.streams.names()) left.push(one);
+  const left = await collect(jsm.streams.names());
   assert.deepEqual(left, [name]);
 });

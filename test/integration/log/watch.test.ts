@@ -13,7 +13,7 @@ const PENDING = /(\$JS\.ACK\.\S+\.\d{19})\.\d+/;
 
 // In one of 1,000 to 10,000 starts of a consumer, nats-server miscounts a key that is overwritten at that time.
 test('a watch is ready only after every key that existed, whatever the server counts as pending', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
@@ -32,7 +32,7 @@ test('a watch is ready only after every key that existed, whatever the server co
   assert.equal(yielded.size, KEYS);
 });
 
-test('a key that is removed while a watch reads the bucket is yielded as removed', { timeout: 60_000 }, async t => {
+test('a key that is removed while a watch reads the bucket is yielded as removed', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'watch' });
@@ -48,7 +48,7 @@ test('a key that is removed while a watch reads the bucket is yielded as removed
   assert.deepEqual(seen, ['a stored', 'b stored', 'a removed']);
 });
 
-test('a watch of a bucket whose newest entry was removed from the stream is ready', { timeout: 60_000 }, async t => {
+test('a watch of a bucket whose newest entry was removed from the stream is ready', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   const log = await openJetStreamLog({ servers: nats.url, name: 'watch' });

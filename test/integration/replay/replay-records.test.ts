@@ -6,6 +6,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type Checkpoint, CheckpointMismatch, replayFacts, replayInputs } from '@hopline/replay';
 import { agent, StoredScenario } from '@hopline/task/test-kit';
+import { collect } from '../../kit/collect.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const SHARDS = 4;
@@ -37,12 +38,6 @@ async function fill(log: Log, tasks = TASKS): Promise<void> {
       await scenario.input(agent('agent'), input).store();
     }
   }
-}
-
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const item of items) found.push(item);
-  return found;
 }
 
 /** Steps of each task in the order in which they were yielded. */
@@ -79,7 +74,7 @@ for (const [name, open] of [
         const { items } = await readFacts(log, { shardsAtOnce });
         assert.equal(items.length, TASKS.length * (RECORDS + 1));
         assert.deepEqual(stepsOf(items), ALL);
-        const inputs = await all(replayInputs(log, { shardsAtOnce }));
+        const inputs = await collect(replayInputs(log, { shardsAtOnce }));
         assert.equal(inputs.length, TASKS.length * RECORDS);
         const steps = inputs.map(({ taskId, record }) => ({ taskId, steps: 'n' in record ? [record.n] : [] }));
         assert.deepEqual(stepsOf(steps), ALL);
@@ -140,8 +135,8 @@ for (const [name, open] of [
       const shard = shardOf('c', LAYOUTS);
       const ofShard = await readFacts(log, { shards: [shard] });
       assert.ok(ofShard.items.length > 0 && ofShard.items.every(({ taskId }) => shardOf(taskId, LAYOUTS) === shard));
-      assert.equal((await all(replayInputs(log, { taskId: 'c', sinceMs }))).length, 0);
-      assert.equal((await all(replayInputs(log, { taskId: 'c' }))).length, RECORDS);
+      assert.equal((await collect(replayInputs(log, { taskId: 'c', sinceMs }))).length, 0);
+      assert.equal((await collect(replayInputs(log, { taskId: 'c' }))).length, RECORDS);
     });
 
     test('facts that were copied forward are not repeated', async () => {

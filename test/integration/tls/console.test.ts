@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer as createPlainServer } from 'node:http';
 import { createServer } from 'node:https';
@@ -9,6 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { consoleConfig } from '../../../services/console/src/config.ts';
 import { IngressConnection } from '../../../services/console/src/ingress-connection.ts';
+import { listen } from '../../kit/listen.ts';
 import { createAuthority, DAY_MS } from './certificates.ts';
 
 /** An ingress with HTTPS, whose certificate can be replaced, and a console that trusts the authorities in the file `ca`. */
@@ -22,8 +22,7 @@ async function consoleOf(t: TestContext) {
     request.resume();
     response.writeHead(200, { connection: 'close' }).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   t.after(() => server.close());
   const ingress = new IngressConnection(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`, ca);
   t.after(() => ingress.close());
@@ -61,8 +60,7 @@ test('the console never falls back to plain text', async t => {
     requests.push(request.url!);
     response.end('{}');
   });
-  plain.listen(0, '127.0.0.1');
-  await once(plain, 'listening');
+  await listen(plain);
   t.after(() => plain.close());
   const toPlain = new IngressConnection(`https://127.0.0.1:${(plain.address() as AddressInfo).port}/`, ca);
   t.after(() => toPlain.close());

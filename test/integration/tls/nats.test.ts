@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { LOG_SETTINGS, type LogEvent, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
+import { succeeds } from '../../kit/succeeds.ts';
 import { until } from '../../kit/until.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 import { createAuthority } from './certificates.ts';
@@ -48,11 +49,7 @@ test('the log works over TLS with an authority and a client certificate from set
   const log = await openFromSettings(config.load({ NATS_URL: nats.url, ...files }), { user: 'relay', name: 'test', logger });
   await log.check();
   await nats.restart();
-  const works = () =>
-    log.check().then(
-      () => true,
-      () => false,
-    );
+  const works = () => succeeds(log.check());
   await until(works);
   await log.close();
 });
@@ -155,11 +152,7 @@ test('a credentials file opens the log and is read at each connection; its conte
   await text.close();
   // The shortest time, after which a service with other credentials would end.
   const log = await load({ NATS_URL: nats.url, NATS_CREDS_FILE: path, HOPLINE_NATS_REJECTED_MS: '1000' });
-  const works = () =>
-    log.check().then(
-      () => true,
-      () => false,
-    );
+  const works = () => succeeds(log.check());
   assert.equal(await works(), true);
   await writeFile(path, operator.strangersCredentials());
   await nats.restart();

@@ -11,6 +11,7 @@ import { defineServiceConfig } from '@hopline/lifecycle';
 import { freePort } from '@hopline/local-cluster';
 import { LOG_SETTINGS, openFromSettings, openJetStreamLog } from '@hopline/log-jetstream';
 import { createLogger } from '@hopline/telemetry';
+import { succeeds } from '../../kit/succeeds.ts';
 import { until } from '../../kit/until.ts';
 import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
 import { type Authority, createAuthority, DAY_MS } from './certificates.ts';
@@ -82,11 +83,7 @@ function settingsOf({ url }: NatsServer, secret: MountedSecret): Record<string, 
 }
 
 const open = (env: Record<string, string>) => openFromSettings(config.load(env), { user: 'relay', name: 'test', logger });
-const works = (log: { check(): Promise<unknown> }) =>
-  log.check().then(
-    () => true,
-    () => false,
-  );
+const works = (log: { check(): Promise<unknown> }) => succeeds(log.check());
 
 test('a client reconnects with its renewed certificate, and trusts a renewed authority, without a restart', {
   timeout: 120_000,

@@ -10,6 +10,7 @@ import { ENDPOINT_SETTINGS, TLS_HANDSHAKE_MS_MAX, tlsFromSettings } from '@hopli
 import { defineServiceConfig } from '@hopline/lifecycle';
 import { freePort } from '@hopline/local-cluster';
 import { createLogger } from '@hopline/telemetry';
+import { listen } from '../../kit/listen.ts';
 import { until } from '../../kit/until.ts';
 import { ServiceProcess } from '../../support/cluster/service-process.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
@@ -50,7 +51,7 @@ async function serve(t: TestContext, env: Record<string, string>) {
   assert.ok(tls);
   const server = createServer(tls.options, (_request, response) => response.end('hello'));
   tls.keepFresh(server);
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   const get = (client: ClientTls) => httpsGet(`https://127.0.0.1:${port}/`, client);

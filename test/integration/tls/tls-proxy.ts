@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
+import { listen } from '../../kit/listen.ts';
 
 /** Terminates TLS and forwards each request to a server without TLS. */
 export async function startTlsProxy(t: TestContext, to: string, options: ServerOptions): Promise<string> {
@@ -14,8 +14,7 @@ export async function startTlsProxy(t: TestContext, to: string, options: ServerO
     });
     incoming.pipe(passed);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   t.after(() => {
     server.close();
     server.closeAllConnections();

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../../kit/listen.ts';
 
 /** One request to a real LangGraph server, and its response. */
 type Exchange = {
@@ -37,9 +37,9 @@ export async function startRecordedServer(recording: URL, real?: { url: string; 
     if (real === undefined) replay(exchanges, { method, path, body }, response);
     else await pass(real.url, { method, path, body }, response, exchanges);
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const origin = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: origin,
     requests,
     close: async () => {
       if (real?.record) writeFileSync(recording, `${JSON.stringify(exchanges, undefined, 2)}\n`);

@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { DIALECTS, type DialectName, decodeSse, foldEvents, type StreamResponse } from '@hopline/a2a';
+import { DIALECTS, type DialectName, decodeSse, type Fold, foldEvents, type StreamResponse } from '@hopline/a2a';
 
 /** One received frame of a stream. */
 export type Frame = { id: string; rpcId: unknown; event: StreamResponse; result: Record<string, unknown>; atMs: number };
@@ -57,6 +58,13 @@ export async function collect(url: string, request: StreamRequest): Promise<Fram
   const all: Frame[] = [];
   for await (const frame of frames(url, request)) all.push(frame);
   return all;
+}
+
+/** The task that the frames of a stream show together. */
+export function foldOf(list: readonly Frame[]): Fold {
+  const fold = foldEvents(list.map(({ event }) => event));
+  assert.deepEqual(fold.violations, []);
+  return fold;
 }
 
 /** Text that the frames add to the artifacts of one name, in order of their first chunks. Text of a task at the head of the stream is not new. */

@@ -86,7 +86,7 @@ test('a stream that its replica cuts is cut for the client too, and an absent re
 });
 
 test('calls of one HTTP/2 connection go to the replicas in turn, with trailers or only trailers', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async t => {
   const canceled = Promise.withResolvers<number>();
   const { grpcUrl } = await balanced(

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { listen } from '../../kit/listen.ts';
 
 type Claims = { sub?: string; tenant?: string; aud?: string; exp?: number };
 
@@ -22,9 +21,7 @@ export async function startIssuer(name?: string): Promise<Issuer> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }] });
   const server = createServer((_request, response) => response.setHeader('content-type', 'application/json').end(keys));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listen(server);
   const iss = name ?? url;
   return {
     env: { HOPLINE_AUTH_ISSUER: iss, HOPLINE_AUTH_AUDIENCE: AUDIENCE, HOPLINE_AUTH_JWKS_URL: `${url}/jwks` },

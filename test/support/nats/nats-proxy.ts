@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { listen } from '../../kit/listen.ts';
 
 /**
  * A TCP proxy before a real nats-server. It parses the server's side of the protocol, so that a test can drop single messages to a
@@ -68,7 +69,7 @@ export async function startNatsProxy(port: number): Promise<NatsProxy> {
       }
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   const address = server.address() as { port: number };
   const proxy: NatsProxy = {
     url: `nats://127.0.0.1:${address.port}`,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { StreamResponse } from '@hopline/a2a';
 import { GrpcClient } from '@hopline/a2a-grpc/test-client';
+import { userMessage } from '../../kit/user-message.ts';
 import { collect, type Frame, frames, messageParams, rpc, shapeOf } from '../cluster/a2a-stream.ts';
 import type { ServiceProcess } from '../cluster/service-process.ts';
 import { received, startWebhook } from '../webhooks/webhook.ts';
@@ -319,7 +320,7 @@ const overGrpc: Scenario = async world => {
   const { cluster, traces } = world;
   const client = new GrpcClient(`127.0.0.1:${cluster.ingresses[0]!.spec.env.HOPLINE_GRPC_PORT}`);
   try {
-    const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'play the version' }] };
+    const message = userMessage('play the version');
     const events: StreamResponse[] = await client.stream('SendStreamingMessage', { message }).rest();
     const taskId = taskOf(events.map(event => ({ event })));
     const spans = await traceOf(world, taskId, isViewerEnd);

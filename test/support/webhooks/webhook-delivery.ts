@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log, PushConfigEntry } from '@hopline/log';
+import { until } from '../../kit/until.ts';
 
 /** Key of a configuration (PROTOCOL.md, section 7). */
 const configKey = (taskId: string, id: string): string => `${taskId}.${Buffer.from(id).toString('base64url')}`;
@@ -54,11 +55,5 @@ export async function finalStateOf(log: Log, taskId: string): Promise<string> {
 }
 
 export async function deliveryOutcomeOf(log: Log, { key }: StoredConfig): Promise<string> {
-  const end = performance.now() + 30_000;
-  for (;;) {
-    const over = (await log.pushProgress.get(key))?.value.over;
-    if (over !== undefined) return over;
-    if (performance.now() > end) throw new Error('the webhook has no outcome after 30 s');
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
+  return until(async () => (await log.pushProgress.get(key))?.value.over, 'an outcome of the webhook');
 }

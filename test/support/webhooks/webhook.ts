@@ -1,7 +1,8 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { listen } from '../../kit/listen.ts';
+import { until } from '../../kit/until.ts';
 
 /** One received notification, and the status of its response. */
 export type Notification = {
@@ -23,7 +24,7 @@ export interface Webhook extends AsyncDisposable {
   /** Notifications with a 2xx response. */
   accepted(path?: string): Notification[];
   /** Waits until `condition` is true. */
-  until(condition: () => boolean, timeoutMs?: number): Promise<void>;
+  until(condition: () => boolean, msMax?: number): Promise<void>;
 }
 
 /** A webhook on 127.0.0.1, on https with `tls`. `answer` chooses the response to the n-th notification (from 1) of a path; default 200. */
@@ -50,18 +51,13 @@ export async function startWebhook(
     open.delete(response);
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     notifications,
     accepted: path => notifications.filter(one => one.status < 300 && (path === undefined || one.path === path)),
-    until: async (condition, timeoutMs = 30_000) => {
-      const end = performance.now() + timeoutMs;
-      while (!condition()) {
-        if (performance.now() > end) throw new Error(`condition not met after ${notifications.length} notifications`);
-        await new Promise(resolve => setTimeout(resolve, 10));
-      }
+    until: async (condition, msMax) => {
+      await until(condition, () => `${condition}, after ${notifications.length} notifications`, msMax);
     },
     [Symbol.asyncDispose]: async () => {
       for (const response of open) response.destroy();

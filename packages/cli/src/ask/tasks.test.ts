@@ -60,14 +60,14 @@ const idsOf = (out: string) => out.match(/^t-\d+/gm) ?? [];
 /** More bytes than a client reads. */
 const TOO_LARGE = ' '.repeat(17 * 1024 * 1024);
 
-test('tasks whose page is too large are read one by one, so that a filter misses none of them', { timeout: 60_000 }, async t => {
+test('tasks whose page is too large are read one by one, so that a filter misses none of them', { timeout: 120_000 }, async t => {
   const { url } = await listing(t, ['one', 'two', 'two again'], ({ pageSize }) => (pageSize > 1 ? TOO_LARGE : undefined));
   const found = await list(url, '--text', 'two');
   assert.deepEqual([found.code, idsOf(found.out), found.err], [0, ['t-1', 't-2'], '']);
 });
 
 test('a task that is too large by itself is listed without its question, and is named if it cannot be searched', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const isLarge = ({ pageToken, historyLength }: Params) => historyLength > 0 && (pageToken ?? '0') === '0';
   const { url } = await listing(t, ['one', 'two'], params => (isLarge(params) ? TOO_LARGE : undefined));
@@ -98,7 +98,7 @@ test('--json prints tasks without history and artifacts, with or without a filte
     );
 });
 
-test('the command stops reading a server that sends empty pages without end', { timeout: 60_000 }, async t => {
+test('the command stops reading a server that sends empty pages without end', { timeout: 120_000 }, async t => {
   const empty = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [], nextPageToken: 'more' } });
   const { url, asked } = await listing(t, [], () => empty);
   assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });
@@ -113,7 +113,7 @@ test('text, agent and duration go to the server, and a server that ignores them 
   assert.equal(asked.at(-1)?.minDurationMs, 365 * 86_400_000, 'the most that a server compares');
 });
 
-test('the duration of a working task runs until now, not until its last change of state', { timeout: 60_000 }, async t => {
+test('the duration of a working task runs until now, not until its last change of state', { timeout: 120_000 }, async t => {
   const startMs = Date.now() - 95_000;
   const hex = startMs.toString(16).padStart(12, '0');
   const status = { state: 'TASK_STATE_WORKING', timestamp: new Date(startMs).toISOString() };

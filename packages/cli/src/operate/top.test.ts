@@ -141,7 +141,7 @@ test("with only a server's address, or a server without lists, top names the par
   assert.match(without.written.out, /missing: agents: the server does not list them/);
 });
 
-test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it was', { timeout: 30_000 }, async t => {
+test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it was', { timeout: 120_000 }, async t => {
   for (const [key, code] of [
     ['q', 0],
     ['\u0003', 130],
@@ -156,7 +156,7 @@ test('on a terminal q quits, Ctrl-C interrupts, and the terminal is left as it w
 });
 
 test('while the server of a running cluster is away, top shows the processes and what is missing, and goes on', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const { start, written, stdin } = await openTop(t, { isAway: true });
   assert.equal(await start(['--json'], false), 0);

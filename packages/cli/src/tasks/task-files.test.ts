@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { decodeProgress, readTaskFile, type TaskEntry, TaskWriter } from '@hopline/task-file';
+import { decodeProgress, readTaskFile, TaskWriter } from '@hopline/task-file';
+import { collect } from '../../../../test/kit/collect.ts';
+import { listen } from '../../../../test/kit/listen.ts';
 import { run } from '../run.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -60,9 +61,9 @@ async function exporting(lines: number) {
     if (from + lines >= LINES.length) response.end();
     else setImmediate(() => response.destroy());
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const origin = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `${origin}/`,
     requests,
     [Symbol.asyncDispose]: () => new Promise<void>(resolve => server.close(() => resolve())),
   };
@@ -153,8 +154,7 @@ test('a redacted export has no text, also when its connection breaks', async () 
   await using server = await exporting(4);
   const { code, out } = await hopline(['export', TASK, '--redact'], server.url);
   assert.equal(code, 0);
-  const entries: TaskEntry[] = [];
-  for await (const entry of readTaskFile([Buffer.from(out)])) entries.push(entry);
+  const entries = await collect(readTaskFile([Buffer.from(out)]));
   assert.equal(entries.length, LINES.length);
   assert.ok(!out.includes(TASK) && !out.includes('works') && !out.includes('explain'));
 });

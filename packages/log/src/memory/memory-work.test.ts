@@ -4,7 +4,7 @@ import { workItem } from '../records.test-kit.ts';
 import { REDELIVERY_MS_MIN } from '../work-queue.ts';
 import { createMemoryLog } from './memory-log.ts';
 
-test('an item that becomes due while its worker looks for one is taken', { timeout: 10_000 }, async t => {
+test('an item that becomes due while its worker looks for one is taken', { timeout: 120_000 }, async t => {
   const log = createMemoryLog();
   const start = 1_790_000_000_000;
   const due = start + REDELIVERY_MS_MIN;

@@ -18,6 +18,9 @@ const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
 const SHARDS = 8;
 
+/** Longer than a busy machine can stop a process whose leases must not end. */
+const LONG_LEASE_MS = 5_000;
+
 type Member = { leases: ShardLeases; running: Map<number, number>; events: string[] };
 
 async function member(log: MemoryLog, instance: string, options: Partial<LeaseOptions> = {}): Promise<Member> {
@@ -276,8 +279,8 @@ test('the shards of a process that dies are taken over after its lease if the br
 
 test('services with different keys do not share: each owns every shard', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
-  const relay = await member(log.another(), 'one');
-  const notifier = await member(log.another(), 'one', { keys: NOTIFIER });
+  const relay = await member(log.another(), 'one', { leaseMs: LONG_LEASE_MS });
+  const notifier = await member(log.another(), 'one', { keys: NOTIFIER, leaseMs: LONG_LEASE_MS });
   const heartbeat = async () => (await log.leases.get('notifier.one'))?.value.heartbeat ?? 0;
   const before = await heartbeat();
   await until(async () => (await heartbeat()) >= before + 5);
@@ -552,7 +555,7 @@ test('a process keeps a shard that it has taken while its view still shows the p
     if (args[0] === 'shard.3') held.isCut = true;
     return update(...args);
   };
-  const a = await member(processLog, 'a');
+  const a = await member(processLog, 'a', { leaseMs: LONG_LEASE_MS });
   await until(() => held.isCut);
   // Several rounds, each of which would renew.
   a.running.set(3, 8);
@@ -576,7 +579,7 @@ test('a renewal that conflicts while the leases are read again does not cost the
     if (value.checkpoint === 1) throw new LogUnavailable('stored, and not acknowledged in time');
     return written;
   };
-  const a = await member(processLog, 'a');
+  const a = await member(processLog, 'a', { leaseMs: LONG_LEASE_MS });
   held.isLost = true;
   await until(() => held.watches === 2);
   a.running.set(3, 1);

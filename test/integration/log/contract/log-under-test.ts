@@ -88,7 +88,7 @@ export async function appendRun(log: Log, taskId: string, run: Run): Promise<num
 }
 
 /** A case that waits longer than this fails instead of hanging. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 
 export async function within<T>(promise: Promise<T>, what: string, ms = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
