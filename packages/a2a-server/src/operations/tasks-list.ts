@@ -6,10 +6,10 @@ import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
+import { withHistory } from '../stream/history-length.ts';
 import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
 import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
-import { withHistory } from './task-response.ts';
 
 /** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
 const MISSES_MAX = 100;
