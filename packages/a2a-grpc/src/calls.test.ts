@@ -264,12 +264,12 @@ test('an event that gRPC cannot encode ends the stream with a status, after the 
   const taskId = await started(rig);
   const stream = rig.client().stream('SubscribeToTask', { id: taskId });
   assert.deepEqual(shape(await stream.take(1)), ['task submitted']);
-  const deep = Array.from({ length: 200 }).reduce<unknown>(inner => [inner], 1);
   await rig.relay.publish(taskId, { kind: 'status', state: 'TASK_STATE_WORKING' });
+  const parts = [{ text: 'x', filename: 5 as unknown as string }];
   await rig.relay.publish(taskId, {
     kind: 'status',
     state: 'TASK_STATE_INPUT_REQUIRED',
-    message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ data: deep }] },
+    message: { messageId: 'm', role: 'ROLE_AGENT', parts },
   });
   assert.deepEqual(shape(await stream.take(1)), ['working']);
   const error = await stream.failure();

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { messageType } from './messages.ts';
 import { clientOf, read } from './procedures.test-kit.ts';
 import { writeMessage } from './proto-json.ts';
+import { JSON_LEVELS_MAX } from './repair.ts';
 import { PROCEDURES, SERVICE_1_0 } from './services.ts';
 
 const MESSAGE = 'lf.a2a.v1.Message';
@@ -37,7 +38,29 @@ test('data may nest as deep as protobuf allows, and no deeper', () => {
   const deep = Array.from({ length: 5_000 }).reduce<Buffer>(value, Buffer.from([0x20, 1]));
   const bytes = field(2, field(5, field(4, deep)));
   assert.throws(() => procedure.params(bytes), { code: 'INVALID_PARAMS' });
-  assert.throws(() => writeMessage(messageType(MESSAGE), { parts: [{ data: nested(200) }] }), { code: 'INVALID_AGENT_RESPONSE' });
+});
+
+test('of a value that clients could not read, the levels that are too deep become the text of their JSON', () => {
+  const objects = (levels: number): unknown => Array.from({ length: levels }).reduce<unknown>(inner => ({ k: inner }), 1);
+  const within = (value: unknown, level: number): unknown =>
+    level === 0 ? value : within(Object.values(value as object)[0], level - 1);
+  const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } };
+  for (const [nest, levels] of [objects, nested].flatMap(nest => [[nest, 40] as const, [nest, 200] as const])) {
+    const kept = nest(JSON_LEVELS_MAX);
+    const deep = nest(levels);
+    const history = [{ messageId: 'm', parts: [{ data: kept, metadata: { kept: 1 } }, { data: deep }], metadata: { deep } }];
+    const { tasks } = written('lf.a2a.v1.ListTasksResponse', { tasks: [{ ...task, history }] }) as {
+      tasks: [{ history: typeof history }];
+    };
+    const [message] = tasks[0].history;
+    assert.deepEqual(message?.parts[0], history[0]?.parts[0]);
+    assert.equal(within(message?.parts[1]?.data, JSON_LEVELS_MAX), JSON.stringify(nest(levels - JSON_LEVELS_MAX)));
+    assert.equal(within(message?.metadata, JSON_LEVELS_MAX), JSON.stringify(nest(levels + 1 - JSON_LEVELS_MAX)));
+  }
+});
+
+test('a value that cannot be repaired is refused', () => {
+  assert.throws(() => writeMessage(messageType(MESSAGE), { messageId: 5 }), { code: 'INVALID_AGENT_RESPONSE' });
 });
 
 /** A length-delimited field. */

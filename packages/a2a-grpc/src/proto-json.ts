@@ -1,6 +1,6 @@
 import { type DescMessage, fromBinary, fromJson, type JsonObject as ProtoJson, toBinary, toJson } from '@bufbuild/protobuf';
-import { A2AError, type JsonObject } from '@hopline/a2a';
-import { repaired } from './repair.ts';
+import { A2AError, isDeeperThan, type JsonObject } from '@hopline/a2a';
+import { JSON_LEVELS_MAX, repaired } from './repair.ts';
 
 // Documents may have members besides those of the definition, e.g. those of 0.3 on a card.
 const TOLERANT = { ignoreUnknownFields: true };
@@ -18,19 +18,24 @@ export function readMessage(type: DescMessage, bytes: Uint8Array): JsonObject {
 }
 
 /**
- * Encodes ProtoJSON. Values from an agent that protobuf cannot hold (an invalid time or base64, a lone surrogate) are repaired as far as
- * possible. Throws INVALID_AGENT_RESPONSE when the value is nested too deeply.
+ * Encodes ProtoJSON. Values that protobuf cannot hold (an invalid time or base64, a lone surrogate), and those that nest deeper than its clients
+ * read, are repaired as far as possible. Throws INVALID_AGENT_RESPONSE for any other value that does not fit the message.
  */
 export function writeMessage(type: DescMessage, json: JsonObject): Uint8Array {
+  if (isDeeperThan(json, JSON_LEVELS_MAX)) return writtenRepaired(type, json);
   try {
     return written(type, json);
   } catch {
     // Repairs a value only after a failure: checking each frame beforehand would cost as much as encoding it.
-    try {
-      return written(type, repaired(type, json));
-    } catch (cause) {
-      throw new A2AError('INVALID_AGENT_RESPONSE', { detail: 'the value nests deeper than a protobuf message may', cause });
-    }
+    return writtenRepaired(type, json);
+  }
+}
+
+function writtenRepaired(type: DescMessage, json: JsonObject): Uint8Array {
+  try {
+    return written(type, repaired(type, json));
+  } catch (cause) {
+    throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `a value does not fit into ${type.typeName}`, cause });
   }
 }
 

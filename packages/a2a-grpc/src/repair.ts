@@ -2,8 +2,14 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { isObject, type JsonObject } from '@hopline/a2a';
 
 /**
- * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid, and replaces
- * lone surrogates with U+FFFD, as UTF-8 does.
+ * Levels of JSON in a Struct or a Value. Protobuf runtimes read 100 levels of messages. An object takes three of them in those of C++, Python
+ * and Java (Struct, entry, Value), and up to eight messages surround the value.
+ */
+export const JSON_LEVELS_MAX = 30;
+
+/**
+ * Repairs ProtoJSON that a parser refuses: drops unreadable times and undefined members, reads base64 as far as it is valid, replaces lone
+ * surrogates with U+FFFD, as UTF-8 does, and data below JSON_LEVELS_MAX with the text of its JSON.
  */
 export function repaired(type: DescMessage, json: JsonObject): JsonObject {
   const fields = new Map(type.fields.map(field => [field.jsonName, field]));
@@ -45,10 +51,11 @@ function timeOf(value: unknown): string | undefined {
   return at === undefined ? undefined : new Date(at).toISOString();
 }
 
-function wellFormed(value: unknown): unknown {
+function wellFormed(value: unknown, levels = JSON_LEVELS_MAX): unknown {
   if (typeof value === 'string') return value.toWellFormed();
-  if (Array.isArray(value)) return value.map(item => wellFormed(item) ?? null);
-  if (!isObject(value)) return value;
-  const members = Object.entries(value).map(([name, item]) => [name.toWellFormed(), wellFormed(item)] as const);
+  if (typeof value !== 'object' || value === null) return value;
+  if (levels === 0) return JSON.stringify(value);
+  if (Array.isArray(value)) return value.map(item => wellFormed(item, levels - 1) ?? null);
+  const members = Object.entries(value).map(([name, item]) => [name.toWellFormed(), wellFormed(item, levels - 1)] as const);
   return Object.fromEntries(members.filter(([, item]) => item !== undefined));
 }

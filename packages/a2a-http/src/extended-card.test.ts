@@ -14,6 +14,11 @@ test('the extended card is served in every dialect that has one', async t => {
   }
   const { status, body } = await rest(rig, 'GET /extendedAgentCard', { headers });
   assert.deepEqual([status, body], [200, { name: 'for anna', version: '1.0' }]);
+  for (const path of ['/agent/authenticatedExtendedCard', '/a2a/agent/authenticatedExtendedCard']) {
+    const older = await rest(rig, `GET ${path}`, { headers: { ...headers, 'a2a-version': '' } });
+    assert.deepEqual([older.status, older.body], [200, { name: 'for anna', version: '0.3' }], 'the address of 0.2');
+    assert.equal((await rest(rig, `GET ${path}`, { headers })).body.data.reason, 'VERSION_NOT_SUPPORTED');
+  }
 });
 
 test('without an extended card 1.0 and 0.3 have their own errors', async t => {

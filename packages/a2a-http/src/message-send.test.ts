@@ -398,6 +398,27 @@ test('a message to a task that ends before it is processed is refused, in a send
   assert.deepEqual([frame?.rpc.error?.code, more.length], [-32004, 0]);
 });
 
+test('a message to a task that ends while its id is claimed is refused at once, in a send and in a stream', async t => {
+  const rig = await openRig(t, { limits: { ...LIMITS, firstFactMsMax: 2_000 } });
+  rig.relay.onClient = taskId => rig.relay.end(taskId, 'INPUT_REQUIRED');
+  const { messageIds } = rig.log;
+  const create = messageIds.create.bind(messageIds);
+  for (const method of ['send', 'stream'] as const) {
+    const taskId: string = (await call(rig, 'send', sendParams(userMessage('x')))).result.task.id;
+    messageIds.create = async (...entry) => {
+      await rig.relay.end(taskId, 'FAILED');
+      // The server has folded the end of the task once it has answered this.
+      await call(rig, 'get', { id: taskId });
+      return create(...entry);
+    };
+    const params = sendParams(userMessage('y', { taskId }));
+    const refused =
+      method === 'send' ? await call(rig, 'send', params) : (await (await open(rig, 'stream', params)).rest())[0]?.rpc;
+    assert.deepEqual([refused?.error?.code, refused?.error?.data[0].metadata.retryable], [-32004, 'false'], method);
+    messageIds.create = create;
+  }
+});
+
 test('an unknown task, or one of another context, is refused', async t => {
   const rig = await openRig(t);
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fold } from '@hopline/a2a';
+import { Fold, type Message, textOf } from '@hopline/a2a';
 import type { Fact } from '@hopline/events';
 import { LogUnavailable } from '@hopline/log';
 import { createHopMetrics, type HopMetrics } from '@hopline/telemetry';
@@ -52,6 +52,29 @@ test('the task echoes the message, with its ids and otherwise unchanged [S0-4 S1
   const { id: taskId, contextId, history } = first!.rpc.result;
   assert.deepEqual(history, [{ ...message, taskId, contextId }]);
   assert.deepEqual(first?.rpc.result.status.state, 'submitted');
+});
+
+test('the task of a stream has at most as many messages as the client asks for', async t => {
+  const rig = await openRig(t);
+  const messagesOf = async (text: string, historyLength: number | undefined, taskId?: string) => {
+    rig.relay.onClient = async id => {
+      await rig.relay.publish(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+      await rig.relay.end(id, 'INPUT_REQUIRED');
+    };
+    const message = userMessage(text, taskId === undefined ? {} : { taskId });
+    const params = sendParams(message, '1.0', historyLength === undefined ? {} : { historyLength });
+    const frames = await (await open(rig, 'stream', params)).rest();
+    assert.equal(shape(frames).at(-1), 'input_required');
+    const { task } = frames[0]!.rpc.result;
+    return { id: task.id, texts: task.history?.map(({ parts }: Message) => textOf(parts)) };
+  };
+  assert.equal((await messagesOf('new', 0)).texts, undefined);
+  const { id, texts } = await messagesOf('first', 5);
+  assert.deepEqual(texts, ['first']);
+  assert.deepEqual((await messagesOf('second', 1, id)).texts, ['second']);
+  assert.equal((await messagesOf('third', 0, id)).texts, undefined);
+  const all = (await messagesOf('fourth', undefined, id)).texts;
+  assert.deepEqual([all[0], all.at(-1)], ['first', 'fourth']);
 });
 
 test('headers and a comment precede any work on the task [S0-2 S3-14]', async t => {

@@ -107,6 +107,11 @@ test('HTTP+JSON creates, gets, lists in pages and deletes, without secrets', asy
   } while (token !== '');
   assert.deepEqual(seen, ['a/ü', 'b', 'c']);
   assert.equal((await rest(rig, `GET ${path}`)).body.configs.length, 3);
+  for (const other of ['zz%25', 'Zg==', '_w']) {
+    const { status, body } = await rest(rig, `GET ${path}?pageToken=${other}`);
+    assert.deepEqual([status, body.error?.details[0].reason], [400, 'INVALID_PARAMS'], other);
+    assert.match(body.error.message, /params\.pageToken must be the nextPageToken of an earlier response/);
+  }
   for (const _ of [1, 2]) {
     const { status, body } = await rest(rig, `DELETE ${path}/b`);
     assert.deepEqual([status, body], [200, {}]);

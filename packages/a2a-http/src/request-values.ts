@@ -19,18 +19,27 @@ export function jsonOf(body: unknown): unknown {
   return value;
 }
 
+/** Matches every text with a number beyond the range of a double, and few others. */
+const MAYBE_TOO_LARGE = /\d[eE]\+?\d{3}|\d{309}/;
+
 /**
  * Parses a JSON body whose depth the caller checks. Refuses invalid UTF-8, which would otherwise be replaced silently and change the client's
- * text.
+ * text, and numbers beyond the range of a double, which would become null.
  */
 export function jsonOfAnyDepth(body: unknown): unknown {
   if (!Buffer.isBuffer(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body is empty' });
   if (!isUtf8(body)) throw new A2AError('PARSE_ERROR', { detail: 'the body must be UTF-8' });
+  const text = body.toString('utf8');
   try {
-    return JSON.parse(body.toString('utf8')) as unknown;
+    return JSON.parse(text, MAYBE_TOO_LARGE.test(text) ? refuseTooLarge : undefined) as unknown;
   } catch (cause) {
-    throw new A2AError('PARSE_ERROR', { cause });
+    throw cause instanceof A2AError ? cause : new A2AError('PARSE_ERROR', { cause });
   }
+}
+
+function refuseTooLarge(_name: string, value: unknown): unknown {
+  if (typeof value !== 'number' || Number.isFinite(value)) return value;
+  throw new A2AError('PARSE_ERROR', { detail: 'a number is beyond the range of a double' });
 }
 
 export function headerOf(request: FastifyRequest, name: string): string | undefined {

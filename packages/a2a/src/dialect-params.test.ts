@@ -113,6 +113,18 @@ test('0.3 accepts requests of older clients: no kind, type for kind, nulls, unkn
   });
 });
 
+test('1.0 accepts a part whose other members are null, as clients write that have a field for each', () => {
+  const unset = { text: null, raw: null, url: null, data: null, metadata: null, filename: null, mediaType: null };
+  const contents = [{ text: 'x' }, { text: '' }, { raw: 'AA==' }, { url: 'u' }, { data: 0 }, { data: { a: null } }];
+  const parts = contents.map(content => ({ ...unset, ...content }));
+  assert.deepEqual(v10.decodeSend({ message: { ...text10, parts } }).message.parts, contents);
+  // null is JSON, and so it can be data.
+  for (const part of [{ data: null }, unset])
+    assert.deepEqual(v10.decodeSend({ message: { ...text10, parts: [part] } }).message.parts, [{ data: null }]);
+  const several = [{ ...unset, text: 'x', data: 0 }, { ...unset, raw: '', url: '' }, { text: null }, { url: null, raw: null }];
+  for (const part of several) refusal(() => v10.decodeSend({ message: { ...text10, parts: [part] } }));
+});
+
 test('a send blocks by the default of its dialect or by its flag [S1-2 S1-3]', () => {
   assert.equal(v03.decodeSend({ message: text03 }).blocking, true);
   assert.equal(v03.decodeSend({ message: text03, configuration: { blocking: false } }).blocking, false);

@@ -12,7 +12,7 @@ import { REST_ROUTES_03, routerPaths } from './routes.ts';
 
 const PREFIXES = ['', '/a2a'];
 
-/** Prefix of all paths of 0.3. In a 1.0 request it is a tenant. */
+/** Prefix of the paths of 0.3. In a 1.0 request it is a tenant. */
 const V1 = 'v1';
 
 /** Frames are bare, and an error is an event with this name, as `@a2a-js/sdk` 0.3 expects. */
@@ -22,7 +22,8 @@ const FRAMING: Framing = { before: '', after: '', failure: failureOf, failureEve
 export function registerRest03(scope: FastifyInstance, server: A2AServer): void {
   openRoutes(scope, server, PREFIXES, routerPaths(REST_ROUTES_03), (path, request, reply) => {
     const params = request.params as Record<string, string>;
-    if (namedVersion(request) !== '1.0') return answerRest(FORM, server, path, params, request, reply);
+    const isTenant = namedVersion(request) === '1.0' && path.startsWith(`/${V1}/`);
+    if (!isTenant) return answerRest(FORM, server, path, params, request, reply);
     return answerRest(REST_FORM, server, path.slice(`/${V1}`.length), { ...params, tenant: V1 }, request, reply);
   });
 }

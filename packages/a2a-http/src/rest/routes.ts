@@ -42,6 +42,8 @@ export const REST_ROUTES_03: RestRoutes<Operation> = {
   '/v1/tasks/{taskId}/pushNotificationConfigs': { GET: 'listPush', POST: 'createPush' },
   '/v1/tasks/{taskId}/pushNotificationConfigs/{id}': { GET: 'getPush', DELETE: 'deletePush' },
   '/v1/card': { GET: 'extendedCard' },
+  // 0.2 has this address instead of a method ([A2A 0.2.6] 7.10).
+  '/agent/authenticatedExtendedCard': { GET: 'extendedCard' },
 };
 
 /** A task id contains no colon, so the text after one is the verb. The router cannot separate the two, because `:` starts a parameter. */

@@ -24,7 +24,8 @@ export async function messageStream(server: A2AServer, context: OperationContext
   const releases = [releaseSlot];
   if ('lease' in resolved) releases.push(resolved.lease.release);
   // The response starts before the task has any fact, so the client gets its headers at once (S0-2).
-  const viewer = openViewer(server, context, { dialect: context.dialect, isTurn: true }, () => {
+  const { historyLength } = request;
+  const viewer = openViewer(server, context, { dialect: context.dialect, isTurn: true, historyLength }, () => {
     for (const release of releases.splice(0)) release();
   });
   try {

@@ -65,11 +65,16 @@ async function targetOf(server: A2AServer, context: OperationContext, named: str
   return { taskId, generation: aggregate?.generation };
 }
 
-/** Pages are ordered by id and a page token holds the last id, so a deletion in between shifts nothing. */
-function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken }: ListPushRequest) {
-  const last = pageToken === undefined ? '' : Buffer.from(pageToken, 'base64url').toString();
+/** Pages are ordered by id and a page token holds the last id, so a deletion in between shifts nothing. Throws INVALID_PARAMS for another token. */
+function pageOf(entries: PushConfigEntry[], { pageSize = entries.length, pageToken = '' }: ListPushRequest) {
+  const last = Buffer.from(pageToken, 'base64url').toString();
+  if (tokenOf(last) !== pageToken)
+    throw new A2AError('INVALID_PARAMS', { detail: 'params.pageToken must be the nextPageToken of an earlier response' });
   const remaining = entries.filter(entry => entry.id > last);
   const page = remaining.slice(0, pageSize);
-  const next = page.length < remaining.length ? Buffer.from(page.at(-1)!.id).toString('base64url') : '';
-  return { page, next };
+  return { page, next: page.length < remaining.length ? tokenOf(page.at(-1)!.id) : '' };
+}
+
+function tokenOf(id: string): string {
+  return Buffer.from(id).toString('base64url');
 }

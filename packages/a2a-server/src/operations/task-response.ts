@@ -4,6 +4,7 @@ import type { TaskView } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
+import { withHistory } from '../stream/history-length.ts';
 
 /**
  * Throws the error of GetTask unless the task belongs to the caller. Routes outside A2A use it, so that other callers' tasks stay hidden
@@ -12,13 +13,6 @@ import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-for
 export async function requireOwnTask(server: A2AServer, caller: Owner, taskId: string): Promise<void> {
   const aggregate = isTaskId(taskId) ? await server.feeds.aggregate(taskId, caller) : undefined;
   if (aggregate === undefined) throw new A2AError('TASK_NOT_FOUND');
-}
-
-/** The task with at most `length` of its newest messages. Absent: all. 0: no history member ([A2A 1.0] 3.2.4). */
-export function withHistory(task: Task, length: number | undefined): Task {
-  if (length === undefined || task.history === undefined) return task;
-  const { history, ...rest } = task;
-  return length === 0 ? rest : { ...rest, history: history.slice(-length) };
 }
 
 /** Bounds of the task in a response. Absent: all. */

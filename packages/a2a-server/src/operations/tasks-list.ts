@@ -6,15 +6,18 @@ import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
 import { fromLog } from '../log-faults.ts';
 import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
+import { withHistory } from '../stream/history-length.ts';
 import { comparePositions, type IndexedTask, type IndexPosition } from '../task-index.ts';
 import type { OwnedTasks } from '../task-lists.ts';
 import { hasFacts, READS_AT_ONCE_MAX, refreshOpenTasks } from './open-tasks.ts';
-import { withHistory } from './task-response.ts';
 
 /** Index entries per page whose task turns out to be removed or not to match any more. After that many, the page ends early. */
 const MISSES_MAX = 100;
-/** Bytes of JSON after which a page ends early. A single task may be larger. */
-const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * Bytes of JSON of one page. A task with which a page would have more begins the next one; a single task may be larger. Clients of gRPC accept
+ * messages of 4 MiB by default; text is shorter there than in JSON, but numbers are longer.
+ */
+const PAGE_BYTES_MAX = 3.5 * 1024 * 1024;
 
 /** The first of all task ids in the order of lists. */
 const FIRST_ID = '-';
@@ -81,10 +84,11 @@ async function readPage(
 ): Promise<Page> {
   const tasks: Task[] = [];
   let [at, bytes, removed] = [0, 0, 0];
-  while (at < candidates.length && tasks.length < request.pageSize && bytes < PAGE_BYTES_MAX && at - tasks.length < MISSES_MAX) {
+  let isFull = false;
+  while (at < candidates.length && tasks.length < request.pageSize && !isFull && at - tasks.length < MISSES_MAX) {
     const rest = candidates.slice(at, at + request.pageSize - tasks.length);
     await owned.readRecords(rest.filter(task => !isShown(task, request)));
-    for (let first = 0; first < rest.length && bytes < PAGE_BYTES_MAX; first += READS_AT_ONCE_MAX) {
+    for (let first = 0; first < rest.length && !isFull; first += READS_AT_ONCE_MAX) {
       if (context.signal.aborted) throw new A2AError('UNAVAILABLE');
       const batch = rest.slice(first, first + READS_AT_ONCE_MAX);
       const read = await Promise.all(
@@ -95,7 +99,7 @@ async function readPage(
         ),
       );
       for (const [index, view] of read.entries()) {
-        if (bytes >= PAGE_BYTES_MAX) break;
+        if (isFull) break;
         at += 1;
         if (view === undefined) {
           removed += 1;
@@ -108,7 +112,13 @@ async function readPage(
         if (isFound(batch[index]!.listed, request) === undefined && !isFoundIn(task, request)) continue;
         const shown = listedForm(task, request);
         const listed = showsTimeline(context.extensions) ? taskWithDraftGeneration(shown, generation) : shown;
-        bytes += Buffer.byteLength(JSON.stringify(listed));
+        const size = Buffer.byteLength(JSON.stringify(listed));
+        isFull = bytes + size >= PAGE_BYTES_MAX;
+        if (isFull && tasks.length > 0) {
+          at -= 1;
+          break;
+        }
+        bytes += size;
         tasks.push(listed);
       }
     }

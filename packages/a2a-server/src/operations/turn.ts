@@ -97,7 +97,7 @@ function duplicateTurn(lease: FeedLease, { message }: ResolvedMessage): Turn {
 type AppendCallbacks = {
   /** Runs while the feed folds the record that contains the message. */
   onAccepted?: (() => void) | undefined;
-  /** The message repeats an answer that the task has already: its id. */
+  /** The task has the message already, or an equal answer: its id. */
   onJoined?: ((messageId: string) => void) | undefined;
 };
 
@@ -138,9 +138,10 @@ async function appendOnce(
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
-  { onAccepted = () => {} }: AppendCallbacks,
+  { onAccepted = () => {}, onJoined = () => {} }: AppendCallbacks,
 ): Promise<'met' | 'timeout' | 'aborted'> {
   const { feed } = turn.lease;
+  const { messageId } = resolved.message;
   if (turn.start !== 'message' && feed.aggregate !== undefined) {
     await turn.append();
     return 'met';
@@ -153,6 +154,12 @@ async function appendOnce(
   const refusal = () => refusalOf(feed, resolved);
   const refused = refusal();
   if (refused !== undefined) throw refused;
+  // What was folded since the message was resolved is not seen again: the task may have the message from another request, or have ended.
+  if (feed.aggregate?.messageIds.includes(messageId)) {
+    onJoined(messageId);
+    return 'met';
+  }
+  if (feed.ended) throw taskEnded(resolved.taskId);
   return waitAround(turn.append, feed, accepts, { timeoutMs: server.limits.firstFactMsMax, signal: context.signal, refusal });
 }
 

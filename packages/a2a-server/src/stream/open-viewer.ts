@@ -7,12 +7,13 @@ import { type StreamEnd, Viewer } from './viewer.ts';
 
 /**
  * Turns the response into an event stream and sends its head; later errors are frames. `onClose` runs once, however the stream
- * ends. `isTurn`: the stream of a message, which also ends at INPUT_REQUIRED; false for subscriptions.
+ * ends. `isTurn`: the stream of a message, which also ends at INPUT_REQUIRED; false for subscriptions. `historyLength`: newest messages of the
+ * history in the task. Absent: all.
  */
 export function openViewer(
   server: A2AServer,
   context: OperationContext,
-  { dialect, isTurn }: { dialect: Dialect; isTurn: boolean },
+  { dialect, isTurn, historyLength }: { dialect: Dialect; isTurn: boolean; historyLength?: number | undefined },
   onClose: () => void,
 ): Viewer {
   const sink = context.openSink(dialect, context.extensions);
@@ -24,6 +25,7 @@ export function openViewer(
     budget: server.quotas.sentBudget(context.caller),
     endsAtInputRequired: isTurn,
     showsTimeline: showsTimeline(context.extensions),
+    historyLength,
   });
   server.streams.add(viewer);
   sink.onClose(() => {

@@ -11,6 +11,7 @@ import { fromLog } from '../log-faults.ts';
 import type { SentBudget } from '../quotas/sent-budget.ts';
 import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
+import { withHistory } from './history-length.ts';
 import type { OpenStream } from './open-streams.ts';
 
 /** Delay before a drained client reconnects; a random time of up to the same length is added. */
@@ -28,6 +29,8 @@ type ViewerOptions = {
   endsAtInputRequired: boolean;
   /** Snapshots have a timeline. */
   showsTimeline: boolean;
+  /** Newest messages of the history in the task. Undefined: all. */
+  historyLength?: number | undefined;
 };
 
 /**
@@ -42,6 +45,7 @@ export class Viewer implements FeedListener, OpenStream {
   readonly #budget: SentBudget | undefined;
   readonly #endsAtInputRequired: boolean;
   readonly #showsTimeline: boolean;
+  readonly #historyLength: number | undefined;
   /** Bytes of `sink.written` that the budget has already counted. */
   #spent = 0;
   #feed: TaskFeed | undefined;
@@ -60,13 +64,15 @@ export class Viewer implements FeedListener, OpenStream {
   /** How the server ended the stream; undefined while it is open, and after the client left. */
   outcome: StreamEnd | undefined;
 
-  constructor(server: A2AServer, { sink, meter, budget, endsAtInputRequired, showsTimeline }: ViewerOptions) {
+  constructor(server: A2AServer, options: ViewerOptions) {
+    const { sink, meter, budget, endsAtInputRequired, showsTimeline, historyLength } = options;
     this.#server = server;
     this.#sink = sink;
     this.#meter = meter;
     this.#budget = budget;
     this.#endsAtInputRequired = endsAtInputRequired;
     this.#showsTimeline = showsTimeline;
+    this.#historyLength = historyLength;
   }
 
   /** Sends everything after a generation, without a snapshot. `seq` is only a hint of where that generation is. */
@@ -279,7 +285,7 @@ export class Viewer implements FeedListener, OpenStream {
     if (this.#feed === undefined) return;
     this.#next = generation + 1;
     this.#hint = seq;
-    this.#sink.addSnapshot(task, formatCursor({ generation, seq }), generation);
+    this.#sink.addSnapshot(withHistory(task, this.#historyLength), formatCursor({ generation, seq }), generation);
     const sent = await this.#flushAll();
     if (sent && this.#endsAtInputRequired && task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
@@ -298,7 +304,11 @@ export class Viewer implements FeedListener, OpenStream {
     this.#next = entry.generation + 1;
     this.#storedAt = entry.live?.storedAt ?? this.#storedAt;
     this.#meter.add(entry, feed);
-    this.#sink.addEvent(entry, feed.artifactIndex);
+    const { fact, cursor, generation } = entry;
+    // A created task has one message. Its timeline is made of it.
+    if (fact.kind === 'task.created' && this.#historyLength === 0 && !this.#showsTimeline)
+      this.#sink.addSnapshot(withHistory(fact.event.task, 0), cursor, generation);
+    else this.#sink.addEvent(entry, feed.artifactIndex);
   }
 
   #endsAt(entry: VisibleEntry): boolean {

@@ -44,10 +44,10 @@ export const generation = Type.Optional(
   }),
 );
 export const flag = Type.Optional(Type.Boolean(nullable));
-const base64Text = { pattern: '^[A-Za-z0-9+/_-]*={0,2}$', reason: 'must be base64' };
 /** Base64, standard or URL-safe alphabet. */
-export const base64 = Type.Optional(Type.String(base64Text));
-export const nullableBase64 = Type.Optional(Type.String({ ...base64Text, ...nullable }));
+export const nullableBase64 = Type.Optional(
+  Type.String({ pattern: '^[A-Za-z0-9+/_-]*={0,2}$', reason: 'must be base64', ...nullable }),
+);
 export const anything = Type.Optional(Type.Unknown());
 
 export function optionalObject<T extends TProperties>(properties: T): ReturnType<typeof Type.Optional<TObject<T>>> {

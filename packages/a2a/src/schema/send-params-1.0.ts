@@ -1,6 +1,5 @@
 import {
   anything,
-  base64,
   flag,
   generation,
   historyLength,
@@ -8,6 +7,7 @@ import {
   metadata,
   name,
   names,
+  nullableBase64,
   optionalId,
   optionalObject,
 } from './fields.ts';
@@ -15,12 +15,18 @@ import { PARTS_MAX } from './limits.ts';
 import { authentication10, pushConfig } from './push-params.ts';
 import { Type } from './type.ts';
 
-const content = Type.Optional(Type.String());
+const content = Type.Optional(Type.String({ nullable: true }));
+const unset = { type: 'null' };
+const isSet = (member: string) => ({ required: [member], properties: { [member]: { not: unset } } });
 
+/** Null means "not set", but is data if nothing else is set. */
 const part = Type.Object(
-  { text: content, raw: base64, url: content, data: anything, metadata, filename: name, mediaType: name },
+  { text: content, raw: nullableBase64, url: content, data: anything, metadata, filename: name, mediaType: name },
   {
-    oneOf: ['text', 'raw', 'url', 'data'].map(member => ({ required: [member] })),
+    oneOf: [
+      ...['text', 'raw', 'url'].map(isSet),
+      { required: ['data'], anyOf: [isSet('data'), { properties: { text: unset, raw: unset, url: unset } }] },
+    ],
     reason: 'must have exactly one of text, raw, url, data',
   },
 );
