@@ -25,6 +25,9 @@ type PartyUsage = {
   slotsMax: number;
 };
 
+/** `sweepAt`: number of parties at which idle ones are looked for. */
+type PartyUsages = { byKey: Map<string, PartyUsage>; sweepAt: number };
+
 type QuotasOptions = {
   log: Pick<Log, 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
@@ -36,7 +39,7 @@ type QuotasOptions = {
 /** Default share of the slots for one caller, and the largest share of one caller or tenant. */
 const OWNER_SLOTS_SHARE = 0.4;
 const PARTY_SLOTS_SHARE_MAX = 0.8;
-/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped. */
+/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped; busy ones stay. */
 const PARTIES_MAX = 10_000;
 /** Retry-After for a client whose own tasks or webhooks must end first. */
 const COUNT_RETRY_MS = 10_000;
@@ -57,8 +60,8 @@ const UNSEEN_SHARE = 1 / 16;
 export class Quotas {
   readonly #limits: Limits;
   readonly #metrics: HopMetrics | undefined;
-  readonly #owners = new Map<string, PartyUsage>();
-  readonly #tenants = new Map<string, PartyUsage>();
+  readonly #owners: PartyUsages = { byKey: new Map(), sweepAt: PARTIES_MAX };
+  readonly #tenants: PartyUsages = { byKey: new Map(), sweepAt: PARTIES_MAX };
   readonly #tasks: OpenTasksCount;
   readonly #webhooks: OwnerCounts<PushConfigEntry>;
   readonly #stored: StoredBytes | undefined;
@@ -232,12 +235,15 @@ export class Quotas {
     return parties;
   }
 
-  #party(parties: Map<string, PartyUsage>, key: string, factor: number, slotsMax: number): PartyUsage {
-    const known = parties.get(key);
+  #party(parties: PartyUsages, key: string, factor: number, slotsMax: number): PartyUsage {
+    const { byKey } = parties;
+    const known = byKey.get(key);
     if (known !== undefined) return known;
     const nowMs = performance.now();
-    if (parties.size >= PARTIES_MAX) {
-      for (const [name, party] of parties) if (isIdle(party, nowMs)) parties.delete(name);
+    if (byKey.size >= parties.sweepAt) {
+      for (const [name, party] of byKey) if (isIdle(party, nowMs)) byKey.delete(name);
+      // With more busy parties than PARTIES_MAX, a sweep for each new one would look at all of them each time.
+      parties.sweepAt = Math.max(PARTIES_MAX, 2 * byKey.size);
     }
     const limits = this.#limits;
     const bucket = (perSecond: number, burst: number) =>
@@ -250,7 +256,7 @@ export class Quotas {
       slots: { stream: 0, request: 0 },
       slotsMax: Math.max(1, Math.floor(slotsMax)),
     };
-    parties.set(key, party);
+    byKey.set(key, party);
     return party;
   }
 }
