@@ -131,6 +131,15 @@ export {
 } from './tenant-bytes.ts';
 export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
+export {
+  isWebhookCountKey,
+  putWebhookCount,
+  readWebhookUsage,
+  removeWebhookCount,
+  type WebhookUsage,
+  webhookBytes,
+  webhookCountKey,
+} from './webhook-counts.ts';
 export type { DeliveryBounds, Job, TakeOptions, WorkGate, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,

@@ -1,5 +1,5 @@
 import { isTaskId, type Layouts } from '@hopline/events';
-import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
+import { type Change, followBucket, isWebhookCountKey, type KeyValue, type Log } from '@hopline/log';
 
 /** Pause after a failed scan. */
 const RESCAN_MS = 500;
@@ -51,6 +51,7 @@ export class OwnedConfigs {
         this.#present = new Set();
       },
       change: change => {
+        if (isWebhookCountKey(change.key)) return;
         if (change.value === undefined) {
           this.#present?.delete(change.key);
           cancel(change.key);
@@ -148,7 +149,7 @@ type PresentEntry<V> = { key: string; value: V; revision: number };
 async function* entries<V>(bucket: KeyValue<V>, signal: AbortSignal): AsyncGenerator<PresentEntry<V>> {
   for await (const change of bucket.watch(signal)) {
     if (change.type === 'ready') return;
-    if (isPresent(change)) yield change;
+    if (isPresent(change) && !isWebhookCountKey(change.key)) yield change;
   }
 }
 

@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { Owner, Role } from '@hopline/events';
 import { BoundedMap, isTaskEntry, type Log, openFilter } from '@hopline/log';
-import { partyKeysOf } from './owner-counts.ts';
+import { partyKeysOf } from './parties.ts';
 
 /** Age at which a count is repeated. It is repeated earlier when the tasks begun by this process reach this share of the limit. */
 const COUNT_MS_MIN = 1_000;
