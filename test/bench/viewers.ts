@@ -3,7 +3,7 @@ import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { HELD_MEMORY, heapBytes } from '../support/held-memory.ts';
+import { heapBytes, printsHeap } from '../support/held-memory.ts';
 import type { BareSseMethods } from './bare-sse/main.ts';
 import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
 import { monotonicMs } from './measure/clock.ts';
@@ -15,6 +15,8 @@ import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { ANSWER } from './tokens.ts';
 
+/** Frequent collections leave only the memory that a viewer holds. */
+const HELD_MEMORY = printsHeap('setInterval(gc,200).unref();');
 const SETTLE_MS = 1_500;
 const BACK_SECONDS_MAX = 5;
 const CLIENT_RETRY_MS_MAX = 500;

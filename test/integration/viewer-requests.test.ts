@@ -8,7 +8,7 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
-import { HELD_MEMORY, heapBytes } from '../support/held-memory.ts';
+import { heapBytes, printsHeap } from '../support/held-memory.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /** Clients that come back at once, for example because their ingress was restarted. */
@@ -133,7 +133,7 @@ describe('clients that come back at once', () => {
 
   test(`an idle viewer holds at most ${IDLE_VIEWER_BYTES_MAX} bytes of heap`, { timeout: 120_000 }, async () => {
     await ingress.kill();
-    const env = { NATS_URL: nats.url, NODE_OPTIONS: HELD_MEMORY };
+    const env = { NATS_URL: nats.url, NODE_OPTIONS: printsHeap() };
     ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-2', env }, await freePort());
     await ingress.start();
     /** Viewers that have received the newest events and receive no more. */

@@ -1,12 +1,13 @@
 import type { ServiceProcess } from './cluster/service-process.ts';
 
-/** NODE_OPTIONS of a process whose frequent collections leave only the memory that is held. At SIGUSR2 it prints its heap. */
-export const HELD_MEMORY = `--expose-gc --import=data:text/javascript,${encodeURIComponent(`
-setInterval(gc,200).unref();
-process.on('SIGUSR2',()=>{gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')})`)}`;
+/** NODE_OPTIONS of a process that prints the heap that it holds at SIGUSR2. `code`: runs in it before the service. */
+export function printsHeap(code = ''): string {
+  const print = "gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')";
+  return `--expose-gc --import=data:text/javascript,${encodeURIComponent(`${code}process.on('SIGUSR2',()=>{${print}})`)}`;
+}
 const POLL_MS = 20;
 
-/** Bytes that a process with HELD_MEMORY holds. */
+/** Bytes of heap that such a process holds. */
 export async function heapBytes(service: ServiceProcess): Promise<number> {
   const printed = () => [...service.output.matchAll(/heap (\d+);/g)];
   const before = printed().length;

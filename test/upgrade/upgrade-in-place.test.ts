@@ -156,7 +156,7 @@ function upgrade(commit: (typeof RECORDINGS)[number]): void {
   test('the webhooks of a task of the previous release are listed, replaced and deleted, and count from then on', async () => {
     const { caller, id } = WAITING;
     assert.deepEqual(await listWebhooks(cluster.url, caller, id), SEEN.webhooks ?? []);
-    const config = { taskId: id, id: 'recorded', url: 'http://127.0.0.1:9/elsewhere' };
+    const config = { taskId: id, id: 'recorded', url: 'http://127.0.0.1:65000/elsewhere' };
     await call(cluster.url, caller, 'CreateTaskPushNotificationConfig', config);
     assert.equal((await readWebhookUsage(log.pushConfigs, CALLERS[caller])).owner.entries, 1);
     await call(cluster.url, caller, 'DeleteTaskPushNotificationConfig', { taskId: id, id: 'recorded' });
