@@ -24,9 +24,9 @@ const ROLE = 'supervisor';
 const REQUESTS_MAX = 3;
 
 /** Bytes that NATS sends for a page: the newest part of each list of the caller, and some of its pages. */
-const PAGE_BYTES_MAX = 1024 * 1024;
+const PAGE_BYTES_MAX = 320 * 1024;
 /** The same for a caller with SECOND_TASKS ended tasks, whose rows are all that is read. */
-const ROWS_BYTES_MAX = 64 * 1024;
+const ROWS_BYTES_MAX = 20 * 1024;
 
 const START_MS = 1_790_000_000_000;
 const COMPLETED = 'TASK_STATE_COMPLETED';
