@@ -15,7 +15,7 @@ const UNSEEN_SHARE = 1 / 16;
 const PARTIES_MAX = 10_000;
 /**
  * The entries of a party at its limit are read again after this time, or when there are fewer: a tenant that sends beyond its limit would otherwise make each
- * server read thousands of them every second. Clients are told to wait as long.
+ * server read thousands of them every second. `Retry-After` is as long.
  */
 const FULL_MS = 10_000;
 /** Tasks that this process remembers having counted, so that a retry of a message counts once. */
