@@ -70,8 +70,7 @@ test('thousands of streams get their comments in parts, each stream once in the 
   }
   assert.ok(kept.every(times => times === 1));
   streams.remove(opened[9_999]!);
-  t.mock.timers.tick(2 * heartbeatMs);
-  const times = kept.slice(0, 9_999);
-  assert.ok(times.every(many => many >= 2 && many <= 3));
+  for (let passedMs = 0; passedMs < 2 * heartbeatMs; passedMs += 50) t.mock.timers.tick(50);
+  assert.ok(kept.slice(0, -1).every(times => times === 3));
   assert.equal(kept[9_999], 1, 'a stream that has ended');
 });
