@@ -47,7 +47,7 @@ export {
   listedTaskOf,
   taskOfRow,
 } from './listed-task.ts';
-export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
+export { AGENT_REMEMBERED_MS, AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentRegistration,
   ContextEntry,
