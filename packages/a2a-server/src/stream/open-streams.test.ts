@@ -68,9 +68,9 @@ test('thousands of streams get their comments in parts, each stream once in the 
     before = now;
     t.mock.timers.tick(50);
   }
-  assert.ok(kept.every(times => times === 1));
+  assert.deepEqual(new Set(kept), new Set([1]));
   streams.remove(opened[9_999]!);
   for (let passedMs = 0; passedMs < 2 * heartbeatMs; passedMs += 50) t.mock.timers.tick(50);
-  assert.ok(kept.slice(0, -1).every(times => times === 3));
+  assert.deepEqual(new Set(kept.slice(0, -1)), new Set([3]));
   assert.equal(kept[9_999], 1, 'a stream that has ended');
 });
