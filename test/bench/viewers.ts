@@ -3,6 +3,7 @@ import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { heapBytes, printsHeap } from '../support/held-memory.ts';
 import type { BareSseMethods } from './bare-sse/main.ts';
 import { type Client, type DirectCluster, startClient, startDirectCluster } from './bench-cluster.ts';
 import { monotonicMs } from './measure/clock.ts';
@@ -14,10 +15,8 @@ import { figure, SPREAD_COLUMNS, spreadCells } from './measure/table.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { ANSWER } from './tokens.ts';
 
-/** Frequent collections leave only the memory that a viewer holds; at SIGUSR2 the process prints its heap. */
-const HELD_MEMORY = `--expose-gc --import=data:text/javascript,${encodeURIComponent(`
-setInterval(gc,200).unref();
-process.on('SIGUSR2',()=>{gc();const m=process.memoryUsage();console.log('heap '+(m.heapUsed+m.external)+';')})`)}`;
+/** Frequent collections leave only the memory that a viewer holds. */
+const HELD_MEMORY = printsHeap('setInterval(gc,200).unref();');
 const SETTLE_MS = 1_500;
 const BACK_SECONDS_MAX = 5;
 const CLIENT_RETRY_MS_MAX = 500;
@@ -221,14 +220,6 @@ async function growth(
 async function settledBytes(pid: number): Promise<number> {
   await delay(SETTLE_MS);
   return (residentKibOf(pid) ?? Number.NaN) * 1024;
-}
-
-async function heapBytes(ingress: ServiceProcess): Promise<number> {
-  const printed = () => [...ingress.output.matchAll(/heap (\d+);/g)];
-  const before = printed().length;
-  process.kill(ingress.pid, 'SIGUSR2');
-  while (printed().length === before) await delay(20);
-  return Number(printed().at(-1)![1]);
 }
 
 function memory({ rounds, viewers: count, tasks }: Plan, bare: Held[], shared: Held[], apart: Held[]): Finding {

@@ -23,6 +23,11 @@ const ROLE = 'supervisor';
 /** The lists, their pages, and the newest records of the tasks shown together with those of open tasks. */
 const REQUESTS_MAX = 3;
 
+/** Bytes that NATS sends for a page: the newest part of each list of the caller, and some of its pages. */
+const PAGE_BYTES_MAX = 320 * 1024;
+/** The same for a caller with SECOND_TASKS ended tasks, whose rows are all that is read. */
+const ROWS_BYTES_MAX = 20 * 1024;
+
 const START_MS = 1_790_000_000_000;
 const COMPLETED = 'TASK_STATE_COMPLETED';
 const question = (n: number): Message => ({ messageId: `m${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] });
@@ -100,6 +105,8 @@ for (const shards of [4, SHARDS_DEFAULT])
     let log: Log;
     let observer: NatsConnection;
     const requests: string[] = [];
+    /** Bytes of all answers of NATS. */
+    let answered = 0;
 
     before(async () => {
       nats = await startNats();
@@ -113,6 +120,11 @@ for (const shards of [4, SHARDS_DEFAULT])
         agents: ['guide'],
       }));
       observer = await connect({ servers: nats.url });
+      observer.subscribe('_INBOX.>', {
+        callback: (_error, { data }) => {
+          answered += data.length;
+        },
+      });
       observer.subscribe('$JS.API.>', { callback: (_error, msg) => void requests.push(msg.subject.slice('$JS.API.'.length)) });
       await observer.flush();
     });
@@ -145,11 +157,12 @@ for (const shards of [4, SHARDS_DEFAULT])
       const log = await openJetStreamLog({ servers: nats.url, name: 'list', shards });
       await observer.flush();
       requests.length = 0;
+      const answeredBefore = answered;
       try {
         const page = await list(log, params, caller);
         // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
         await observer.flush();
-        return { page, seen: [...requests] };
+        return { page, seen: [...requests], bytes: answered - answeredBefore };
       } finally {
         await log.close();
       }
@@ -164,8 +177,9 @@ for (const shards of [4, SHARDS_DEFAULT])
       ['a page near the end', { pageToken: Buffer.from(`${START_MS + 60}.task-000060`).toString('base64url') }],
     ] as const)
       test(`${name} of a cold process takes at most ${REQUESTS_MAX} requests, and no consumer`, async () => {
-        const { page, seen } = await counted(params);
+        const { page, seen, bytes } = await counted(params);
         assert.equal(page.tasks.length, 50);
+        assert.ok(bytes > 0 && bytes <= PAGE_BYTES_MAX, `${bytes} bytes`);
         assert.deepEqual(
           seen.filter(call => BESIDES.includes(call)).sort(),
           [...BESIDES].sort(),
@@ -188,8 +202,9 @@ for (const shards of [4, SHARDS_DEFAULT])
       ['a page with one message of each task', { historyLength: 1 }],
     ] as const)
       test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {
-        const { page, seen } = await counted(params, THIRD_OWNER);
+        const { page, seen, bytes } = await counted(params, THIRD_OWNER);
         assert.equal(page.tasks.length, 50);
+        assert.ok(bytes > 0 && bytes <= ROWS_BYTES_MAX, `${bytes} bytes`);
         const newest = TASKS + 2 * SECOND_TASKS - 1;
         const status = { state: COMPLETED, timestamp: new Date(START_MS + newest).toISOString() };
         const shown = { id: taskIdOf(newest), contextId: `c${newest % 10}`, status };

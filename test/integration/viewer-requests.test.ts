@@ -8,6 +8,7 @@ import { openJetStreamLog } from '@hopline/log-jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { frames } from '../support/cluster/a2a-stream.ts';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
+import { heapBytes, printsHeap } from '../support/held-memory.ts';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 /** Clients that come back at once, for example because their ingress was restarted. */
@@ -18,6 +19,11 @@ const RECORDS = 12;
 const RECEIVED = 2;
 /** The newest record, and all of its records. */
 const REQUESTS_PER_TASK_MAX = 2;
+
+const IDLE_VIEWERS = 300;
+const WARM_UP_VIEWERS = 50;
+/** 7 KiB were measured with 10,000 viewers of one task. */
+const IDLE_VIEWER_BYTES_MAX = 10 * 1024;
 
 /** A read of the newest record of a task. */
 const NEWEST = 'the newest record';
@@ -123,5 +129,30 @@ describe('clients that come back at once', () => {
       seen.filter(call => call.startsWith('CONSUMER.')),
       [],
     );
+  });
+
+  test(`an idle viewer holds at most ${IDLE_VIEWER_BYTES_MAX} bytes of heap`, { timeout: 120_000 }, async () => {
+    await ingress.kill();
+    const env = { NATS_URL: nats.url, NODE_OPTIONS: printsHeap() };
+    ingress = new ServiceProcess({ service: 'ingress', instance: 'ingress-2', env }, await freePort());
+    await ingress.start();
+    /** Viewers that have received the newest events and receive no more. */
+    const watch = async (count: number) => {
+      const left = new AbortController();
+      const open = async () => {
+        const request = { dialect: '1.0' as const, method: 'SubscribeToTask', params: { id: taskIdOf(0) }, signal: left.signal };
+        const viewer = frames(ingress.url, request)[Symbol.asyncIterator]();
+        await viewer.next();
+        viewer.next().catch(() => {});
+      };
+      for (let n = 0; n < count; n += 50) await Promise.all(Array.from({ length: 50 }, open));
+      return left;
+    };
+    (await watch(WARM_UP_VIEWERS)).abort();
+    const before = await heapBytes(ingress);
+    const left = await watch(IDLE_VIEWERS);
+    const bytes = ((await heapBytes(ingress)) - before) / IDLE_VIEWERS;
+    left.abort();
+    assert.ok(bytes <= IDLE_VIEWER_BYTES_MAX, `${bytes} bytes`);
   });
 });

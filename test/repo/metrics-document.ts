@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { LABELS, METRICS, PROCESS_METRICS } from '../../packages/telemetry/src/metric-registry.ts';
-import { createHopMetrics, startAgentAtZero } from '../../packages/telemetry/src/metrics.ts';
+import { createHopMetrics, SERIES_PER_METRIC_MAX, startAgentAtZero } from '../../packages/telemetry/src/metrics.ts';
 import { observeProcess } from '../../packages/telemetry/src/process-metrics.ts';
 import { startMetrics } from '../../packages/telemetry/src/start-metrics.ts';
 import { markdownTable } from './markdown-table.ts';
@@ -12,8 +12,9 @@ Generated from \`packages/telemetry/src/metric-registry.ts\` by \`node test/repo
 Every service serves its metrics as Prometheus text at \`/metrics\`; with \`OTEL_METRICS_EXPORTER=otlp\`, or \`prometheus,otlp\`, it pushes them to
 the collector. The names are the same both ways: those that a collector's Prometheus exporter makes of the OpenTelemetry names.
 Every counter and gauge of a service exists from its start, with 0 in each combination of closed labels: an alert on \`increase()\` sees the
-first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`, and a metric has at most 600
-series. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
+first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`. A metric of a process
+has at most ${SERIES_PER_METRIC_MAX} series; the values of all further labels are in one with \`otel_metric_overflow="true"\`. A relay has one for each hop and agent, so the hops of agents beyond the first 38
+are summed there, until it restarts. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
 `;
 
 /** Their first series comes with the first owner. */

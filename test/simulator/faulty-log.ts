@@ -359,6 +359,10 @@ class FaultyKeyValue<V> implements KeyValue<V> {
     return this.#wire.read(`${this.#name} under`, prefix, () => this.#inner.under(prefix));
   }
 
+  keysUnder(prefix: string): Promise<string[]> {
+    return this.#wire.read(`${this.#name} keys`, prefix, () => this.#inner.keysUnder(prefix));
+  }
+
   match(filters: readonly string[]): Promise<Entry<V>[]> {
     return this.#wire.read(`${this.#name} match`, filters.join(), () => this.#inner.match(filters));
   }

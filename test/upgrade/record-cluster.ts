@@ -7,7 +7,20 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { startNats } from '../support/nats/nats-server.ts';
-import { AGENT, ask, CALLERS, type CallerName, call, listAll, replay, type SeenCluster, writeKeys } from './recorded-callers.ts';
+import { startWebhook } from '../support/webhooks/webhook.ts';
+import {
+  AGENT,
+  ask,
+  CALLERS,
+  type CallerName,
+  call,
+  listAll,
+  listWebhooks,
+  PUSH_ENV,
+  replay,
+  type SeenCluster,
+  writeKeys,
+} from './recorded-callers.ts';
 
 /**
  * Records a cluster of the version that is checked out: what its callers saw, and the store of its NATS server. To record an earlier version, copy the files
@@ -41,16 +54,22 @@ writeKeys(keys);
 const cluster = await Cluster.start({
   nats,
   agents: [AGENT],
-  env: { HOPLINE_AUTH_API_KEYS_FILE: keys, HOPLINE_SHARDS: '4' },
+  notifiers: 1,
+  env: { HOPLINE_AUTH_API_KEYS_FILE: keys, HOPLINE_SHARDS: '4', ...PUSH_ENV },
 });
 const { url } = cluster;
-const seen: SeenCluster = { commit, tasks: [], lists: { anna: [], bert: [], otherAnna: [] } };
+const webhook = await startWebhook();
+const seen: SeenCluster = { commit, tasks: [], lists: { anna: [], bert: [], otherAnna: [] }, webhooks: [] };
 for (const [caller, question] of QUESTIONS) {
   const id = await ask(url, caller, question);
   const task = await call<SeenCluster['tasks'][0]['task']>(url, caller, 'GetTask', { id });
   const { state } = task.status;
   const frames = state === 'TASK_STATE_INPUT_REQUIRED' ? [] : await replay(url, caller, id, '0.0');
   seen.tasks.push({ id, caller, state, frames, task });
+  if (state !== 'TASK_STATE_INPUT_REQUIRED') continue;
+  const config = { taskId: id, id: 'recorded', url: `${webhook.url}/events`, token: 'of the client' };
+  await call(url, caller, 'CreateTaskPushNotificationConfig', config);
+  seen.webhooks = await listWebhooks(url, caller, id);
 }
 await delay(MOVED_MS);
 for (const caller of Object.keys(CALLERS) as CallerName[]) seen.lists[caller] = await listAll(url, caller);
@@ -60,6 +79,7 @@ for await (const { config } of streams.list())
   if (config.max_age > 0) await streams.update(config.name, { ...config, max_age: AGE_NANOS });
 await nc.close();
 await cluster[Symbol.asyncDispose]();
+await webhook[Symbol.asyncDispose]();
 await nats.stop();
 execFileSync('tar', ['-czf', join(folder, 'store.tar.gz'), '-C', dir, 'jetstream']);
 writeFileSync(join(folder, 'seen.json'), `${JSON.stringify(seen, null, 1)}\n`);

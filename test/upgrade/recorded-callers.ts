@@ -38,7 +38,16 @@ export type SeenTask = {
   frames: { id: string; event: StreamResponse }[];
   task: Task;
 };
-export type SeenCluster = { commit: string; tasks: SeenTask[]; lists: Record<CallerName, Task[]> };
+export type SeenCluster = {
+  commit: string;
+  tasks: SeenTask[];
+  lists: Record<CallerName, Task[]>;
+  /** Webhooks of the task that waits for its client. Absent in recordings before 2026-11-30. */
+  webhooks?: object[];
+};
+
+/** Settings of a cluster whose webhooks are on this machine. */
+export const PUSH_ENV = { HOPLINE_PUSH: 'true', HOPLINE_WEBHOOK_ALLOW: '127.0.0.1', HOPLINE_WEBHOOK_HTTP: 'true' };
 
 export async function call<R>(url: string, caller: CallerName, method: string, params: Record<string, unknown>): Promise<R> {
   const response = await rpc(url, { dialect: '1.0', method, params, headers: headersOf(caller) });
@@ -77,4 +86,8 @@ export async function listAll(url: string, caller: CallerName, params: Record<st
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   return tasks;
+}
+
+export async function listWebhooks(url: string, caller: CallerName, taskId: string): Promise<object[]> {
+  return (await call<{ configs: object[] }>(url, caller, 'ListTaskPushNotificationConfigs', { taskId })).configs;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type DialectName, type JsonObject, PUSH_CONFIGS_MAX } from '@hopline/a2a';
 import type { A2AServerOptions, Authenticate } from '@hopline/a2a-server';
-import { LogUnavailable, type PushProgressEntry } from '@hopline/log';
+import { isWebhookCountKey, LogDenied, LogUnavailable, type PushProgressEntry } from '@hopline/log';
 import { call, type Method, open, openRig, type Rig, sendParams, userMessage } from './http-server.test-kit.ts';
 import { rest } from './rest.test-kit.ts';
 
@@ -62,7 +62,9 @@ for (const dialect of DIALECTS) {
       authentication: { scheme: 'Bearer', credentials: 'SECRET-2' },
       dialect,
       after: generation,
+      bytes: stored?.value.bytes,
     });
+    assert.ok((stored?.value.bytes ?? 0) > JSON.stringify(stored?.value).length);
   });
 }
 
@@ -216,7 +218,7 @@ test('an inline webhook is stored before its message, in every dialect [S4-22]',
     const { result } = await call(rig, 'send', begin[dialect], { dialect });
     const id = result.task?.id ?? result.id;
     const [entry] = await rig.log.pushConfigs.under(id);
-    assert.deepEqual(entry?.value, { taskId: id, id, ...push, dialect, after: 0 });
+    assert.deepEqual(entry?.value, { taskId: id, id, ...push, dialect, after: 0, bytes: entry?.value.bytes });
   }
   const stream = await open(
     rig,
@@ -429,6 +431,34 @@ test('a legacy client with a webhook reads that its task is submitted, even if t
   const message = { role: 'user', parts: [{ type: 'text', text: 'x' }] };
   const sent = await call(rig, 'send', { id: 'task', message, pushNotification: { url: URL } }, legacy);
   assert.equal(sent.result.status.state, 'submitted');
+});
+
+test('each webhook has one count entry of its bytes for its owner; a replaced and a deleted one leave none', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
+  const set = (name: string, path = '') =>
+    call(rig, 'createPush', setParams('1.0', id, { id: name, url: `${URL}${path}` }), ANNA);
+  const counts = async () => (await rig.log.pushConfigs.match(['*.*'])).map(({ key }) => key).filter(isWebhookCountKey);
+  for (const name of ['a', 'b']) await set(name);
+  const [before] = await counts();
+  await set('a');
+  assert.deepEqual([(await counts()).length, (await counts())[0]], [2, before], 'an identical one');
+  await set('a', '/longer');
+  const both = await counts();
+  assert.equal(both.length, 2);
+  assert.ok(!both.includes(before!));
+  for (const name of ['a', 'b']) await call(rig, 'deletePush', { taskId: id, id: name }, ANNA);
+  assert.deepEqual(await counts(), []);
+});
+
+test('a webhook can be deleted and replaced while the user of NATS is that of an earlier version', async t => {
+  const { rig, id } = await openInputRequired(t, { authenticate }, ANNA.headers);
+  rig.log.pushConfigs.purge = async () => {
+    throw new LogDenied('NATS does not permit user ingress to publish to $JS.API.STREAM.PURGE');
+  };
+  const set = (path: string) => call(rig, 'createPush', setParams('1.0', id, { id: 'a', url: `${URL}${path}` }), ANNA);
+  for (const path of ['', '/longer']) assert.equal((await set(path)).error, undefined);
+  assert.equal((await call(rig, 'deletePush', { taskId: id, id: 'a' }, ANNA)).error, undefined);
+  assert.deepEqual(await rig.log.pushConfigs.under(id), []);
 });
 
 /** Delivery state as the owner of the task may see it. */

@@ -215,12 +215,20 @@ test('a message that could not be stored is counted once: at the bound its retry
   const webhook = (id: string) => ({ taskId: result.task.id, id, url: 'https://hooks.example.org/' });
   failOnce(rig.log.pushConfigs, 'put');
   assert.equal((await post(rig, 'createPush', webhook('one'), { headers: ANNA })).status, 503);
+  // The count entry is stored, and the webhook is not.
+  const { put } = rig.log.pushConfigs;
+  rig.log.pushConfigs.put = async (...entry) => {
+    failOnce(rig.log.pushConfigs, 'put');
+    return put.apply(rig.log.pushConfigs, entry);
+  };
+  assert.equal((await post(rig, 'createPush', webhook('one'), { headers: ANNA })).status, 503);
+  rig.log.pushConfigs.put = put;
   assert.equal((await call(rig, 'createPush', webhook('one'), { headers: ANNA })).result?.id, 'one');
   await assertRefused(await post(rig, 'createPush', webhook('two'), { headers: ANNA }));
 });
 
 const LARGE = { url: `https://hooks.example.org/${'u'.repeat(2_000)}`, token: 't'.repeat(4_000) };
-/** Ten bytes more than the two large webhooks that a caller may have in these tests. Each has some 7,600 bytes, because secrets may be encrypted. */
+/** Somewhat more than the two large webhooks that a caller may have in these tests. Each has some 8,000 bytes, because secrets may be encrypted. */
 const TWO_LARGE = 16_384;
 
 test("bytes of webhooks are bounded for a caller and its tenant, over all processes; other tenants' are accepted", async t => {

@@ -94,7 +94,6 @@ export function createA2AServer(options: A2AServerOptions): A2AServer {
     close: () => {
       feeds.close();
       lists.close();
-      quotas.close();
     },
   };
 }

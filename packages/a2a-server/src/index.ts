@@ -10,7 +10,7 @@ export { fromLog } from './log-faults.ts';
 export type { PushDeliveries } from './operations/push-store.ts';
 export { pushDeliveriesOf } from './operations/push-store.ts';
 export { requireOwnTask } from './operations/task-response.ts';
-export { partyOf } from './quotas/owner-counts.ts';
+export { partyOf } from './quotas/parties.ts';
 export { QUOTA_SETTINGS, quotaLimits } from './quotas/quota-settings.ts';
 export type { RequestOutsideA2A } from './report.ts';
 export { report } from './report.ts';

@@ -1,6 +1,6 @@
 import { isObject, isTime } from '@hopline/a2a';
 import { isRole, isTaskId } from '@hopline/events';
-import { parseListKey } from '@hopline/log';
+import { isWebhookCountKey, parseListKey } from '@hopline/log';
 import type { BUCKETS } from './names.ts';
 
 /**
@@ -81,17 +81,19 @@ export const ENTRY_CHECKS: Readonly<Record<CheckedBucket, EntryCheck>> = {
   },
   messageIds: ({ taskId, fingerprint }) => isTask(taskId) && isText(fingerprint),
   contexts: ({ tasks }) => Array.isArray(tasks) && tasks.every(isTask),
-  pushConfigs: ({ taskId, id, url, dialect, after, owner, waitsUntil, token, authentication, sealed }) =>
-    isTask(taskId) &&
-    isText(id) &&
-    typeof url === 'string' &&
-    URL.canParse(url) &&
-    isText(dialect) &&
-    isNumber(after) &&
-    isOwner(owner) &&
-    isOptionalTime(waitsUntil) &&
-    [token, sealed].every(isOptionalText) &&
-    isAuthentication(authentication),
+  pushConfigs: ({ taskId, id, url, dialect, after, owner, waitsUntil, token, authentication, sealed, bytes }, key) =>
+    isWebhookCountKey(key) ||
+    (isTask(taskId) &&
+      isText(id) &&
+      typeof url === 'string' &&
+      URL.canParse(url) &&
+      isText(dialect) &&
+      isNumber(after) &&
+      isOwner(owner) &&
+      isOptionalTime(waitsUntil) &&
+      isOptionalNumber(bytes) &&
+      [token, sealed].every(isOptionalText) &&
+      isAuthentication(authentication)),
   pushProgress: ({ config, generation, seq, failures, sending, failingSince, retryAt, retryMs }) =>
     [config, generation, seq, failures].every(isNumber) &&
     [sending, retryMs].every(isOptionalNumber) &&

@@ -74,14 +74,18 @@ export class JetStreamKeyValue<V> implements KeyValue<V> {
   }
 
   async under(prefix: string): Promise<Entry<V>[]> {
+    // `get` leaves out deleted keys.
+    const entries = await Promise.all((await this.keysUnder(prefix)).map(key => this.get(key)));
+    return entries.filter(entry => entry !== undefined);
+  }
+
+  async keysUnder(prefix: string): Promise<string[]> {
     requireKey(prefix);
     const { streams } = this.#connection;
     const filter = `${this.#prefix}${prefix}.*`;
     const info = await retry(this.#connection, this.#stream, () => streams.info(this.#stream, filter));
-    // Deleted keys are listed too, until `get` finds their delete marker.
-    const keys = Object.keys(info?.state.subjects ?? {}).map(subject => subject.slice(this.#prefix.length));
-    const entries = await Promise.all(keys.sort().map(key => this.get(key)));
-    return entries.filter(entry => entry !== undefined);
+    const subjects = Object.keys(info?.state.subjects ?? {});
+    return subjects.map(subject => subject.slice(this.#prefix.length)).sort();
   }
 
   async match(filters: readonly string[]): Promise<Entry<V>[]> {

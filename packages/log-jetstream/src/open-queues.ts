@@ -129,9 +129,14 @@ export class QueueReports {
       }, waitMs).unref();
       return;
     }
-    if (this.#reports.size >= REPORTED_MAX) this.#clear();
+    if (this.#reports.size >= REPORTED_MAX) this.#forgetSent();
     this.#reports.set(key, { sentAtMs: nowMs });
     this.#connection.send(this.#connection.names.subject(workersSubject(role)), queue === undefined ? OWNERLESS : `${queue}`);
+  }
+
+  /** A message that is to be sent later stays: its queue may wait for nothing else. */
+  #forgetSent(): void {
+    for (const [key, { next }] of this.#reports) if (next === undefined) this.#reports.delete(key);
   }
 
   #clear(): void {

@@ -86,6 +86,7 @@ function ingress(rights: Rights): void {
   rights.readInputs();
   rights.followFacts();
   rights.inspectWork('*');
+  // Servers of an earlier version follow all webhooks when a caller has many.
   rights.watch('tasks', 'agents', 'pushConfigs');
   rights.listTasks();
   rights.get('messageIds', 'contexts', 'pushConfigs', 'pushProgress');
@@ -93,6 +94,8 @@ function ingress(rights: Rights): void {
   rights.write('messageIds', '*');
   rights.write('contexts', '*');
   rights.write('pushConfigs', '*.*');
+  // A webhook that is deleted or replaced leaves no count entry.
+  rights.purge('pushConfigs');
 }
 
 function supervisor(rights: Rights): void {

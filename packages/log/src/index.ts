@@ -47,7 +47,7 @@ export {
   listedTaskOf,
   taskOfRow,
 } from './listed-task.ts';
-export { AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
+export { AGENT_REMEMBERED_MS, AGENT_SILENCE_MS_MAX, isAgentSkill, LiveAgents, type RegisteredAgent } from './live-agents.ts';
 export type {
   AgentRegistration,
   ContextEntry,
@@ -131,6 +131,15 @@ export {
 } from './tenant-bytes.ts';
 export { TextPace } from './text-pace.ts';
 export type { WakeUps } from './wake-ups.ts';
+export {
+  isWebhookCountKey,
+  putWebhookCount,
+  readWebhookUsage,
+  removeWebhookCount,
+  type WebhookUsage,
+  webhookBytes,
+  webhookCountKey,
+} from './webhook-counts.ts';
 export type { DeliveryBounds, Job, TakeOptions, WorkGate, WorkQueue } from './work-queue.ts';
 export {
   ATTEMPTS_MAX_DEFAULT,

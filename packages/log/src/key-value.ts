@@ -7,6 +7,11 @@ export interface KeyValue<V> {
   /** The current entries with keys `<prefix>.<one token>`, sorted by key. Each costs a read, so use it for small groups. */
   under(prefix: string): Promise<Entry<V>[]>;
   /**
+   * The keys `<prefix>.<one token>`, in one request without a read of their entries. A deleted key is among them until its marker is purged or has
+   * expired.
+   */
+  keysUnder(prefix: string): Promise<string[]>;
+  /**
    * The current entries whose keys match one of the filters, which are keys in which `*` stands for one token. One request to a server of 2.11 or
    * later returns up to MATCHES_PER_REQUEST_MAX entries. More entries, and older servers, need a consumer. `owner`: of the task lists that are read; a
    * service that may not read all of them needs it.

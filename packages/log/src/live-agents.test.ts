@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { until } from '../../../test/kit/until.ts';
 import type { Change, KeyValue } from './key-value.ts';
-import { AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
+import { AGENT_REMEMBERED_MS, AGENT_SILENCE_MS_MAX, LiveAgents } from './live-agents.ts';
 import type { AgentRegistration } from './log.ts';
 import { createMemoryLog } from './memory/memory-log.ts';
 
@@ -100,6 +100,19 @@ test('an agent that stopped in order counts as seen for as long, also after the 
     ['a', false],
     ['b', true],
   ]);
+});
+
+test('an agent that has left is forgotten, so that memory does not grow with all names of months', async t => {
+  const { log, clock, directory } = await followedAgents(t);
+  const seen = () => directory.seenWithin(Number.POSITIVE_INFINITY).map(({ name }) => name);
+  await log.agents.put('build-1.a', agent('build-1'));
+  await log.agents.delete('build-1.a');
+  await log.agents.put('lasting.a', agent('lasting'));
+  await until(() => seen().length === 2);
+  clock.now = AGENT_REMEMBERED_MS;
+  await log.agents.put('lasting.a', agent('lasting'));
+  await until(() => seen().length === 1);
+  assert.deepEqual(seen(), ['lasting']);
 });
 
 test('the time since the newest heartbeat counts from the start of the process, and an agent that stopped in order counts too', async t => {

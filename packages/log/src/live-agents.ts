@@ -7,8 +7,12 @@ import type { AgentRegistration } from './log.ts';
 /** An agent whose heartbeat has not changed for longer than this is not live. */
 export const AGENT_SILENCE_MS_MAX = 10_000;
 
-/** Agents whose newest entry is known after it was deleted: those with the newest heartbeats. */
+/**
+ * Agents whose newest entry is known after it was deleted: those with the newest heartbeats, and for how long. A name may live for minutes, such as that of an
+ * agent for one build, and an entry may have a long card.
+ */
 const AGENTS_REMEMBERED_MAX = 4_096;
+export const AGENT_REMEMBERED_MS = 10 * 60_000;
 
 type SeenInstance = { entry: AgentRegistration; seenAtMs: number };
 
@@ -80,6 +84,10 @@ export class LiveAgents {
           this.#seenAtMs = this.#now();
           const seen = { entry: value, seenAtMs: this.#seenAtMs };
           this.#newestOf.set(value.name, seen);
+          for (const [name, { seenAtMs }] of this.#newestOf) {
+            if (this.#seenAtMs - seenAtMs < AGENT_REMEMBERED_MS) break;
+            this.#newestOf.delete(name);
+          }
           found.set(key, seen);
         } else found.delete(key);
       },
@@ -100,7 +108,7 @@ export class LiveAgents {
   }
 
   /**
-   * The live agents, and those whose newest heartbeat is younger than `ms`, by name. Includes agents that stopped in order, because they may be
+   * The live agents, and those whose newest heartbeat is younger than `ms`, at most AGENT_REMEMBERED_MS, by name. Includes agents that stopped in order, because they may be
    * restarting.
    */
   seenWithin(ms: number): RegisteredAgent[] {

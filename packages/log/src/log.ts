@@ -155,6 +155,8 @@ export type PushConfigEntry = {
    * the same `owner` has started by this time, in epoch milliseconds, the configuration has expired.
    */
   waitsUntil?: number;
+  /** Bytes that count for the owner, in the key of the count entry (webhookCountKey). Absent in webhooks of earlier versions, which have no count entry. */
+  bytes?: number;
 };
 
 /**

@@ -79,6 +79,7 @@ export function withSealedWebhooks(log: Log, keys: SecretsKeys | undefined): Log
       return entry && shown(entry);
     },
     under: async prefix => (await bucket.under(prefix)).map(shown),
+    keysUnder: prefix => bucket.keysUnder(prefix),
     match: async filters => (await bucket.match(filters)).map(shown),
     count: filter => bucket.count(filter),
     put: (key, value) => bucket.put(key, stored(value)),

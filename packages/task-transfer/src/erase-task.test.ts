@@ -14,7 +14,9 @@ import {
   messageIdKey,
   type PushConfigEntry,
   type PushProgressEntry,
+  putWebhookCount,
   type TaskIndexEntry,
+  webhookCountKey,
 } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { inputRecord } from '@hopline/log/test-kit';
@@ -26,6 +28,8 @@ const ROLE = 'supervisor';
 const NOTHING = { work: 0, inputs: 0, facts: 0, indexEntries: 0, listRows: 0, messageIds: 0, webhooks: 0 };
 const erase = (log: MemoryLog, taskId: string, listedMsMax = 5_000) =>
   eraseTask(log, taskId, { signal: new AbortController().signal, listedMsMax });
+
+const countKeyOf = (taskId: string) => webhookCountKey(OWNER, `${taskId}.aG9vaw`, 9);
 
 async function storeTask(log: MemoryLog, taskId: string, ends = true): Promise<TaskIndexEntry> {
   const task = new StoredScenario(log.facts, taskId);
@@ -39,13 +43,9 @@ async function storeTask(log: MemoryLog, taskId: string, ends = true): Promise<T
   await log.work.request(ROLE, { taskId, turn: 1, owner: OWNER } as never, { id: `${taskId}:work` });
   for (const key of [messageIdKey(OWNER, 'c1', `${taskId}-m1`), chosenTaskKey(taskId)])
     await log.messageIds.put(key, { taskId, fingerprint: 'f' });
-  await log.pushConfigs.put(`${taskId}.aG9vaw`, {
-    taskId,
-    id: 'hook',
-    url: 'http://x',
-    dialect: '1.0',
-    after: 0,
-  } as PushConfigEntry);
+  const webhook = { taskId, id: 'hook', url: 'http://x', dialect: '1.0', after: 0, owner: OWNER, bytes: 9 } as PushConfigEntry;
+  await putWebhookCount(log.pushConfigs, countKeyOf(taskId));
+  await log.pushConfigs.put(`${taskId}.aG9vaw`, webhook);
   await log.pushProgress.put(`${taskId}.aG9vaw`, { config: 1, generation: 1, seq: 1, failures: 0 } as PushProgressEntry);
   const prefix = listPrefixOf(taskId, entry, log.layouts);
   if (ends)
@@ -72,6 +72,7 @@ test('an erased task leaves nothing in the log, other tasks keep theirs, and a r
   assert.equal(await log.facts.last('one'), undefined);
   assert.equal(await log.tasks.get('one'), undefined);
   assert.deepEqual(await log.pushConfigs.under('one'), []);
+  assert.equal(await log.pushConfigs.get(countKeyOf('one')), undefined);
   assert.deepEqual(await log.pushProgress.under('one'), []);
   assert.deepEqual(await listedIn(log, entry), ['two']);
   assert.deepEqual(await erase(log, 'one'), NOTHING);

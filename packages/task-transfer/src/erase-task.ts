@@ -12,6 +12,7 @@ import {
   messageIdKey,
   readTask,
   removeEnded,
+  removeWebhookCount,
   type StoredFacts,
   sleepUnlessAborted,
   type TaskIndexEntry,
@@ -102,8 +103,11 @@ async function awaitListed(
 
 async function removeWebhooks({ pushConfigs, pushProgress }: ErasableLog, taskId: string): Promise<number> {
   const configs = await pushConfigs.under(taskId);
-  // Not purged: servers and notifiers learn of the removal from its marker.
-  for (const { key } of configs) await pushConfigs.delete(key);
+  for (const config of configs) {
+    await removeWebhookCount(pushConfigs, config);
+    // Not purged: notifiers learn of the removal from its marker.
+    await pushConfigs.delete(config.key);
+  }
   for (const { key, revision } of await pushProgress.under(taskId)) await pushProgress.purge(key, revision);
   return configs.length;
 }

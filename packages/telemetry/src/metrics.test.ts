@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { LABELS, METRICS, PROCESS_METRICS } from './metric-registry.ts';
 import { createHopMetrics, LATENCY_BUCKETS_S, SERIES_PER_METRIC_MAX, startAgentAtZero } from './metrics.ts';
@@ -145,6 +147,24 @@ test('SERIES_PER_METRIC_MAX bounds the series of a histogram; the last one recei
     counts.filter(one => one.includes('overflow')),
     ['hopline_hop_duration_seconds_count{otel_metric_overflow="true"} 51'],
   );
+  await reader.provider.shutdown();
+});
+
+test('memory does not grow with the names of agents beyond SERIES_PER_METRIC_MAX; known series go on counting', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const { reader, metrics } = await start();
+  const name = (n: number) => `review of ${n}`;
+  for (let n = 0; n < 10 * SERIES_PER_METRIC_MAX; n += 1) metrics.chunks.add(1, { agent: name(n), reason: 'quiet' });
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let n = 0; n < 100_000; n += 1) metrics.chunks.add(1, { agent: name(n), reason: 'quiet' });
+  collect();
+  const grown = process.memoryUsage().heapUsed - before;
+  assert.ok(grown < 8_000_000, `${grown} bytes`);
+  const text = await reader.text();
+  assert.equal(line(text, 'hopline_chunks_total{service="relay",agent="review of 0",reason="quiet"').split(' ').at(-1), '2');
+  assert.match(text, /^hopline_chunks_total\{otel_metric_overflow="true"\} \d{6}$/m);
   await reader.provider.shutdown();
 });
 

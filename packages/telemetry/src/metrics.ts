@@ -17,6 +17,11 @@ const TOKEN_BUCKETS: readonly number[] = Array.from({ length: 14 }, (_, n) => 4 
 /** Label sets of one metric; further ones are summed under `otel_metric_overflow`. */
 export const SERIES_PER_METRIC_MAX = 700;
 const OVERFLOW: Point = { 'otel.metric.overflow': 'true' };
+/**
+ * Label sets of one metric that are found without checking their words again. Agents and models come and go, so a process that runs for months may see
+ * any number of them.
+ */
+const LABEL_SETS_KEPT_MAX = 10 * SERIES_PER_METRIC_MAX;
 
 type Registry = typeof METRICS;
 type ValueOf<V> = V extends readonly (infer W)[] ? W : V extends 'number' ? number : string;
@@ -193,6 +198,7 @@ class Points<T> {
   readonly #labels: readonly string[];
   readonly #create: (point: Point) => T;
   #root: Branch<T> = { next: new Map() };
+  #leaves = 0;
   readonly #created = new Map<T, Point>();
   #overflow: T | undefined;
 
@@ -203,9 +209,7 @@ class Points<T> {
   }
 
   of(labels: Point = {}): T {
-    let branch: Branch<T> | undefined = this.#root;
-    for (const label of this.#labels) branch = branch?.next.get(labels[label]);
-    return branch?.leaf ?? this.#ofPoint(this.#toPoint(labels));
+    return this.#leafOf(labels) ?? this.#ofPoint(this.#toPoint(labels));
   }
 
   /** Every value of now and later; it can be read again. */
@@ -219,17 +223,30 @@ class Points<T> {
     const kept = [...this.#created].filter(([leaf, point]) => leaf === this.#overflow || point[label] !== value);
     this.#created.clear();
     this.#root = { next: new Map() };
+    this.#leaves = 0;
     for (const [leaf, point] of kept) {
       this.#created.set(leaf, point);
-      if (leaf !== this.#overflow) this.#branchOf(point).leaf = leaf;
+      if (leaf !== this.#overflow) this.#setLeaf(this.#branchOf(point), leaf);
     }
   }
 
   /** Labels that are not closed words map to one point, and are not remembered one by one. */
   #ofPoint(point: Point): T {
+    if (this.#overflow !== undefined && this.#leaves >= LABEL_SETS_KEPT_MAX) return this.#leafOf(point) ?? this.#overflow;
     const branch = this.#branchOf(point);
-    branch.leaf ??= this.#createLeaf(point);
-    return branch.leaf;
+    return branch.leaf ?? this.#setLeaf(branch, this.#createLeaf(point));
+  }
+
+  #leafOf(point: Point): T | undefined {
+    let branch: Branch<T> | undefined = this.#root;
+    for (const label of this.#labels) branch = branch?.next.get(point[label]);
+    return branch?.leaf;
+  }
+
+  #setLeaf(branch: Branch<T>, leaf: T): T {
+    branch.leaf = leaf;
+    this.#leaves += 1;
+    return leaf;
   }
 
   #branchOf(point: Point): Branch<T> {

@@ -75,6 +75,10 @@ export class DeliveryWorkers {
     return this.#workers.size;
   }
 
+  keys(): Iterable<string> {
+    return this.#workers.keys();
+  }
+
   /** Start of the failures of the longest failing webhook in epoch milliseconds; undefined while none fails. */
   get failingSince(): number | undefined {
     let oldest: number | undefined;
@@ -123,11 +127,6 @@ export class DeliveryWorkers {
   cancel(key: string): void {
     const worker = this.#workers.get(key);
     if (worker !== undefined) this.#remove(worker);
-  }
-
-  /** Cancels every worker whose key is not in `keys`. */
-  retain(keys: ReadonlySet<string>): void {
-    for (const key of [...this.#workers.keys()]) if (!keys.has(key)) this.cancel(key);
   }
 
   /** Drains the workers of a shard. A delivery in flight is cancelled after `graceMs`. */

@@ -1,5 +1,12 @@
 import { formatCursor } from '@hopline/events';
-import { type FactLog, type KeyValue, type PushConfigEntry, type PushProgressEntry, sleepUnlessAborted } from '@hopline/log';
+import {
+  type FactLog,
+  type KeyValue,
+  type PushConfigEntry,
+  type PushProgressEntry,
+  removeWebhookCount,
+  sleepUnlessAborted,
+} from '@hopline/log';
 import { type HopMetrics, LINE, type Logger } from '@hopline/telemetry';
 import { type WebhookRules, webhookUrlProblem } from '@hopline/webhook-guard';
 import { Backlog, type BacklogBudget } from './backlog.ts';
@@ -150,6 +157,7 @@ class Delivery {
       case 'idle': {
         if (await this.#hasExpired()) {
           const { key, revision, config } = this.#webhook;
+          await removeWebhookCount(this.#context.log.pushConfigs, { key, revision, value: config });
           // Purged rather than deleted, because a deletion marker would take room in the bucket. A configuration that was set again stays.
           await this.#context.log.pushConfigs.purge(key, revision);
           this.#context.logger.info({ task_id: config.taskId }, 'webhook expired: its task never started');

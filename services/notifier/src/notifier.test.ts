@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import type { Owner } from '@hopline/events';
-import type { Log, PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import { type Log, type PushConfigEntry, type PushProgressEntry, putWebhookCount, webhookCountKey } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { parseSecretsKeys, withSealedWebhooks } from '@hopline/log/webhook-secrets';
 import { ROOT_AGENT } from '@hopline/task';
@@ -128,11 +128,14 @@ test('a webhook whose task never starts is removed after its time; one whose tim
   // These two are stored before the expired one, so that they have been idle for at least as long when that one ends.
   await log.pushConfigs.put(waiting, config(hook.url, { taskId: 't2', waitsUntil: hoursAgo(0.9) }));
   await log.pushConfigs.put(begun, config(hook.url, { taskId: 't3', waitsUntil: hoursAgo(9) }));
-  await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1 }));
+  const bytes = 300;
+  await putWebhookCount(log.pushConfigs, webhookCountKey({}, KEY, bytes));
+  await log.pushConfigs.put(KEY, config(hook.url, { waitsUntil: hoursAgo(1) - 1, bytes }));
   const facts = new TaskFacts(log, 't3');
   await facts.create();
   const notifier = await notifierOn(log);
   await until(async () => (await log.pushConfigs.get(KEY)) === undefined);
+  assert.deepEqual(await log.pushConfigs.get(webhookCountKey({}, KEY, bytes)), undefined);
   assert.equal(await log.pushProgress.get(KEY), undefined);
   await finished(log, 't2');
   await facts.status('TASK_STATE_COMPLETED');

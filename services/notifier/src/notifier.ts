@@ -78,7 +78,7 @@ export async function createNotifier(deps: NotifierDeps): Promise<Notifier> {
     signal: stopping.signal,
     start: (key, shard, revision) => workers.start(key, shard, revision),
     cancel: key => workers.cancel(key),
-    retain: keys => workers.retain(keys),
+    running: () => workers.keys(),
     onError: error => logger.warn({ err: error }, 'push configurations could not be read'),
   });
   const lines = new ShardLines(logger);

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Layouts, shardOf } from '@hopline/events';
 import type { PushConfigEntry } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
@@ -39,9 +41,7 @@ async function open(t: TestContext, log: MemoryLog, onError: (error: unknown) =>
     signal: stop.signal,
     start: key => void wanted.add(key),
     cancel: key => void wanted.delete(key),
-    retain: keys => {
-      for (const key of [...wanted]) if (!keys.has(key)) wanted.delete(key);
-    },
+    running: () => wanted,
     onError,
     markerMs: 1,
   });
@@ -187,4 +187,26 @@ test('the marker of a deleted configuration of another shard stays for its owner
   await until(async () => (await log.pushConfigs.extent()).firstSeq >= ofOther);
   await settled();
   assert.equal((await log.pushConfigs.extent()).firstSeq, ofOther);
+});
+
+test('while a bucket is read from the beginning, memory does not grow with the webhooks of other shards', async t => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const held = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const log = createMemoryLog({ shards: SHARDS });
+  const value = entry('other', 'cfg');
+  let grown = 0;
+  log.pushConfigs.watch = async function* (signal) {
+    const before = held();
+    for (let n = 0; n < 30_000; n += 1)
+      yield { type: 'entry', key: `00000000-0000-7000-8000-${`${n}`.padStart(12, '0')}.Y2Zn`, value, revision: n + 1 };
+    grown = held() - before;
+    yield { type: 'ready' };
+    await new Promise(resolve => signal.addEventListener('abort', resolve));
+  };
+  await open(t, log);
+  assert.ok(grown < 1_000_000, `${grown} bytes`);
 });

@@ -1,5 +1,5 @@
 import { isTaskId, type Layouts } from '@hopline/events';
-import { type Change, followBucket, type KeyValue, type Log } from '@hopline/log';
+import { type Change, followBucket, isWebhookCountKey, type KeyValue, type Log } from '@hopline/log';
 
 /** Pause after a failed scan. */
 const RESCAN_MS = 500;
@@ -20,7 +20,8 @@ type OwnedConfigsOptions = {
   signal: AbortSignal;
   start: (key: string, shard: number, revision: number) => void;
   cancel: (key: string) => void;
-  retain: (keys: ReadonlySet<string>) => void;
+  /** Keys of the configurations that were started and are not finished. */
+  running: () => Iterable<string>;
   onError: (error: unknown) => void;
   /** Overrides MARKER_MS. */
   markerMs?: number;
@@ -36,8 +37,8 @@ export class OwnedConfigs {
   /** Owned shards that still need a scan. */
   readonly #unscanned = new Set<number>();
   #isScanning = false;
-  /** Keys of the bucket while it is read from the beginning. */
-  #present: Set<string> | undefined;
+  /** While the bucket is read from the beginning: running configurations that it has not shown yet. */
+  #missing: Set<string> | undefined;
 
   constructor(options: OwnedConfigsOptions) {
     this.#options = options;
@@ -45,24 +46,24 @@ export class OwnedConfigs {
 
   /** Resolves when the watch of the configurations is established. */
   async start(): Promise<void> {
-    const { log, signal, cancel, retain, onError } = this.#options;
+    const { log, signal, cancel, running, onError } = this.#options;
     await followBucket(log.pushConfigs, signal, {
       begin: () => {
-        this.#present = new Set();
+        this.#missing = new Set(running());
       },
       change: change => {
+        if (isWebhookCountKey(change.key)) return;
         if (change.value === undefined) {
-          this.#present?.delete(change.key);
           cancel(change.key);
           if (this.#owns(change.key)) this.#removeLater(change);
-        } else if (this.#present === undefined) this.#start(change, this.#owned);
-        else this.#present.add(change.key);
+        } else if (this.#missing === undefined) this.#start(change, this.#owned);
+        else this.#missing.delete(change.key);
       },
       ready: () => {
         // Deletions while the watch was down produced no change. Writes are found by a scan, as after a takeover, because most
         // configurations are finished.
-        if (this.#present !== undefined) retain(this.#present);
-        this.#present = undefined;
+        for (const key of this.#missing ?? []) cancel(key);
+        this.#missing = undefined;
         this.#scanLater(this.#owned);
       },
       lost: onError,
@@ -148,7 +149,7 @@ type PresentEntry<V> = { key: string; value: V; revision: number };
 async function* entries<V>(bucket: KeyValue<V>, signal: AbortSignal): AsyncGenerator<PresentEntry<V>> {
   for await (const change of bucket.watch(signal)) {
     if (change.type === 'ready') return;
-    if (isPresent(change)) yield change;
+    if (isPresent(change) && !isWebhookCountKey(change.key)) yield change;
   }
 }
 

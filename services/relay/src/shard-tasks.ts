@@ -43,6 +43,8 @@ type ShardTasksOptions = {
 export class ShardTasks {
   readonly #options: ShardTasksOptions;
   readonly #open = new Map<string, OpenTask>();
+  /** Their ids. A relay that stops releases hundreds of shards, and may have a hundred thousand open tasks. */
+  readonly #openOf = new Map<number, Set<string>>();
   /** The owned shards. A shard that leaves and comes back has another signal. */
   readonly #owned = new Map<number, AbortController>();
 
@@ -65,7 +67,8 @@ export class ShardTasks {
     this.#owned.get(shard)?.abort();
     if (!this.#owned.delete(shard)) return;
     this.#options.ended.forget(shard);
-    for (const taskId of this.#open.keys()) if (this.#shardOf(taskId) === shard) this.#drop(taskId);
+    for (const taskId of this.#openOf.get(shard) ?? []) this.#drop(taskId);
+    this.#openOf.delete(shard);
   }
 
   stop(): void {
@@ -98,17 +101,21 @@ export class ShardTasks {
 
   /** Takes an entry that was read or written, unless a later one is known. */
   apply(taskId: string, task: OpenTask): void {
-    if (!this.#owned.has(this.#shardOf(taskId)) || (this.#open.get(taskId)?.revision ?? 0) > task.revision) return;
+    const shard = this.#shardOf(taskId);
+    if (!this.#owned.has(shard) || (this.#open.get(taskId)?.revision ?? 0) > task.revision) return;
     if (isTerminal(task.entry.state)) {
       this.#drop(taskId);
       this.#options.ended.add(taskId, task);
       return;
     }
     this.#open.set(taskId, task);
+    const ofShard = this.#openOf.get(shard) ?? new Set();
+    this.#openOf.set(shard, ofShard.add(taskId));
     this.#options.onChange(taskId, task);
   }
 
   #drop(taskId: string): void {
+    this.#openOf.get(this.#shardOf(taskId))?.delete(taskId);
     if (this.#open.delete(taskId)) this.#options.onChange(taskId, undefined);
   }
 

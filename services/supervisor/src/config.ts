@@ -1,6 +1,6 @@
 import { API_KEY_FORM, MODEL_LIMITS, MODEL_MS_MAX, MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
-import { COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
+import { AGENT_REMEMBERED_MS, COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
 import { PROFILE_SETTINGS } from '@hopline/profiles';
 import { AGENT_WAIT_MS, FIRST_AGENT_WAIT_MS } from './at-least-one-agent.ts';
@@ -73,7 +73,7 @@ const declared = defineServiceConfig({
     type: 'integer',
     default: AGENT_WAIT_MS,
     min: 1_000,
-    max: 600_000,
+    max: AGENT_REMEMBERED_MS,
     unit: 'ms',
     doc: `An agent is chosen until its last heartbeat is this old, also after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
   },

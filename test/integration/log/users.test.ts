@@ -127,7 +127,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   [get(bucket('push_configs')), ['ingress', 'notifier']],
   [watch('push_configs'), ['ingress', 'notifier']],
   [put('push_configs', 't.c'), ['ingress']],
-  [`$JS.API.STREAM.PURGE.${bucket('push_configs')}`, ['notifier']],
+  [`$JS.API.STREAM.PURGE.${bucket('push_configs')}`, ['ingress', 'notifier']],
   [`$JS.API.DIRECT.GET.${bucket('push_configs')}.$KV.hopline_push_configs.t.c`, NONE],
   [get(bucket('push_progress')), ['ingress', 'notifier']],
   [watch('push_progress'), ['notifier']],

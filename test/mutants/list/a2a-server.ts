@@ -204,14 +204,14 @@ export const A2A_SERVER_MUTANTS: readonly Mutant[] = [
     tests: ['packages/a2a-server/src/quotas/token-bucket.test.ts'],
   },
   {
-    name: 'an entry that is written again counts twice',
+    name: 'two callers of a tenant that read at once count its new webhooks twice less',
     edits: [
       {
-        file: 'packages/a2a-server/src/quotas/owner-counts.ts',
-        from: 'this.#remove(key);\n    this.#entries.set(key,',
-        to: 'this.#entries.set(key,',
+        file: 'packages/a2a-server/src/quotas/webhook-usages.ts',
+        from: 'party.addedBefore = added[index]!;',
+        to: 'party.addedBefore = plus(party.addedBefore, added[index]!);',
       },
     ],
-    tests: ['packages/a2a-server/src/quotas/owner-counts.test.ts'],
+    tests: ['packages/a2a-server/src/quotas/webhook-usages.test.ts'],
   },
 ];

@@ -1,7 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { A2AError, type DialectName, type NewPushConfig, PUSH_CONFIGS_MAX, type PushConfig } from '@hopline/a2a';
 import { isSameOwner, type Owner } from '@hopline/events';
-import type { PushConfigEntry, PushProgressEntry } from '@hopline/log';
+import {
+  type Entry,
+  LogDenied,
+  type PushConfigEntry,
+  type PushProgressEntry,
+  putWebhookCount,
+  removeWebhookCount,
+  type WebhookUsage,
+  webhookBytes,
+  webhookCountKey,
+} from '@hopline/log';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { fromLog } from '../log-faults.ts';
@@ -129,28 +139,62 @@ export async function storePushConfig(
   config: NewPushConfig,
 ): Promise<PushConfig> {
   const { taskId, generation } = target;
+  const { pushConfigs } = server.log;
   const key = keyOf(taskId, config.id ?? taskId);
   const known = await entryAt(server, context, target, key);
-  const { waitsUntil, after, ...before } = known ?? {};
+  const { waitsUntil, after, bytes: bytesBefore, ...before } = known?.value ?? {};
   const requested = requestedEntry(context, taskId, config);
   const progress = known === undefined ? undefined : (await orFault(server.log.pushProgress.get(key), taskId))?.value;
   if (waitsUntil === undefined && progress?.over !== 'abandoned' && isDeepStrictEqual(before, requested)) return requested;
-  const continues = known?.url === config.url && after !== undefined;
+  const continues = known?.value.url === config.url && after !== undefined;
+  const bytes = webhookBytes(key, { ...requested, after: 0 });
   const entry: PushConfigEntry = {
     ...requested,
     // A known URL continues after its last delivery, even with another token or after it was abandoned. A new URL starts at the current
     // generation.
     after: continues ? Math.max(after, progress?.generation ?? 0) : (generation ?? 0),
     ...(generation === undefined && { waitsUntil: Date.now() + server.limits.pushWaitMsMax }),
+    bytes,
   };
   if (known === undefined) {
     await requireProgressRoom(server, taskId);
     await assertRoom(server, taskId, 1);
   }
-  await server.quotas.addWebhook(context.caller, key, entry);
-  await orFault(server.log.pushConfigs.put(key, entry), taskId);
-  if (known === undefined) await assertRoom(server, taskId, 0, key);
+  const countKey = webhookCountKey(context.caller, key, bytes);
+  await server.quotas.addWebhook(context.caller, await usageOf(server, taskId, countKey, { bytes, bytesBefore }));
+  // Before the webhook: one that is not counted would be worse than a count of none, which a retry replaces.
+  await orFault(putWebhookCount(pushConfigs, countKey), taskId);
+  const revision = await orFault(pushConfigs.put(key, entry), taskId);
+  if (known !== undefined && bytesBefore !== bytes) await removeCount(server, known);
+  if (known === undefined) await assertRoom(server, taskId, 0, { key, value: entry, revision });
   return entry;
+}
+
+/** What a webhook adds to the usage of its owner: nothing if an earlier try has counted it. */
+async function usageOf(
+  server: A2AServer,
+  taskId: string,
+  countKey: string,
+  { bytes, bytesBefore }: { bytes: number; bytesBefore?: number | undefined },
+): Promise<WebhookUsage> {
+  if (bytesBefore !== undefined) return { entries: 0, bytes: Math.max(0, bytes - bytesBefore) };
+  const isCounted = (await orFault(server.log.pushConfigs.get(countKey), taskId)) !== undefined;
+  return isCounted ? { entries: 0, bytes: 0 } : { entries: 1, bytes };
+}
+
+/** Users of NATS of an earlier version may not remove the entry, which then counts until it expires. */
+async function removeCount({ log }: A2AServer, webhook: Entry<PushConfigEntry>): Promise<void> {
+  await orFault(
+    removeWebhookCount(log.pushConfigs, webhook).catch(error => {
+      if (!(error instanceof LogDenied)) throw error;
+    }),
+    webhook.value.taskId,
+  );
+}
+
+async function removeWebhook(server: A2AServer, webhook: Entry<PushConfigEntry>): Promise<void> {
+  await removeCount(server, webhook);
+  await orFault(server.log.pushConfigs.delete(webhook.key), webhook.value.taskId);
 }
 
 function requestedEntry({ caller, dialect }: OperationContext, taskId: string, config: NewPushConfig) {
@@ -166,8 +210,11 @@ export async function requirePushRoom(
   config: NewPushConfig,
 ): Promise<void> {
   const entry = { ...requestedEntry(context, taskId, config), after: 0 };
+  const key = keyOf(taskId, entry.id);
+  const bytes = webhookBytes(key, entry);
   await requireProgressRoom(server, taskId);
-  await server.quotas.requireWebhookRoom(context.caller, keyOf(taskId, entry.id), entry);
+  const usage = await usageOf(server, taskId, webhookCountKey(context.caller, key, bytes), { bytes });
+  await server.quotas.requireWebhookRoom(context.caller, usage);
 }
 
 /**
@@ -178,10 +225,10 @@ async function entryAt(
   { caller }: OperationContext,
   target: PushTarget,
   key: string,
-): Promise<PushConfigEntry | undefined> {
-  const known = (await orFault(server.log.pushConfigs.get(key), target.taskId))?.value;
-  if (known === undefined || isExpired(known, target.generation !== undefined)) return undefined;
-  if (!isSameOwner(known.owner, caller)) throw new A2AError('TASK_NOT_FOUND');
+): Promise<Entry<PushConfigEntry> | undefined> {
+  const known = await orFault(server.log.pushConfigs.get(key), target.taskId);
+  if (known === undefined || isExpired(known.value, target.generation !== undefined)) return undefined;
+  if (!isSameOwner(known.value.owner, caller)) throw new A2AError('TASK_NOT_FOUND');
   return known;
 }
 
@@ -195,13 +242,12 @@ async function requireProgressRoom({ log }: A2AServer, taskId: string): Promise<
 }
 
 /**
- * Throws at the bound. Checked before storing, so that a refused request changes nothing, and again after storing under `key`,
+ * Throws at the bound. Checked before storing, so that a refused request changes nothing, and again after storing a webhook,
  * so that racing requests cannot exceed it.
  */
-async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, key?: string): Promise<void> {
-  const { pushConfigs } = server.log;
-  if ((await orFault(pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
-  if (key !== undefined) await orFault(pushConfigs.delete(key), taskId);
+async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, stored?: Entry<PushConfigEntry>): Promise<void> {
+  if ((await orFault(server.log.pushConfigs.under(taskId), taskId)).length + more <= PUSH_CONFIGS_MAX) return;
+  if (stored !== undefined) await removeWebhook(server, stored);
   const detail = `the task already has ${PUSH_CONFIGS_MAX} push configurations; delete one`;
   throw new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }
@@ -210,8 +256,7 @@ async function assertRoom(server: A2AServer, taskId: string, more: 0 | 1, key?: 
 export async function deletePushConfig(server: A2AServer, context: OperationContext, taskId: string, id: string): Promise<void> {
   const key = keyOf(taskId, id);
   const known = await orFault(server.log.pushConfigs.get(key), taskId);
-  if (known !== undefined && isSameOwner(known.value.owner, context.caller))
-    await orFault(server.log.pushConfigs.delete(key), taskId);
+  if (known !== undefined && isSameOwner(known.value.owner, context.caller)) await removeWebhook(server, known);
 }
 
 /**
@@ -219,9 +264,9 @@ export async function deletePushConfig(server: A2AServer, context: OperationCont
  * events.
  */
 export async function dropStrayPushConfigs(server: A2AServer, context: OperationContext, taskId: string): Promise<void> {
-  const { pushConfigs } = server.log;
-  for (const { key, value } of await orFault(pushConfigs.under(taskId), taskId)) {
-    if (isExpired(value, false) || !isSameOwner(value.owner, context.caller)) await orFault(pushConfigs.delete(key), taskId);
+  for (const webhook of await orFault(server.log.pushConfigs.under(taskId), taskId)) {
+    const { value } = webhook;
+    if (isExpired(value, false) || !isSameOwner(value.owner, context.caller)) await removeWebhook(server, webhook);
   }
 }
 

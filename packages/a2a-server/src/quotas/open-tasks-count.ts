@@ -1,7 +1,7 @@
 import { isTerminal } from '@hopline/a2a';
 import type { Owner, Role } from '@hopline/events';
 import { BoundedMap, isTaskEntry, type Log, openFilter } from '@hopline/log';
-import { partyKeysOf } from './owner-counts.ts';
+import { partyKeysOf } from './parties.ts';
 
 /** Age at which a count is repeated. It is repeated earlier when the tasks begun by this process reach this share of the limit. */
 const COUNT_MS_MIN = 1_000;
@@ -13,11 +13,19 @@ const BEGUN_SHARE = 1 / 64;
 const UNSEEN_SHARE = 1 / 16;
 /** Parties in memory. The party counted longest ago is forgotten first. */
 const PARTIES_MAX = 10_000;
+/**
+ * The entries of a party at its limit are read again after this time, or when there are fewer: a tenant that sends beyond its limit would otherwise make each
+ * server read thousands of them every second. `Retry-After` is as long.
+ */
+const FULL_MS = 10_000;
 /** Tasks that this process remembers having counted, so that a retry of a message counts once. */
 const COUNTED_MAX = 10_000;
 
 /** `begun`: tasks that this process began since the count. */
-type PartyCount = { count: number; begun: number; countedAtMs: number; counting?: Promise<void> };
+type PartyCount = { count: number; begun: number; countedAtMs: number; counting?: Promise<void>; full?: FullParty };
+
+/** The entries of a party that was at its limit, ended tasks included, when they were read. */
+type FullParty = { entries: number; readAtMs: number };
 
 type OpenTasksCountOptions = {
   log: Pick<Log, 'taskLists'>;
@@ -83,17 +91,24 @@ export class OpenTasksCount {
     party.countedAtMs = this.#now();
     const filter = openFilter(role, caller, isTenant);
     try {
-      let count = await log.taskLists.count(filter, caller);
-      // Entries of tasks that have just ended are counted too.
-      if (count >= max)
-        count = (await log.taskLists.match([filter], caller)).filter(
-          ({ value }) => isTaskEntry(value) && !isTerminal(value.state),
-        ).length;
-      party.count = count;
+      const entries = await log.taskLists.count(filter, caller);
+      const { full } = party;
+      const isStillFull = full !== undefined && entries >= full.entries && party.countedAtMs - full.readAtMs < FULL_MS;
+      if (!isStillFull) {
+        // Entries of tasks that have just ended are counted too.
+        party.count = entries < max ? entries : await this.#countOpen(filter, caller);
+        if (party.count >= max) party.full = { entries, readAtMs: party.countedAtMs };
+        else delete party.full;
+      }
       party.begun -= begunBefore;
     } catch (error) {
       onLost(error);
     }
+  }
+
+  async #countOpen(filter: string, caller: Owner): Promise<number> {
+    const entries = await this.#options.log.taskLists.match([filter], caller);
+    return entries.filter(({ value }) => isTaskEntry(value) && !isTerminal(value.state)).length;
   }
 
   #party(key: string): PartyCount {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
 import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger } from '@hopline/telemetry';
@@ -9,16 +9,14 @@ import { Quotas } from './quotas.ts';
 const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
 const exceeded = (error: unknown) => error instanceof A2AError && error.code === 'QUOTA_EXCEEDED';
 
-function openQuotas(t: TestContext, limits: Partial<Limits>): Quotas {
+function openQuotas(limits: Partial<Limits>): Quotas {
   const all = { ...LIMITS, ...limits };
-  const quotas = new Quotas({ log: createMemoryLog(), role: 'supervisor', limits: all, metrics: undefined, logger });
-  t.after(() => quotas.close());
-  return quotas;
+  return new Quotas({ log: createMemoryLog(), role: 'supervisor', limits: all, metrics: undefined, logger });
 }
 
-test('a new caller may use its whole burst: one message if the burst is one, and a request of all its bytes', t => {
+test('a new caller may use its whole burst: one message if the burst is one, and a request of all its bytes', () => {
   const bytes = { ownerRequestBytesPerSecond: 1_024, ownerRequestBytesBurst: 32_768, bodyBytesMax: 32_768 };
-  const quotas = openQuotas(t, { ownerMessagesPerSecond: 1, ownerMessagesBurst: 1, ...bytes });
+  const quotas = openQuotas({ ownerMessagesPerSecond: 1, ownerMessagesBurst: 1, ...bytes });
   for (let n = 0; n < 100; n += 1) {
     const caller = { tenant: `${n}`, subject: 'anna' };
     assert.doesNotThrow(() => quotas.takeMessage(caller));
@@ -26,9 +24,9 @@ test('a new caller may use its whole burst: one message if the burst is one, and
   }
 });
 
-test('the usage of a caller stays counted, however many other callers follow', t => {
+test('the usage of a caller stays counted, however many other callers follow', () => {
   const messages = { ownerMessagesPerSecond: 0.001, ownerMessagesBurst: 1 };
-  const quotas = openQuotas(t, { streamsMax: 10, ownerStreamsMax: 2, ...messages });
+  const quotas = openQuotas({ streamsMax: 10, ownerStreamsMax: 2, ...messages });
   const [anna, bert] = [{ subject: 'anna' }, { subject: 'bert' }];
   const releases = [quotas.acquire(anna, 'stream'), quotas.acquire(anna, 'stream')];
   quotas.takeMessage(bert);
@@ -39,8 +37,8 @@ test('the usage of a caller stays counted, however many other callers follow', t
   quotas.acquire(anna, 'stream')();
 });
 
-test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', t => {
-  const quotas = openQuotas(t, { ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
+test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', () => {
+  const quotas = openQuotas({ ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
   const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
   // After all token buckets have been created.
   const nowMs = performance.now() + 60_000;

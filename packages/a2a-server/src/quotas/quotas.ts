@@ -1,14 +1,14 @@
 import { A2AError } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role } from '@hopline/events';
-import type { Log, PushConfigEntry } from '@hopline/log';
+import type { Log, WebhookUsage } from '@hopline/log';
 import type { HopMetrics, Logger } from '@hopline/telemetry';
 import type { Limits } from '../limits.ts';
 import { OpenTasksCount } from './open-tasks-count.ts';
-import { OwnerCounts, partyKeysOf, type Usage } from './owner-counts.ts';
+import { partyKeysOf } from './parties.ts';
 import { SentBudget } from './sent-budget.ts';
 import { StoredBytes } from './stored-bytes.ts';
 import { TokenBucket } from './token-bucket.ts';
-import { webhookBytes } from './webhook-bytes.ts';
+import { WebhookUsages } from './webhook-usages.ts';
 
 /** `stream`: an event stream or a blocking send. `request`: a send that does not wait for the turn, or a cancel. */
 export type SlotKind = 'stream' | 'request';
@@ -25,6 +25,9 @@ type PartyUsage = {
   slotsMax: number;
 };
 
+/** `sweepAt`: number of parties at which idle ones are looked for. */
+type PartyUsages = { byKey: Map<string, PartyUsage>; sweepAt: number };
+
 type QuotasOptions = {
   log: Pick<Log, 'taskLists' | 'facts' | 'pushConfigs' | 'layouts'>;
   role: Role;
@@ -36,31 +39,26 @@ type QuotasOptions = {
 /** Default share of the slots for one caller, and the largest share of one caller or tenant. */
 const OWNER_SLOTS_SHARE = 0.4;
 const PARTY_SLOTS_SHARE_MAX = 0.8;
-/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped. */
+/** Callers and tenants kept in memory. Beyond this number, idle ones are dropped; busy ones stay. */
 const PARTIES_MAX = 10_000;
 /** Retry-After for a client whose own tasks or webhooks must end first. */
 const COUNT_RETRY_MS = 10_000;
 const SLOT_RETRY_MS = 1_000;
 /** Retry-After for a tenant that has used up its share of the log, which shrinks only as retention removes records. */
 const STORED_RETRY_MS = 60_000;
-/**
- * A server begins to follow the bucket of a count when its own count reaches this share of the limit. Below it, up to 16 servers together
- * stay within the limit, so most servers never need to read the bucket.
- */
-const UNSEEN_SHARE = 1 / 16;
 
 /**
  * The limits of each caller, and of all callers of a tenant together, so that none of them can take everything. Streams, messages and bytes
- * are counted in this process; open tasks, webhooks and the share of the log over the cluster, from their buckets. Without authentication all
+ * are counted in this process; open tasks, webhooks and the share of the log over the cluster, by reading what the log has of the caller's tenant. Without authentication all
  * callers count as one.
  */
 export class Quotas {
   readonly #limits: Limits;
   readonly #metrics: HopMetrics | undefined;
-  readonly #owners = new Map<string, PartyUsage>();
-  readonly #tenants = new Map<string, PartyUsage>();
+  readonly #owners: PartyUsages = { byKey: new Map(), sweepAt: PARTIES_MAX };
+  readonly #tenants: PartyUsages = { byKey: new Map(), sweepAt: PARTIES_MAX };
   readonly #tasks: OpenTasksCount;
-  readonly #webhooks: OwnerCounts<PushConfigEntry>;
+  readonly #webhooks: WebhookUsages;
   readonly #stored: StoredBytes | undefined;
 
   constructor({ log, role, limits, metrics, logger }: QuotasOptions) {
@@ -70,12 +68,7 @@ export class Quotas {
     this.#tasks = new OpenTasksCount({ log, role, onLost });
     const { tenantStoredShare: shareMax } = limits;
     this.#stored = shareMax < 1 ? new StoredBytes({ log, shareMax, onLost }) : undefined;
-    this.#webhooks = new OwnerCounts({
-      bucket: log.pushConfigs,
-      ownerOf: ({ owner = {} }) => owner,
-      bytesOf: webhookBytes,
-      onLost,
-    });
+    this.#webhooks = new WebhookUsages({ log, onLost });
   }
 
   /** Counts the bytes of a request. Throws QUOTA_EXCEEDED, except for a cancel, which is only counted. */
@@ -158,39 +151,37 @@ export class Quotas {
       );
   }
 
-  /** Throws QUOTA_EXCEEDED when the caller or its tenant has no room for a webhook, which may take the place of one that has its key. */
-  async requireWebhookRoom(caller: Owner, key: string, entry: PushConfigEntry): Promise<void> {
-    await this.#refreshWebhooks();
-    this.#requireWebhookRoom(caller, key, entry);
-  }
-
-  /** Counts a webhook that is about to be stored. Throws QUOTA_EXCEEDED. */
-  async addWebhook(caller: Owner, key: string, entry: PushConfigEntry): Promise<void> {
-    await this.#refreshWebhooks();
+  /**
+   * Counts a webhook that is about to be stored, or the bytes by which one grows. Throws QUOTA_EXCEEDED when the caller or its tenant has no room for
+   * it.
+   */
+  async addWebhook(caller: Owner, more: WebhookUsage): Promise<void> {
+    await this.#webhooks.refresh(caller, this.#webhooksMax());
     // In the same turn of the event loop as the addition, so that concurrent requests are counted one after the other.
-    this.#requireWebhookRoom(caller, key, entry);
-    this.#webhooks.add(key, partyKeysOf(caller), webhookBytes(key, entry));
+    this.#requireWebhookRoom(caller, more);
+    this.#webhooks.add(caller, more);
   }
 
-  async #refreshWebhooks(): Promise<void> {
-    const { ownerPushConfigsMax, ownerPushConfigBytesMax, freshMsMax } = this.#limits;
-    const { entries, bytes } = this.#webhooks.total;
-    if (entries >= ownerPushConfigsMax * UNSEEN_SHARE || bytes >= ownerPushConfigBytesMax * UNSEEN_SHARE)
-      await this.#webhooks.follow(freshMsMax);
+  /** As `addWebhook`, without counting it. */
+  async requireWebhookRoom(caller: Owner, more: WebhookUsage): Promise<void> {
+    await this.#webhooks.refresh(caller, this.#webhooksMax());
+    this.#requireWebhookRoom(caller, more);
   }
 
-  #requireWebhookRoom(caller: Owner, key: string, entry: PushConfigEntry): void {
-    const { ownerPushConfigsMax, ownerPushConfigBytesMax, tenantLimitFactor: factor } = this.#limits;
-    const more = {
-      entries: this.#webhooks.has(key) ? 0 : 1,
-      bytes: Math.max(0, webhookBytes(key, entry) - this.#webhooks.bytesOf(key)),
+  #webhooksMax(): WebhookUsage {
+    return { entries: this.#limits.ownerPushConfigsMax, bytes: this.#limits.ownerPushConfigBytesMax };
+  }
+
+  #requireWebhookRoom(caller: Owner, more: WebhookUsage): void {
+    const { tenantLimitFactor: factor } = this.#limits;
+    const max = this.#webhooksMax();
+    const { owner, tenant } = this.#webhooks.of(caller);
+    const exceeds = (name: keyof WebhookUsage) => {
+      const isBeyond = (usage: WebhookUsage | undefined, most: number) => (usage?.[name] ?? 0) + more[name] > most;
+      return more[name] > 0 && (isBeyond(owner, max[name]) || isBeyond(tenant, max[name] * factor));
     };
-    const { owner, tenant } = this.#webhooks.counts(partyKeysOf(caller));
-    const exceeds = (name: keyof Usage, max: number) =>
-      more[name] > 0 && (owner[name] + more[name] > max || tenant[name] + more[name] > max * factor);
-    const isTooMany = exceeds('entries', ownerPushConfigsMax);
-    if (!isTooMany && !exceeds('bytes', ownerPushConfigBytesMax)) return;
-    this.#webhooks.reread();
+    const isTooMany = exceeds('entries');
+    if (!isTooMany && !exceeds('bytes')) return;
     const what = isTooMany ? 'too many push configurations' : 'too many bytes of push configurations';
     throw this.#refusal(caller, 'webhooks', `${what} of this caller or its tenant; delete some`, COUNT_RETRY_MS);
   }
@@ -199,10 +190,6 @@ export class Quotas {
   countRefusal(caller: Owner, reason: QuotaName | 'items' | 'exports' | 'audits'): void {
     this.#metrics?.requestsRefused.add(1, { reason });
     this.#metrics?.tenantRefused.add(1, { ...this.#metrics.parties.of(caller), reason });
-  }
-
-  close(): void {
-    this.#webhooks.close();
   }
 
   /** Takes from all parties of the caller or from none. With `detail` undefined it always takes. */
@@ -232,12 +219,15 @@ export class Quotas {
     return parties;
   }
 
-  #party(parties: Map<string, PartyUsage>, key: string, factor: number, slotsMax: number): PartyUsage {
-    const known = parties.get(key);
+  #party(parties: PartyUsages, key: string, factor: number, slotsMax: number): PartyUsage {
+    const { byKey } = parties;
+    const known = byKey.get(key);
     if (known !== undefined) return known;
     const nowMs = performance.now();
-    if (parties.size >= PARTIES_MAX) {
-      for (const [name, party] of parties) if (isIdle(party, nowMs)) parties.delete(name);
+    if (byKey.size >= parties.sweepAt) {
+      for (const [name, party] of byKey) if (isIdle(party, nowMs)) byKey.delete(name);
+      // With more busy parties than PARTIES_MAX, a sweep for each new one would look at all of them each time.
+      parties.sweepAt = Math.max(PARTIES_MAX, 2 * byKey.size);
     }
     const limits = this.#limits;
     const bucket = (perSecond: number, burst: number) =>
@@ -250,7 +240,7 @@ export class Quotas {
       slots: { stream: 0, request: 0 },
       slotsMax: Math.max(1, Math.floor(slotsMax)),
     };
-    parties.set(key, party);
+    byKey.set(key, party);
     return party;
   }
 }

@@ -41,3 +41,36 @@ test('the gauge has the oldest record that an open stream needs, and no value wh
   assert.equal(await shown(), undefined);
   streams.remove(whole!);
 });
+
+test('thousands of streams get their comments in parts, each stream once in the interval', t => {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  const heartbeatMs = 6_400;
+  const { streams } = openServer(t, { limits: { heartbeatMs } }).server;
+  const kept = Array.from({ length: 10_000 }, () => 0);
+  const opened = kept.map((_, n) => {
+    const stream = {
+      neededSince: undefined,
+      keepAlive() {
+        kept[n]! += 1;
+      },
+      drain() {},
+      cut() {},
+    };
+    streams.add(stream);
+    return stream;
+  });
+  const total = () => kept.reduce((sum, times) => sum + times, 0);
+  t.mock.timers.tick(heartbeatMs);
+  for (let part = 0, before = 0; part < 64; part += 1) {
+    const now = total();
+    assert.ok(now > before || now === 10_000);
+    assert.ok(now - before <= 157, `${now - before} at once`);
+    before = now;
+    t.mock.timers.tick(50);
+  }
+  assert.deepEqual(new Set(kept), new Set([1]));
+  streams.remove(opened[9_999]!);
+  for (let passedMs = 0; passedMs < 2 * heartbeatMs; passedMs += 50) t.mock.timers.tick(50);
+  assert.deepEqual(new Set(kept.slice(0, -1)), new Set([3]));
+  assert.equal(kept[9_999], 1, 'a stream that has ended');
+});

@@ -74,10 +74,14 @@ export class MemoryKeyValue<V> implements KeyValue<V> {
   }
 
   async under(prefix: string): Promise<Entry<V>[]> {
-    this.#cell(prefix);
-    const keys = [...this.#bucket.cells.keys()].filter(key => isUnder(key, prefix)).sort();
+    const keys = await this.keysUnder(prefix);
     const entries = await Promise.all(keys.map(key => this.get(key)));
     return entries.filter(entry => entry !== undefined);
+  }
+
+  async keysUnder(prefix: string): Promise<string[]> {
+    this.#cell(prefix);
+    return [...this.#bucket.cells.keys()].filter(key => isUnder(key, prefix)).sort();
   }
 
   async match(filters: readonly string[]): Promise<Entry<V>[]> {

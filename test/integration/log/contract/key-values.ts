@@ -53,7 +53,11 @@ export const keyValueCases: Case[] = [
         { key: `${prefix}.a`, value: value('1'), revision: first },
         { key: `${prefix}.b`, value: value('2'), revision: second },
       ]);
-      await assert.rejects(log.messageIds.under('>'), TypeError);
+      assert.deepEqual(await log.messageIds.keysUnder(prefix), [`${prefix}.a`, `${prefix}.b`, `${prefix}.gone`]);
+      const gone = await log.messageIds.revision();
+      await other.purge(`${prefix}.gone`, gone);
+      assert.deepEqual(await log.messageIds.keysUnder(prefix), [`${prefix}.a`, `${prefix}.b`], 'purged');
+      for (const reads of ['under', 'keysUnder'] as const) await assert.rejects(log.messageIds[reads]('>'), TypeError);
     },
   },
   {
