@@ -85,6 +85,7 @@ export class Connection {
   readonly #closing = new AbortController();
   readonly #disconnects = new Set<() => void>();
   readonly #reconnects = new Set<() => void>();
+  readonly #departures = new Set<() => void>();
   readonly #denials = new Set<(denial: Denial) => void>();
   readonly #expectedDenials = new Set<string>();
   readonly #missing = new Map<string, Promise<boolean>>();
@@ -265,6 +266,12 @@ export class Connection {
     return () => this.#reconnects.delete(listener);
   }
 
+  /** `listener` is called when a server leaves the cluster: this one, or another one that this one has advertised. */
+  onServerLeft(listener: () => void): () => void {
+    this.#departures.add(listener);
+    return () => this.#departures.delete(listener);
+  }
+
   async close(): Promise<void> {
     if (this.closed.aborted) return;
     this.#closing.abort();
@@ -302,6 +309,10 @@ export class Connection {
         break;
       case 'ldm':
         this.onEvent({ type: 'lame-duck', server: status.server });
+        for (const listener of [...this.#departures]) listener();
+        break;
+      case 'update':
+        if (status.deleted !== undefined && status.deleted.length > 0) for (const listener of [...this.#departures]) listener();
         break;
       case 'error':
         if (status.error instanceof PermissionViolationError) {

@@ -38,7 +38,7 @@ const READ_BATCH = 512;
 const SHORT_PULL_EXPIRES_MS = 5_000;
 /** A relay has a reader for each shard, so the pulls of idle ones are long. Their heartbeats find a lost consumer as soon as short pulls would. */
 const PULL_EXPIRES_MS = 60_000;
-const HEARTBEAT_MS = 5_000;
+const HEARTBEAT_MS = 1_000;
 /** The server removes a consumer that is idle for this long. A reader that pauses longer gets a new one. */
 const INACTIVE_MS = 30_000;
 const REOPEN_MS_BASE = 50;
@@ -178,6 +178,7 @@ class DisposableConsumer {
   #lost = false;
   #wake: (() => void) | undefined;
   readonly #onAbort = () => this.#wake?.();
+  #unlisten: (() => void) | undefined;
 
   constructor(connection: Connection, reading: Reading) {
     this.#connection = connection;
@@ -203,6 +204,8 @@ class DisposableConsumer {
     };
     this.#inbox = new PullInbox(this.#connection, this.#reading.stream, name, onDelivery, onIdle);
     this.#reading.signal.addEventListener('abort', this.#onAbort);
+    // The consumer may be there. A server in lame duck mode has removed its consumers and does not report it.
+    this.#unlisten = this.#connection.onServerLeft(() => this.#lose());
   }
 
   /**
@@ -230,6 +233,7 @@ class DisposableConsumer {
 
   async close(): Promise<void> {
     this.#reading.signal.removeEventListener('abort', this.#onAbort);
+    this.#unlisten?.();
     this.#lost = true;
     await this.#inbox?.close();
     if (this.#name) await deleteConsumer(this.#connection, this.#reading.stream, this.#name);

@@ -30,10 +30,15 @@ export type Pull = { batch: number; bytesMax?: number; expiresMs: number; heartb
 export type PullEnd = 'full' | 'expired' | 'bytes' | 'lost';
 
 /**
- * The server ends a request in time; after this grace, which is for a server or a path that is late, it counts as lost. On 2.9 a missing consumer never
- * answers (503 on newer servers).
+ * The server ends a request in time; after this grace, which is for another server that is late, the inbox asks its own server by a PING and counts the
+ * request as lost when the answer arrives. On 2.9 a missing consumer never answers (503 on newer servers).
  */
 const GRACE_MS = 4_000;
+/**
+ * The same for a heartbeat. A server in lame duck mode removes the consumers of readers and reports none of them, so a shorter time is a shorter silence
+ * of the texts (ADR 258).
+ */
+const HEARTBEAT_GRACE_MS = 2_500;
 
 /**
  * Pulls from a consumer, one request at a time, so that no more messages are in flight than requested. nats.js's own `consume`
@@ -54,6 +59,8 @@ export class PullInbox {
   #timer: NodeJS.Timeout | undefined;
   /** Whether each message proves that the request is not lost. */
   #hasHeartbeats = false;
+  /** The request is late, and the answer to the PING is awaited. */
+  #isLate = false;
   #closing: Promise<void> | undefined;
 
   /** `onIdle`: called with the sequence up to which the server has looked for messages, when a heartbeat shows that it has delivered all. */
@@ -85,7 +92,8 @@ export class PullInbox {
     this.#left = batch;
     this.#end = resolve;
     this.#hasHeartbeats = heartbeatMs !== undefined;
-    this.#timer = setTimeout(() => this.#finish('lost'), (heartbeatMs ?? expiresMs) + GRACE_MS);
+    const lateMs = heartbeatMs === undefined ? expiresMs + GRACE_MS : heartbeatMs + HEARTBEAT_GRACE_MS;
+    this.#timer = setTimeout(() => this.#onLate(), lateMs);
     const request = {
       batch,
       expires: nanos(expiresMs),
@@ -113,7 +121,7 @@ export class PullInbox {
   #onMessage(msg: Msg): void {
     this.#left -= 1;
     this.#received += 1;
-    if (this.#hasHeartbeats) this.#timer?.refresh();
+    if (this.#hasHeartbeats) this.#onSign();
     const delivery = parseDelivery(msg);
     // The server delivers only with such a reply subject, so the reader must not count on what follows.
     if (delivery === undefined) this.#finish('lost');
@@ -130,7 +138,7 @@ export class PullInbox {
         this.#finish('lost');
         return;
       }
-      this.#timer?.refresh();
+      this.#onSign();
       const upTo = headers?.get('Nats-Last-Stream');
       if (sent && upTo) this.#onIdle?.(Number(upTo));
       return;
@@ -144,7 +152,28 @@ export class PullInbox {
     else this.#finish('lost');
   }
 
+  /** The server has the request. */
+  #onSign(): void {
+    this.#isLate = false;
+    this.#timer?.refresh();
+  }
+
+  /**
+   * What the server has sent before the answer to a PING arrives before it. So neither a server that is late nor a process that was suspended loses its
+   * requests.
+   */
+  #onLate(): void {
+    this.#isLate = true;
+    const end = this.#end;
+    const lose = () => {
+      if (this.#isLate && this.#end === end) this.#finish('lost');
+    };
+    // Rejects when the connection is lost, and the request with it.
+    this.#connection.nc.flush().then(lose, () => {});
+  }
+
   #finish(end: PullEnd): void {
+    this.#isLate = false;
     clearTimeout(this.#timer);
     const resolve = this.#end;
     this.#end = undefined;

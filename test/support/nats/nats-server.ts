@@ -22,6 +22,8 @@ export type NatsServer = {
   resume(): void;
   /** Stops the server if it runs, and starts it on the same port and directory. */
   restart(): Promise<void>;
+  /** SIGUSR2: lame duck mode, as in a rolling update on Kubernetes. The store remains for `restart`. */
+  lameDuck(): Promise<void>;
   /** Replaces the additional lines of the configuration, has the running server read it (SIGHUP), and resolves when it is in effect. */
   reload(config: string): Promise<void>;
 };
@@ -77,6 +79,7 @@ ${more}
     kill: () => end(child, 'SIGKILL'),
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
+    lameDuck: () => end(child, 'SIGUSR2'),
     async restart() {
       await end(child, 'SIGTERM');
       child = await start(binary, config, port);
@@ -108,18 +111,22 @@ export type NatsCluster = {
 };
 
 /**
- * The servers do not advertise each other, so that a client behind a proxy stays behind it. `dirs`: the directory of the store of each; default
- * temporary ones.
+ * The servers do not advertise each other unless `isAdvertised`, so that a client behind a proxy stays behind it. `dirs`: the directory of the store of
+ * each; default temporary ones.
  */
 export async function startNatsCluster(
   names: readonly string[],
-  { syncInterval, dirs = [] }: Pick<NatsServerOptions, 'syncInterval'> & { dirs?: readonly string[] } = {},
+  {
+    syncInterval,
+    dirs = [],
+    isAdvertised = false,
+  }: Pick<NatsServerOptions, 'syncInterval'> & { dirs?: readonly string[]; isAdvertised?: boolean } = {},
 ): Promise<NatsCluster> {
   const ports = await Promise.all(names.map(async () => ({ route: await freePort(), monitor: await freePort() })));
   const routes = ports.map(({ route }) => `"nats-route://127.0.0.1:${route}"`).join(', ');
   const started = names.map((name, index) => {
     const { route, monitor } = ports[index]!;
-    const cluster = `cluster { name: "test", listen: "127.0.0.1:${route}", routes: [${routes}], no_advertise: true }`;
+    const cluster = `cluster { name: "test", listen: "127.0.0.1:${route}", routes: [${routes}], no_advertise: ${!isAdvertised} }`;
     const dir = dirs[index];
     return startNats({
       syncInterval,
@@ -208,7 +215,7 @@ function answers(port: number): Promise<boolean> {
   });
 }
 
-async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR2'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = new Promise(resolve => child.once('exit', resolve));
   child.kill(signal);

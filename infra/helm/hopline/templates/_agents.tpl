@@ -33,6 +33,6 @@ not seen it. Argument: root.
 {{- range include "hopline.agents" . | fromJsonArray -}}
 {{- if and .entry .entry.default (not $env) -}}{{- $_ := set $env "HOPLINE_DEFAULT_AGENT" .name -}}{{- end -}}
 {{- end -}}
-{{- if hasKey .Values.settings "HOPLINE_DEFAULT_AGENT" -}}{{- $env = dict -}}{{- end -}}
+{{- if hasKey (default (dict) .Values.settings) "HOPLINE_DEFAULT_AGENT" -}}{{- $env = dict -}}{{- end -}}
 {{- toJson $env -}}
 {{- end -}}

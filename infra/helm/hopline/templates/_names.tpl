@@ -64,7 +64,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "hopline.labels" -}}
 {{- $own := include "hopline.selector" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
-{{- merge $own .root.Values.commonLabels | toYaml -}}
+{{- merge $own (default (dict) .root.Values.commonLabels) | toYaml -}}
 {{- end -}}
 
 {{/* The labels and those of a value, which replace none. Arguments: root, component, more. */}}
@@ -77,12 +77,12 @@ Labels of a pod: those that select it, and those of the values, which replace no
 included, at a release that changes nothing else. Arguments: root, component, more.
 */}}
 {{- define "hopline.podLabels" -}}
-{{- merge (include "hopline.selector" . | fromYaml) (default (dict) .more) .root.Values.commonLabels | toYaml -}}
+{{- merge (include "hopline.selector" . | fromYaml) (default (dict) .more) (default (dict) .root.Values.commonLabels) | toYaml -}}
 {{- end -}}
 
 {{/* HOPLINE_PREFIX as text: a number of a values file is floating point. */}}
 {{- define "hopline.prefix" -}}
-{{- $prefix := dig "HOPLINE_PREFIX" "" .Values.settings -}}
+{{- $prefix := dig "HOPLINE_PREFIX" "" (default (dict) .Values.settings) -}}
 {{- ternary $prefix (toJson $prefix) (kindIs "string" $prefix) -}}
 {{- end -}}
 

@@ -18,7 +18,7 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- end -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
-{{- $names := .Values.nats.agentUsers -}}
+{{- $names := default (list) .Values.nats.agentUsers -}}
 {{- range include "hopline.agents" . | fromJsonArray -}}{{- $names = append $names .name -}}{{- end -}}
 {{- range uniq $names -}}
 {{- $_ := set $users (printf "agent-%s" .) ($all.agent | toRawJson | replace "hopline-agent-name" . | fromJson) -}}

@@ -34,15 +34,16 @@ Arguments: root, values.
 
 {{/* The resources of a container as YAML. Kubernetes refuses a pod whose request is above its limit, which only events of its ReplicaSet show. Arguments: at; resources. */}}
 {{- define "hopline.resources" -}}
-{{- range $name, $limit := default (dict) .resources.limits -}}
-{{- $request := get (default (dict) $.resources.requests) $name -}}
+{{- $resources := default (dict) .resources -}}
+{{- range $name, $limit := default (dict) $resources.limits -}}
+{{- $request := get (default (dict) $resources.requests) $name -}}
 {{- if and $limit $request -}}
 {{- if gt (include "hopline.quantity" $request | float64) (include "hopline.quantity" $limit | float64) -}}
 {{- fail (printf "%s: requests.%s %v is above limits.%s %v, and Kubernetes starts no such pod: lower the request, or raise the limit" $.at $name $request $name $limit) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml .resources -}}
+{{- toYaml $resources -}}
 {{- end -}}
 
 {{/*

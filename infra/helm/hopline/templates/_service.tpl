@@ -10,15 +10,15 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- $name := printf "%s-%s" (include "hopline.fullname" $root) .component -}}
 {{- $labels := dict "root" $root "component" .component -}}
 {{- $own := default (dict) .values.settings -}}
-{{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own $root.Values.settings)) -}}
+{{- include "hopline.checkSettings" (dict "root" $root "component" .component "settings" (merge (dict) $own (default (dict) $root.Values.settings))) -}}
 {{- $servesCallers := has .role (list "ingress" "console" "sub-agent") -}}
 {{- if $servesCallers -}}{{- $_ := set .env "HOPLINE_PROBE_PORT" (include "hopline.probePort" . | int) -}}{{- end -}}
-{{- $settings := mergeOverwrite (dict) $root.Values.settings .env $own -}}
+{{- $settings := mergeOverwrite (dict) (default (dict) $root.Values.settings) .env $own -}}
 {{- /* Kubernetes rejects a variable that stands twice: that of the role wins, and `env` wins over settings. */ -}}
 {{- $env := default (list) .values.env -}}
 {{- $named := dict -}}
 {{- range $env -}}{{- $_ := set $named .name true -}}{{- end -}}
-{{- range reverse $root.Values.env -}}
+{{- range reverse (default (list) $root.Values.env) -}}
 {{- if not (hasKey $named .name) -}}{{- $env = prepend $env . -}}{{- $_ := set $named .name true -}}{{- end -}}
 {{- end -}}
 {{- /* The variables that the entry of an agent names are for its code. */ -}}
@@ -379,7 +379,7 @@ Arguments: root, name, entry, folder, values.
 {{- else -}}
 {{- if hasKey $settings "HOPLINE_PUBLIC_URL" -}}{{- fail (printf "settings.HOPLINE_PUBLIC_URL (agent-%s): nothing reaches the agent there: set expose, too" .name) -}}{{- end -}}
 {{- if .values.tlsSecret -}}{{- fail (printf "tlsSecret (agent-%s): nothing reaches the agent: set expose, too" .name) -}}{{- end -}}
-{{- $env = mergeOverwrite $env (dict "HOPLINE_HOST" "127.0.0.1" "HOPLINE_PROBE_HOST" (dig "HOPLINE_HOST" "0.0.0.0" .root.Values.settings)) -}}
+{{- $env = mergeOverwrite $env (dict "HOPLINE_HOST" "127.0.0.1" "HOPLINE_PROBE_HOST" (dig "HOPLINE_HOST" "0.0.0.0" (default (dict) .root.Values.settings))) -}}
 {{- end -}}
 {{ include "hopline.deployment" (dict "root" .root "role" "sub-agent" "component" (printf "agent-%s" .name) "values" .values "env" $env "ports" (dict) "authSecrets" $authSecrets "code" $code) }}
 {{- end -}}
@@ -461,7 +461,7 @@ Addresses, which probes use, are always allowed. Arguments: root, name, hosts, s
 {{- $hosts := list $name -}}
 {{- range list "" ".svc" ".svc.cluster.local" -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
 {{- $hosts = concat $hosts .hosts -}}
-{{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" $root.Values.settings) (dig "HOPLINE_ALLOWED_HOSTS" "" .settings) | toString -}}
+{{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) $root.Values.settings)) (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) .settings)) | toString -}}
 {{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}
 {{- ternary "*" (join "," $hosts) (eq $further "*") -}}
 {{- end -}}
