@@ -57,6 +57,7 @@ export class HoplineChatTransport {
   /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
   async sendMessages(options: SendOptions): Promise<ReadableStream<UiChunk>> {
     const { abortSignal, body } = options;
+    abortSignal?.throwIfAborted();
     const { contextId, messageId, parts, taskId, turn: shown } = uiChatRequestOf(options, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
     const close = new AbortController();
