@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { until } from '../../../test/kit/until.ts';
-import { type BadServerOptions, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
+import { type BadServerOptions, startBadServer, story } from './bad-server.test-kit.ts';
 import { HoplineChatTransport } from './chat-transport.ts';
 import { createClient } from './client.ts';
 import type { StreamItem } from './stream-position.ts';
@@ -78,7 +78,10 @@ test('an abort ends a call whose fetch ignores the signal, before and within the
 test('a response that comes after the abort is closed', async () => {
   const stop = new AbortController();
   let isClosed = false;
-  const body = new ReadableStream({ cancel: () => void (isClosed = true) });
+  const onCancel = () => {
+    isClosed = true;
+  };
+  const body = new ReadableStream({ cancel: onCancel });
   const late = Promise.withResolvers<Response>();
   const client = createClient({ url: 'http://127.0.0.1:9/', fetch: () => late.promise });
   const asked = client.ask('x', { signal: stop.signal });
@@ -157,12 +160,32 @@ test('a callback that throws ends the call with its error, and closes the connec
     });
 });
 
+const chat = {
+  trigger: 'submit-message',
+  chatId: 'c',
+  messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'hi' }] }],
+} as const;
+
 test('a chat that was stopped before its message is sent does not send it', async () => {
-  await withServer({ events: [taskEvent('TASK_STATE_WORKING')] }, async (client, server) => {
+  await withServer({}, async (client, server) => {
     const transport = new HoplineChatTransport({ client });
-    const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'hi' }] }];
-    const options = { trigger: 'submit-message' as const, chatId: 'c', messages, abortSignal: AbortSignal.abort(REASON) };
-    await assert.rejects(transport.sendMessages(options), isReason);
+    await assert.rejects(transport.sendMessages({ ...chat, abortSignal: AbortSignal.abort(REASON) }), isReason);
     assert.equal(server.requests.length, 0);
+  });
+});
+
+test('a chat whose stream was closed before is stopped without an unhandled rejection', async t => {
+  const rejected = t.mock.fn();
+  process.on('unhandledRejection', rejected);
+  t.after(() => process.off('unhandledRejection', rejected));
+  await withServer({}, async (client, server) => {
+    const stop = new AbortController();
+    const stream = await new HoplineChatTransport({ client }).sendMessages({ ...chat, abortSignal: stop.signal });
+    await stream.cancel();
+    stop.abort();
+    // A rejection is reported in the turn of the event loop in which it happens.
+    await new Promise(resolve => setImmediate(resolve));
+    await new Promise(resolve => setImmediate(resolve));
+    assert.deepEqual([rejected.mock.callCount(), server.requests.length], [0, 0]);
   });
 });

@@ -205,6 +205,20 @@ test('an error has the delay and the challenge of the response', async () => {
     });
 });
 
+test('the date of Retry-After is one of the clock of the server', async () => {
+  const utc = (ms: number) => new Date(ms).toUTCString();
+  for (const skewMs of [-3_600_000, 0, 3_600_000]) {
+    const date = 1_800_000_000_000 + skewMs;
+    const headers = { date: utc(date), 'retry-after': utc(date + 240_000) };
+    await withServer({ fault: () => ({ kind: 'answer', status: 503, headers }) }, async (_server, client) => {
+      await assert.rejects(client.get('t'), ({ retryAfterMs }: A2AError) => retryAfterMs === 240_000);
+    });
+  }
+  const before = { date: 'no date', 'retry-after': utc(0) };
+  const fault = plan({ kind: 'answer', status: 503, headers: before }, result(task('TASK_STATE_WORKING')));
+  await withServer({ fault }, async (_server, client) => assert.equal((await client.get('t')).id, IDS.taskId));
+});
+
 test('a limit of Infinity is no limit, and an undefined one is the default', async () => {
   const done = task('TASK_STATE_COMPLETED');
   const none = Number.POSITIVE_INFINITY;

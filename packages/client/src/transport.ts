@@ -175,7 +175,7 @@ async function failureOf(response: Response, url: URL, options: BodyOptions): Pr
   const { status } = response;
   if (response.type === 'opaqueredirect' || REDIRECTS.includes(status)) return redirectOf(response, url);
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
-  const delayMs = retryAfterMs(response.headers.get('retry-after'));
+  const delayMs = retryAfterMs(response.headers);
   const challenge = response.headers.get('www-authenticate');
   const headers: ErrorHeaders = {
     ...(delayMs !== undefined && { retryAfterMs: delayMs }),
@@ -201,9 +201,11 @@ function redirectOf({ headers, body }: Response, url: URL): FailedTry {
   return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`);
 }
 
-/** Seconds, or a date (RFC 9110 10.2.3). */
-function retryAfterMs(header: string | null): number | undefined {
+/** Seconds, or a date (RFC 9110 10.2.3): of the server's clock, from which the clock of a laptop may differ by hours. */
+function retryAfterMs(headers: Headers): number | undefined {
+  const header = headers.get('retry-after');
   if (header === null) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  const now = Date.parse(headers.get('date') ?? '') || Date.now();
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }
