@@ -16,11 +16,5 @@ export const TIMER_MS_MAX = 2 ** 31 - 1;
 /** An undefined member counts as absent. */
 export type Overrides<T> = { [Key in keyof T]?: T[Key] | undefined };
 
-/** Defaults with the members of `overrides` that are not undefined. */
-export function overridden<T extends object>(defaults: T, overrides: Overrides<T> = {}): T {
-  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
-  return { ...defaults, ...(Object.fromEntries(given) as Partial<T>) };
-}
-
 /** Default limits. A send may take a minute longer than the longest turn of a server, which is ten minutes. */
 export const CLIENT_LIMITS: ClientLimits = { silenceMsMax: 60_000, callMsMax: 30_000, sendMsMax: 660_000 };

@@ -5,6 +5,7 @@ import {
   type Message,
   type Metadata,
   type NewPushConfig,
+  present,
   type SendRequest,
   type Task,
   type TaskState,
@@ -13,7 +14,7 @@ import type { ClientView } from '@hopline/task-view';
 import type { ListedAgent } from './agents.ts';
 import { Calls, type ExportOptions, type TaskPage } from './calls.ts';
 import { leavable } from './leavable.ts';
-import { CLIENT_LIMITS, type ClientLimits, type Overrides, overridden } from './limits.ts';
+import { CLIENT_LIMITS, type ClientLimits, type Overrides } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
@@ -174,8 +175,8 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
   // Calls fetch as a member of globalThis, because browsers reject a call that is detached from the window.
   const { url, dialect = '1.0', headers = {}, fetch = (input, init) => globalThis.fetch(input, init) } = options;
   const transport = new Transport({ url, dialect, headers, fetch });
-  const retry = overridden(RETRY_LIMITS, options.retry);
-  const limits = overridden(CLIENT_LIMITS, options.limits);
+  const retry = { ...RETRY_LIMITS, ...present({ ...options.retry }) };
+  const limits = { ...CLIENT_LIMITS, ...present({ ...options.limits }) };
   const calls = new Calls(transport, limits, retry);
 
   function follow(begin: Begin, call: CallOptions) {
