@@ -311,7 +311,7 @@ test('the author sees why a provider refuses a request; clients do not', async (
       yield `${(error as Error).message}: ${((error as Error).cause as Error).message}`;
     }
   });
-  const [event] = await collect(catching.run(turnWith(refuse, assert.fail)));
+  const [event] = await collect(catching.run(turnWith(refuse, () => assert.fail())));
   assert.deepEqual(event, { type: 'text', text: `${reason}: there is no model of the name smal` });
 });
 
