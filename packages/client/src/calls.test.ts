@@ -219,7 +219,7 @@ test('the date of Retry-After is one of the clock of the server', async () => {
   await withServer({ fault }, async (_server, client) => assert.equal((await client.get('t')).id, IDS.taskId));
 });
 
-test('a limit of Infinity is no limit, and an undefined one is the default', async () => {
+test('Infinity sets no limit, and an undefined limit is the default', async () => {
   const done = task('TASK_STATE_COMPLETED');
   const none = Number.POSITIVE_INFINITY;
   for (const limits of [
