@@ -90,7 +90,8 @@ test('an abort ends the turn even if the agent ignores the signal', async () => 
     stop.abort();
     await new Promise(() => {});
   });
-  const { text } = await playTurn(agent, 'x', { signal: stop.signal });
+  const { text, end } = await playTurn(agent, 'x', { signal: stop.signal });
+  assert.equal(end.state, 'TASK_STATE_CANCELED');
   assert.equal(text, 'a');
 });
 
