@@ -158,7 +158,7 @@ class Chat implements ChatStore {
     const listener = (next: ChatValue) => run(next);
     this.#runs.add(listener);
     this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#open()));
-    run(this.#value);
+    notify([listener], this.#value);
     void this.#open();
     return () => {
       this.#runs.delete(listener);

@@ -150,7 +150,7 @@ export function followTask(
       runs.add(listener);
       leavePage ??= onReturn(returned);
       open();
-      run(value);
+      notify([listener], value);
       return () => {
         runs.delete(listener);
         // React's strict mode subscribes again in the same turn of the event loop.
