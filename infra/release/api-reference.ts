@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Application, LogLevel, type TypeDocOptions } from 'typedoc';
 
 /** Entry points with public names. The command has none. */
-const ENTRY_POINTS = [
+export const ENTRY_POINTS = [
   'packages/client/src/index.ts',
   'packages/client/src/tasks.ts',
   'packages/client/src/ai-sdk.ts',

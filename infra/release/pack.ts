@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { compile, compiledPath, entriesOf, reachable, readWorkspaces, unlinked, withoutOptional } from './compile.ts';
 import { npmPack, type Tarball } from './npm-pack.ts';
-import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage } from './public-packages.ts';
+import { NODE_MIN, PUBLIC_PACKAGES, type PublicPackage, publicEntries } from './public-packages.ts';
 
 /** Makes the tarballs of the public packages in `outFolder`, which is created. Throws if a package cannot be compiled or packed. */
 export function packAll(root: string, outFolder: string): Tarball[] {
@@ -23,7 +23,7 @@ export function packAll(root: string, outFolder: string): Tarball[] {
 function stage(root: string, compiled: string, staging: string, target: PublicPackage): string {
   const source = JSON.parse(readFileSync(join(root, target.folder, 'package.json'), 'utf8'));
   const { version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const entries = Object.entries<string>(source.exports ?? {});
+  const entries = publicEntries(target, source.exports);
   const bins = Object.entries<string>(source.bin ?? {});
   const scripts = [...entries, ...bins].map(([, path]) => join(compiled, compiledPath(`${target.folder}/${path}`)));
   const shared = 'shared' in target ? entriesOf(target.shared, root, compiled) : new Map<string, string>();

@@ -4,6 +4,8 @@ export const PUBLIC_PACKAGES = [
     folder: 'packages/client',
     description: 'A typed A2A client that resumes interrupted streams, for Node and browsers',
     keywords: ['a2a', 'agent2agent', 'sse', 'client'],
+    /** Entries for the console. They are not published, because they change without a new major version. */
+    internal: ['./approval-response', './outgoing', './sleep', './stream-position'],
   },
   {
     folder: 'packages/agent',
@@ -41,6 +43,14 @@ export const PUBLIC_PACKAGES = [
 ] as const;
 
 export type PublicPackage = (typeof PUBLIC_PACKAGES)[number];
+
+/** The published entries of a package: its `exports` without the internal ones, by their specifiers. */
+export function publicEntries(target: PublicPackage, exports: Readonly<Record<string, string>> = {}): [string, string][] {
+  const internal: readonly string[] = 'internal' in target ? target.internal : [];
+  const unknown = internal.find(entry => exports[entry] === undefined);
+  if (unknown !== undefined) throw new Error(`${target.folder} has no entry ${unknown}`);
+  return Object.entries(exports).filter(([entry]) => !internal.includes(entry));
+}
 
 /** Oldest Node that the published packages support. A test installs them there. */
 export const NODE_MIN = '>=20.19';

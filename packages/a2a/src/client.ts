@@ -7,12 +7,12 @@ export type { ApprovalRequest } from './approval.ts';
 export { approvalRequestOf, approvalResponsePart } from './approval.ts';
 export { fullJitterMs } from './backoff.ts';
 export type { ClientDialect, Operation } from './dialect.ts';
-export type { A2AErrorCode } from './errors.ts';
+export type { A2AErrorCode, A2AErrorOptions } from './errors.ts';
 export { A2A_ERRORS, A2AError } from './errors.ts';
 export { failureReason } from './failure-reason.ts';
 export { textOf } from './fold.ts';
 export type { JsonObject } from './json-value.ts';
-export { isObject } from './json-value.ts';
+export { isObject, present } from './json-value.ts';
 export type { NewPushConfig, SendRequest } from './requests.ts';
 export { decodeSse, SSE_CONTENT_TYPE } from './sse.ts';
 export type {

@@ -83,6 +83,7 @@ async function* runTurn(
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof ModelError)) throw error;
+    if (error.cause !== undefined) turn.showError?.(error.cause);
     yield [{ type: 'failed', reason: error.message, retryable: error.retryable, cause: error.code }];
   }
 }

@@ -54,7 +54,7 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
     if (!this.#isOver) {
       this.#isOver = true;
       this.#signal.removeEventListener('abort', this.#onAbort);
-      await withinStopTime(this.#iterator?.return?.());
+      if (this.#iterator?.return !== undefined) await withinStopTime(returned(this.#iterator));
     }
     return { done: true, value: undefined };
   }
@@ -65,8 +65,12 @@ export class AbortableEvents<T> implements AsyncIterableIterator<T, undefined> {
   }
 }
 
-async function withinStopTime(stopping: Promise<unknown> | undefined): Promise<void> {
-  if (stopping === undefined) return;
+/** The `return` of a hand-written iterator may throw, or give no promise. */
+async function returned(iterator: AsyncIterator<unknown>): Promise<void> {
+  await iterator.return?.();
+}
+
+async function withinStopTime(stopping: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, STOP_MS_MAX);
   // An error while the agent cleans up does not change the result of the turn.

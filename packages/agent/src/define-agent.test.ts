@@ -83,6 +83,23 @@ test('a question interrupts the turn, and its resume value returns with the answ
   assert.equal(second.text, 'took prod at {"step":1}');
 });
 
+test('an agent may be a hand-written iterator, whose return gives no promise or throws', async () => {
+  const ends = [
+    () => ({ done: true }),
+    () => {
+      throw new Error('x');
+    },
+  ];
+  for (const end of ends) {
+    const events = ['a', 'b'].map(text => ({ type: 'text', text }));
+    const iterator = { next: async () => ({ done: events.length === 0, value: events.shift() }), return: end };
+    const run = () => ({ [Symbol.asyncIterator]: () => iterator });
+    const agent = { description: 'd', skills: async () => [], run, close: async () => {} } as unknown as Agent;
+    const played = await playTurn(agent, 'x');
+    assert.deepEqual([played.text, played.end.state, played.cause], ['ab', 'TASK_STATE_COMPLETED', undefined]);
+  }
+});
+
 test('an abort ends the turn even if the agent ignores the signal', async () => {
   const stop = new AbortController();
   const agent = define(async function* () {
@@ -90,7 +107,8 @@ test('an abort ends the turn even if the agent ignores the signal', async () => 
     stop.abort();
     await new Promise(() => {});
   });
-  const { text } = await playTurn(agent, 'x', { signal: stop.signal });
+  const { text, end } = await playTurn(agent, 'x', { signal: stop.signal });
+  assert.equal(end.state, 'TASK_STATE_CANCELED');
   assert.equal(text, 'a');
 });
 

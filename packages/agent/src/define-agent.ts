@@ -146,6 +146,7 @@ async function* checkedEvents(definition: AgentDefinition, turn: Turn): AsyncGen
     }
   } catch (error) {
     if (!ModelError.is(error)) throw error;
+    if (error.cause !== undefined) turn.showError?.(error.cause);
     yield modelFailed(error);
   } finally {
     // Like `for await`: a generator that has returned or thrown needs no end.

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
+import { collect } from '../../../test/kit/collect.ts';
+import type { Turn } from './agent.ts';
 import { defineAgent } from './define-agent.ts';
 import { MODEL_STEPS_MAX, MODEL_TOOLS_MAX } from './limits.ts';
 import { type ModelOptions, type ModelTool, model } from './model.ts';
@@ -272,4 +275,55 @@ test('options that no model can work with are misuse, named by member', async ()
     if (fault === undefined) assert.equal(end.state, 'TASK_STATE_COMPLETED');
     else assert.match(end.reason ?? '', fault);
   }
+});
+
+/** A turn whose models ask this server. */
+const turnWith = (answer: () => Response, showError: (error: unknown) => void): Turn => ({
+  taskId: 't',
+  contextId: 'c',
+  message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] },
+  metadata: {},
+  history: [],
+  attempt: 1,
+  trace: {},
+  signal: new AbortController().signal,
+  modelFetch: async () => answer(),
+  showError,
+});
+
+test('the author sees why a provider refuses a request; clients do not', async () => {
+  const body = JSON.stringify({ error: { message: 'there is no model of the name smal', code: 'model_not_found' } });
+  const headers = { 'content-type': 'application/json' };
+  const refuse = () => new Response(body, { status: 400, headers });
+  const shown: unknown[] = [];
+  const agent = agentOf(async function* () {
+    yield* model({ model: 'smal' });
+  });
+  const reason = 'the model provider refused the request (HTTP 400)';
+  assert.deepEqual(await collect(agent.run(turnWith(refuse, error => shown.push(error)))), [
+    { type: 'failed', reason, retryable: false, cause: 'refused' },
+  ]);
+  assert.match(inspect(shown), /there is no model of the name smal/);
+  const catching = agentOf(async function* () {
+    try {
+      yield* model({ model: 'smal' });
+    } catch (error) {
+      yield `${(error as Error).message}: ${((error as Error).cause as Error).message}`;
+    }
+  });
+  const [event] = await collect(catching.run(turnWith(refuse, () => assert.fail())));
+  assert.deepEqual(event, { type: 'text', text: `${reason}: there is no model of the name smal` });
+});
+
+test('an undefined limit of a model is the default', async () => {
+  let requests = 0;
+  const busy = () => {
+    requests += 1;
+    return new Response('{}', { status: requests > 3 ? 401 : 503 });
+  };
+  const agent = agentOf(async function* () {
+    yield* model({ model: 'small', limits: { triesMax: undefined } as object });
+  });
+  const [end] = await collect(agent.run(turnWith(busy, () => {})));
+  assert.deepEqual([end?.type === 'failed' && end.cause, requests], ['provider_failed', 3]);
 });

@@ -60,7 +60,7 @@ const EVENT_BYTES_MAX = 512 * 1024;
 
 /**
  * Plays one turn without a cluster: the agent's events go through the same rules as in a cluster, and the result is what a client folds
- * from them. If the agent throws, the turn fails and `cause` is the error. Rejects if `model` has fewer answers than the turn asks for.
+ * from them. If the agent throws, the turn fails and `cause` is the error. If `signal` aborts before the turn has ended, its task is canceled. Rejects if `model` has fewer answers than the turn asks for.
  */
 export async function playTurn(
   agent: Agent,
@@ -129,7 +129,7 @@ async function pumpEvents(
       take(event);
       if (isEnd(event)) return { end: endOf(event) };
     }
-    return { end: COMPLETED };
+    return { end: turn.signal.aborted ? { state: 'TASK_STATE_CANCELED' } : COMPLETED };
   } catch (cause) {
     if (cause instanceof InputUnreadable) return { end: failedEnd(UNREADABLE_EVENT, false), cause };
     return { end: cause instanceof BoundExceeded ? failedEnd(cause.message, false) : failureOf(cause), cause };

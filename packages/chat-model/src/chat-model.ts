@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { present } from '@hopline/a2a/json-value';
 import { Deadlines, HEADER_VALUE, type MissedDeadline, unsendableHeader } from '@hopline/outbound-http';
 import { Arrivals } from './arrivals.ts';
 import type { ChatModel, ModelRequest, Step, StepEvent } from './chat.ts';
@@ -40,7 +41,7 @@ class OpenAICompatibleModel implements ChatModel {
     this.#name = model;
     this.#baseUrl = baseUrl;
     this.#price = pricesFile === undefined ? undefined : readPrices(pricesFile)(model);
-    this.#limits = { ...MODEL_LIMITS, ...limits };
+    this.#limits = { ...MODEL_LIMITS, ...present({ ...limits }) };
     this.#temperature = temperature === undefined ? {} : { temperature };
     const provider = createOpenAICompatible({
       name: 'model',

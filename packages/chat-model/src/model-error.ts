@@ -43,12 +43,14 @@ type ErrorDetails = {
   retryAfterMs?: number | undefined;
   /** For `too_many_steps`: the steps that the model had. */
   steps?: number;
+  /** What the provider or the connection reported. It may contain the prompt: for the author only, never in a log, a span or a client. */
+  cause?: unknown;
 };
 
 /** A ModelError as JSON. */
 export type ModelErrorData = { code: ModelErrorCode; message: string; retryAfterMs?: number };
 
-/** Why a step failed. The message quotes nothing of the provider, whose errors may contain the prompt. */
+/** Why a step failed. The message quotes nothing of the provider, whose errors may contain the prompt; `cause` is its error. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly code: ModelErrorCode;
@@ -57,10 +59,11 @@ export class ModelError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly [BRAND] = true;
 
-  constructor(code: ModelErrorCode, { status, retryAfterMs, steps }: ErrorDetails = {}) {
+  constructor(code: ModelErrorCode, { status, retryAfterMs, steps, cause }: ErrorDetails = {}) {
     const { reason, retryable } = REASONS[code];
     const sentence = steps === undefined ? reason : `the model did not finish within ${steps} steps`;
-    super(`${sentence}${status === undefined ? '' : ` (HTTP ${status})`}${waitOf(retryAfterMs)}`);
+    const message = `${sentence}${status === undefined ? '' : ` (HTTP ${status})`}${waitOf(retryAfterMs)}`;
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.retryable = retryable;
     this.retryAfterMs = retryAfterMs;

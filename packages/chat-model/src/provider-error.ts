@@ -6,19 +6,20 @@ import { retryAfterMs } from './retry-delay.ts';
 export function modelErrorOf(error: unknown): ModelError {
   if (error instanceof ModelError) return error;
   if (APICallError.isInstance(error)) return ofResponse(error);
-  if (InvalidResponseDataError.isInstance(error)) return new ModelError('cut_off');
-  return isProviderError(error) ? new ModelError('provider_failed') : new ModelError('cut_off');
+  if (InvalidResponseDataError.isInstance(error)) return new ModelError('cut_off', { cause: error });
+  return new ModelError(isProviderError(error) ? 'provider_failed' : 'cut_off', { cause: error });
 }
 
-function ofResponse({ statusCode, responseHeaders, data }: APICallError): ModelError {
-  if (statusCode === undefined) return new ModelError('unreachable');
-  const response = { status: statusCode, retryAfterMs: retryAfterMs(responseHeaders ?? {}, Date.now()) };
+function ofResponse(error: APICallError): ModelError {
+  const { statusCode, responseHeaders, data } = error;
+  if (statusCode === undefined) return new ModelError('unreachable', { cause: error });
+  const response = { status: statusCode, retryAfterMs: retryAfterMs(responseHeaders ?? {}, Date.now()), cause: error };
   if (statusCode === 401 || statusCode === 403) return new ModelError('unauthorized', response);
   // OpenAI uses 429 for both; only a rate limit ends by waiting (https://platform.openai.com/docs/guides/error-codes).
   if (statusCode === 429)
     return new ModelError(codeOf(data) === 'insufficient_quota' ? 'out_of_quota' : 'rate_limited', response);
   // The status was successful, but the body ended before its first event or was not an event stream.
-  if (statusCode < 300) return new ModelError('cut_off');
+  if (statusCode < 300) return new ModelError('cut_off', { cause: error });
   if (statusCode >= 500 || statusCode === 408 || statusCode === 409) return new ModelError('provider_failed', response);
   return new ModelError('refused', response);
 }

@@ -9,6 +9,7 @@ import { type BadServerOptions, type ConnectionFault, IDS, startBadServer } from
 import { createClient } from './client.ts';
 import { RESPONSE_BYTES_MAX } from './read-body.ts';
 import type { ClientOptions } from './task-client.ts';
+import { RETRY_LIMITS } from './tries.ts';
 
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
 const plan =
@@ -21,11 +22,8 @@ const result = (value: unknown): ConnectionFault => ({
   status: 200,
   body: JSON.stringify({ jsonrpc: '2.0', id: 1, result: value }),
 });
-const refused = (name: A2AErrorCode, status = 200): ConnectionFault => ({
-  kind: 'answer',
-  status,
-  body: JSON.stringify(rpcFailure(1, new A2AError(name), '1.0')),
-});
+const refusedBody = (name: A2AErrorCode) => JSON.stringify(rpcFailure(1, new A2AError(name), '1.0'));
+const refused = (name: A2AErrorCode, status = 200): ConnectionFault => ({ kind: 'answer', status, body: refusedBody(name) });
 
 async function withServer(
   options: Partial<BadServerOptions> & { client?: Partial<ClientOptions> },
@@ -149,7 +147,7 @@ test('an invalid response is an error; only transient ones are retried', async (
     [refused('PERMISSION_DENIED', 403), 'PERMISSION_DENIED', 1],
     [{ kind: 'answer', status: 413 }, 'REQUEST_TOO_LARGE', 1],
     [refused('TASK_NOT_FOUND', 404), 'TASK_NOT_FOUND', 1],
-    [{ kind: 'answer', status: 302, headers: { location: '/elsewhere' } }, 'UNAVAILABLE', 2],
+    [{ kind: 'answer', status: 302, headers: { location: '/elsewhere' } }, 'INVALID_AGENT_RESPONSE', 1],
     [{ kind: 'answer', status: 429 }, 'UNAVAILABLE', 3],
     [{ kind: 'answer', status: 500, body: '{"error":{"code":-32603,"message":"oops"}}' }, 'INTERNAL_ERROR', 3],
   ];
@@ -160,6 +158,88 @@ test('an invalid response is an error; only transient ones are retried', async (
       assert.equal(server.requests.length, tries, `${expected} of ${JSON.stringify(fault)}`);
     });
   }
+});
+
+test('a page of tasks with an invalid one is an error of the catalogue', async () => {
+  await withServer({ fault: () => result({ tasks: [{}] }) }, async (server, client) => {
+    await assert.rejects(client.list(), code('INVALID_AGENT_RESPONSE'));
+    assert.equal(server.requests.length, 1);
+  });
+});
+
+test('a redirect is an error with its address, without credentials or query', async () => {
+  const to = 'https://user:pass@other.example/a2a?key=SECRET';
+  for (const [location, shown] of [
+    [to, 'https://other.example/a2a'],
+    ['/login?next=x', '/login'],
+    ['http://[', 'another address'],
+  ] as const)
+    await withServer({ fault: () => ({ kind: 'answer', status: 308, headers: { location } }) }, async (server, client) => {
+      const address = shown.startsWith('/') ? `${new URL(server.url).origin}${shown}` : shown;
+      await assert.rejects(client.ask('x'), (error: A2AError) => {
+        assert.equal(
+          error.message,
+          `Invalid agent response: ${server.url} redirects to ${address}, and redirects are not followed`,
+        );
+        return !error.retryable;
+      });
+      assert.equal(server.requests.length, 1);
+    });
+  // A page sees neither status nor address of a redirect.
+  const opaque = Object.defineProperty(Response.error(), 'type', { value: 'opaqueredirect' });
+  const page = createClient({ url: 'http://127.0.0.1:9/', fetch: async () => opaque });
+  await assert.rejects(page.get('t'), /http:\/\/127.0.0.1:9\/ redirects to another address, and redirects are not followed$/);
+});
+
+test('an error has the delay and the challenge of the response', async () => {
+  const busy = { kind: 'answer', status: 429, headers: { 'retry-after': '300' } } as const;
+  for (const fault of [busy, { ...busy, body: refusedBody('QUOTA_EXCEEDED') }])
+    await withServer({ fault: () => fault }, async (server, client) => {
+      await assert.rejects(client.get('t'), ({ retryAfterMs, retryable }: A2AError) => retryable && retryAfterMs === 300_000);
+      assert.equal(server.requests.length, 1, 'the delay is longer than all tries may take');
+    });
+  const locked = { kind: 'answer', status: 401, headers: { 'www-authenticate': 'Bearer realm="a"' } } as const;
+  for (const fault of [locked, { ...locked, body: refusedBody('UNAUTHENTICATED') }])
+    await withServer({ fault: () => fault }, async (_server, client) => {
+      await assert.rejects(client.get('t'), ({ challenge }: A2AError) => challenge === 'Bearer realm="a"');
+    });
+});
+
+test('the date of Retry-After is one of the clock of the server', async () => {
+  const utc = (ms: number) => new Date(ms).toUTCString();
+  for (const skewMs of [-3_600_000, 0, 3_600_000]) {
+    const date = 1_800_000_000_000 + skewMs;
+    const headers = { date: utc(date), 'retry-after': utc(date + 240_000) };
+    await withServer({ fault: () => ({ kind: 'answer', status: 503, headers }) }, async (_server, client) => {
+      await assert.rejects(client.get('t'), ({ retryAfterMs }: A2AError) => retryAfterMs === 240_000);
+    });
+  }
+  const before = { date: 'no date', 'retry-after': utc(0) };
+  const fault = plan({ kind: 'answer', status: 503, headers: before }, result(task('TASK_STATE_WORKING')));
+  await withServer({ fault }, async (_server, client) => assert.equal((await client.get('t')).id, IDS.taskId));
+});
+
+test('Infinity sets no limit, and an undefined limit is the default', async () => {
+  const done = task('TASK_STATE_COMPLETED');
+  const none = Number.POSITIVE_INFINITY;
+  for (const limits of [
+    { callMsMax: none, silenceMsMax: none, sendMsMax: none },
+    { callMsMax: undefined, silenceMsMax: undefined, sendMsMax: undefined },
+  ]) {
+    const retry = { baseMs: 1, triesMax: 1, unreachedTriesMax: 1 };
+    await withServer(
+      { fault: plan(result(done), result({ task: done })), client: { limits, retry } },
+      async (_server, client) => {
+        assert.deepEqual(await client.get(IDS.taskId), done);
+        assert.deepEqual(await client.send('x'), { task: done });
+      },
+    );
+  }
+  const retry = { baseMs: 1, waitMsMax: 1, triesMax: undefined };
+  await withServer({ fault: () => ({ kind: 'answer', status: 503 }), client: { retry } }, async (server, client) => {
+    await assert.rejects(client.get('t'), code('UNAVAILABLE'));
+    assert.equal(server.requests.length, RETRY_LIMITS.triesMax);
+  });
 });
 
 test('a response at the size limit is read, a larger one is an error', async () => {

@@ -4,7 +4,7 @@ import { FailedTry } from './failed-try.ts';
 import type { ClientLimits } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { parseJson } from './parse-json.ts';
-import { bodyText, chunksOf } from './read-body.ts';
+import { type BodyOptions, bodyText, chunksOf } from './read-body.ts';
 import { notA2A, type RequestOptions, resultOf, type Transport } from './transport.ts';
 import { pause, type RetryLimits, Tries } from './tries.ts';
 
@@ -61,14 +61,7 @@ export class Calls {
   async list(params: JsonObject, call: CallOptions): Promise<TaskPage> {
     if (this.#transport.dialect.methods.list === undefined)
       throw new A2AError('UNSUPPORTED_OPERATION', { detail: 'dialect 0.3 cannot list tasks' });
-    const page = await this.#withRetries(call, () => this.#post('list', params, call, this.#limits.callMsMax));
-    if (!isObject(page) || !Array.isArray(page.tasks)) throw notA2A('the response is not a page of tasks').error;
-    const { nextPageToken, totalSize } = page;
-    return {
-      tasks: page.tasks.map(task => this.#taskOf(task)),
-      ...(typeof nextPageToken === 'string' && nextPageToken !== '' && { nextPageToken }),
-      ...(typeof totalSize === 'number' && { totalSize }),
-    };
+    return this.#withRetries(call, async () => this.#pageOf(await this.#post('list', params, call, this.#limits.callMsMax)));
   }
 
   async cancel(taskId: string, call: CallOptions): Promise<Task> {
@@ -111,7 +104,7 @@ export class Calls {
     if (after !== undefined) url.searchParams.set('after', after);
     const { body } = await this.#own(url, 'the server does not export tasks', call);
     try {
-      if (body !== null) yield* chunksOf(body, this.#limits.silenceMsMax);
+      if (body !== null) yield* chunksOf(body, this.#body(call));
     } catch (thrown) {
       call.signal?.throwIfAborted();
       throw thrown instanceof FailedTry ? thrown.error : thrown;
@@ -129,7 +122,7 @@ export class Calls {
   async #document(path: string, absent: string, call: CallOptions): Promise<unknown> {
     return this.#withRetries(call, async () => {
       const response = await this.#ownOnce(new URL(path, this.#transport.url), absent, call);
-      return parseJson(await bodyText(response, this.#limits.silenceMsMax));
+      return parseJson(await bodyText(response, this.#body(call)));
     });
   }
 
@@ -159,10 +152,25 @@ export class Calls {
   async #post(operation: Operation, params: JsonObject, call: CallOptions, headMsMax: number): Promise<unknown> {
     const { signal, traceparent } = call;
     const response = await this.#transport.post(operation, params, { signal, headMsMax, traceparent });
-    return resultOf(response, this.#limits.silenceMsMax);
+    return resultOf(response, this.#body(call));
   }
 
-  /** In 1.0 this result is a bare task, whereas a task in an event is wrapped. */
+  #body({ signal }: CallOptions): BodyOptions {
+    return { silenceMsMax: this.#limits.silenceMsMax, signal };
+  }
+
+  /** Throws FailedTry. */
+  #pageOf(page: unknown): TaskPage {
+    if (!isObject(page) || !Array.isArray(page.tasks)) throw notA2A('the response is not a page of tasks');
+    const { nextPageToken, totalSize } = page;
+    return {
+      tasks: page.tasks.map(task => this.#taskOf(task)),
+      ...(typeof nextPageToken === 'string' && nextPageToken !== '' && { nextPageToken }),
+      ...(typeof totalSize === 'number' && { totalSize }),
+    };
+  }
+
+  /** In 1.0 this result is a bare task, whereas a task in an event is wrapped. Throws FailedTry. */
   #taskOf(result: unknown): Task {
     const { dialect } = this.#transport;
     const decoded = dialect.decodeEvent(dialect.name === '1.0' ? { task: result } : result);

@@ -35,7 +35,7 @@ export async function readCard(transport: Transport, options: RequestOptions): P
     if (thrown instanceof FailedTry && thrown.error.code === 'INVALID_AGENT_RESPONSE') return transport.get(older, options);
     throw thrown;
   });
-  const json = parseJson(await bodyText(response, options.headMsMax));
+  const json = parseJson(await bodyText(response, { silenceMsMax: options.headMsMax, signal: options.signal }));
   if (!isObject(json)) throw notA2A('the agent card is not a JSON object');
   return cardOf(json, response.url || path.href);
 }

@@ -1,5 +1,6 @@
 import { A2AError, isInProgress, isTerminal, type Message, type Part, type Task, textOf } from '@hopline/a2a/client';
 import { type ClientView, statusTimeOf, ViewFold, type ViewQuestion } from '@hopline/task-view';
+import { notify } from './notify.ts';
 import { randomId } from './outgoing.ts';
 import { onReturn } from './page-events.ts';
 import { isTransient, Reopening } from './reopening.ts';
@@ -157,7 +158,7 @@ class Chat implements ChatStore {
     const listener = (next: ChatValue) => run(next);
     this.#runs.add(listener);
     this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#open()));
-    run(this.#value);
+    notify([listener], this.#value);
     void this.#open();
     return () => {
       this.#runs.delete(listener);
@@ -240,7 +241,7 @@ class Chat implements ChatStore {
 
   #changed(): void {
     this.#value = this.#valueNow();
-    for (const run of [...this.#runs]) run(this.#value);
+    notify(this.#runs, this.#value);
   }
 
   #follow(task: ChatTask): void {

@@ -57,6 +57,7 @@ export class HoplineChatTransport {
   /** Sends the last message of a chat, and streams the answer. `useChat` calls this. */
   async sendMessages(options: SendOptions): Promise<ReadableStream<UiChunk>> {
     const { abortSignal, body } = options;
+    abortSignal?.throwIfAborted();
     const { contextId, messageId, parts, taskId, turn: shown } = uiChatRequestOf(options, randomId);
     const { agent = this.#agent } = { ...body } as { agent?: string };
     const close = new AbortController();
@@ -94,7 +95,7 @@ export class HoplineChatTransport {
       if (taskId !== undefined) await this.#client.cancel(taskId);
     } catch (thrown) {
       // The AI SDK has no place for an error of a stop. The chat shows the task as it is when it resumes.
-      if (!(thrown instanceof A2AError)) throw thrown;
+      if (!(thrown instanceof A2AError) && !turn.hasLeft) throw thrown;
     } finally {
       turn.leave();
     }
@@ -116,6 +117,10 @@ class TurnChunks {
 
   get ended(): boolean {
     return this.#turn.ended;
+  }
+
+  get hasLeft(): boolean {
+    return this.#close.signal.aborted;
   }
 
   /** The id comes with the first event of a task. Undefined if the stream ends before. */

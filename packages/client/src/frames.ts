@@ -1,7 +1,7 @@
 import { A2AError, type ClientDialect, decodeSse, isObject, SSE_CONTENT_TYPE, type StreamResponse } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
 import { parseJson } from './parse-json.ts';
-import { chunksOf } from './read-body.ts';
+import { type BodyOptions, chunksOf } from './read-body.ts';
 import { RetryLine } from './retry-line.ts';
 import { errorOf } from './rpc-error.ts';
 import { notA2A, resultOf } from './transport.ts';
@@ -16,10 +16,10 @@ export type Frame = { cursor: string | undefined; event: StreamResponse | undefi
  * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in
  * place of an event, and for a frame that is not JSON, whose content a retry requests again.
  */
-export async function* framesOf(response: Response, dialect: ClientDialect, silenceMsMax: number): AsyncGenerator<Frame> {
+export async function* framesOf(response: Response, dialect: ClientDialect, options: BodyOptions): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) {
-    yield frameOf(await resultOf(response, silenceMsMax), undefined, dialect);
+    yield frameOf(await resultOf(response, options), undefined, dialect);
     return;
   }
   if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE) || response.body === null) {
@@ -27,7 +27,7 @@ export async function* framesOf(response: Response, dialect: ClientDialect, sile
     throw notA2A('the response is not an event stream');
   }
   const retry = new RetryLine();
-  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(response.body, silenceMsMax)))) {
+  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(response.body, options)))) {
     if (event === 'gap') yield { gap: missingOf(parseJson(data)) };
     if (event !== 'message' && event !== 'drain') continue;
     const content = parseJson(data);

@@ -1,54 +1,74 @@
 import { A2AError } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
+import { TIMER_MS_MAX } from './limits.ts';
 
 /** Largest response body: a task, whose turn may have 16 MiB of text, twice in some profiles and escaped in JSON. */
 export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
 
+/** How a body is read. */
+export type BodyOptions = {
+  /** Bound of each read. */
+  silenceMsMax: number;
+  /** Closes the connection when it aborts. */
+  signal: AbortSignal | undefined;
+};
+
 /**
  * Yields the chunks of a body. Throws FailedTry when the connection breaks, or when a pending read takes longer than
- * `silenceMsMax`.
+ * `silenceMsMax`, and the reason of the signal when it aborts.
  * Leaving the loop closes the connection. Uses a reader because some browsers cannot iterate streams.
  */
-export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
+export async function* chunksOf(
+  body: ReadableStream<Uint8Array>,
+  { silenceMsMax, signal }: BodyOptions,
+): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
+  const close = () => void reader.cancel().catch(() => {});
+  let fail: (error: unknown) => void = () => {};
+  // Closes the connection also while the caller reads no further. The signal of the request ends with its head.
+  const onAbort = () => {
+    fail(signal?.reason);
+    close();
+  };
+  signal?.addEventListener('abort', onAbort);
   try {
     for (;;) {
-      const { done, value } = await within(silenceMsMax, reader.read());
+      signal?.throwIfAborted();
+      const { done, value } = await new Promise<Awaited<ReturnType<typeof reader.read>>>((resolve, reject) => {
+        fail = reject;
+        const onSilence = () => reject(broken(`the server was silent for ${silenceMsMax} ms`));
+        const timer = setTimeout(onSilence, Math.min(silenceMsMax, TIMER_MS_MAX));
+        const stop = () => clearTimeout(timer);
+        reader
+          .read()
+          .then(resolve, thrown => reject(broken('the connection broke', thrown)))
+          .then(stop, stop);
+      });
       if (done) return;
       yield value;
     }
   } finally {
-    reader.cancel().catch(() => {});
+    signal?.removeEventListener('abort', onAbort);
+    close();
   }
 }
 
-/** A body as text. Throws FailedTry like chunksOf, and INVALID_AGENT_RESPONSE for a body of more than `bytesMax`. */
-export async function bodyText(response: Response, silenceMsMax: number, bytesMax = RESPONSE_BYTES_MAX): Promise<string> {
+/** A body as text. Throws like chunksOf, and INVALID_AGENT_RESPONSE for a body of more than `bytesMax`. */
+export async function bodyText(
+  response: Response,
+  { bytesMax = RESPONSE_BYTES_MAX, ...options }: BodyOptions & { bytesMax?: number },
+): Promise<string> {
   if (response.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;
-  for await (const chunk of chunksOf(response.body, silenceMsMax)) {
+  for await (const chunk of chunksOf(response.body, options)) {
     bytes += chunk.length;
     if (bytes > bytesMax)
       throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `the response is larger than ${bytesMax} bytes`, retryable: false });
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();
-}
-
-async function within<T>(ms: number, reading: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(broken(`the server was silent for ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([reading, silence]);
-  } catch (thrown) {
-    throw thrown instanceof FailedTry ? thrown : broken('the connection broke', thrown);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function broken(detail: string, cause?: unknown): FailedTry {

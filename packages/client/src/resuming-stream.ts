@@ -41,15 +41,19 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       let frames = 0;
       const response = await connect(options, position);
       tries.opened(performance.now());
-      call.onNotice?.({ kind: 'opened' });
-      for await (const frame of framesOf(response, transport.dialect, silenceMsMax)) {
+      noteOpened(call, response);
+      for await (const frame of framesOf(response, transport.dialect, { silenceMsMax, signal: call.signal })) {
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
         const items = position.accept(frame);
         // A snapshot after an unknown gap does not count as progress: a server without cursors sends one on every connection.
         const [first] = items;
         if (first !== undefined && !('gap' in first && first.gap === 'unknown')) tries.progress();
-        yield* items;
+        for (const item of items) {
+          // A frame, and the frames of one chunk, may have arrived before the caller aborted.
+          call.signal?.throwIfAborted();
+          yield item;
+        }
         if (position.ended) return;
       }
       if (frames === 0 && (await hasEnded(options, position))) return;
@@ -66,6 +70,15 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       return;
     }
     await pause(tries, failure, call);
+  }
+}
+
+function noteOpened({ onNotice }: CallOptions, { body }: Response): void {
+  try {
+    onNotice?.({ kind: 'opened' });
+  } catch (thrown) {
+    body?.cancel().catch(() => {});
+    throw thrown;
   }
 }
 

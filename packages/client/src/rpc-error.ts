@@ -1,17 +1,21 @@
-import { A2A_ERRORS, A2AError, type A2AErrorCode, isObject, type JsonObject } from '@hopline/a2a/client';
+import { A2A_ERRORS, A2AError, type A2AErrorCode, type A2AErrorOptions, isObject, type JsonObject } from '@hopline/a2a/client';
+
+/** Members of an error that headers of the response have. */
+export type ErrorHeaders = Pick<A2AErrorOptions, 'retryAfterMs' | 'challenge'>;
 
 /**
  * The `error` of a JSON-RPC response as a typed error. Some numbers (-32600, -32603) stand for several codes, of which `data`
  * names one;
  * an unknown number is INTERNAL_ERROR. `retryable` comes from `data`, or is `retryableDefault` if absent there.
  */
-export function errorOf(error: JsonObject, retryableDefault = false): A2AError {
+export function errorOf(error: JsonObject, retryableDefault = false, headers: ErrorHeaders = {}): A2AError {
   const { reason, retryable, taskId } = dataOf(error.data ?? error.details);
   const code = codeOf(error.code, reason);
   const { text } = A2A_ERRORS[code];
   const message = typeof error.message === 'string' ? error.message : '';
   const detail = message.startsWith(`${text}: `) ? message.slice(text.length + 2) : message === text ? '' : message;
   return new A2AError(code, {
+    ...headers,
     retryable: retryable ?? retryableDefault,
     ...(detail !== '' && { detail }),
     ...(taskId !== undefined && { taskId }),

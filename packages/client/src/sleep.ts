@@ -1,3 +1,5 @@
+import { TIMER_MS_MAX } from './limits.ts';
+
 /** Rejects with the reason of `signal` when it aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -8,7 +10,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       if (signal?.aborted) reject(signal.reason);
       else resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX));
     signal?.addEventListener('abort', done);
     if (signal?.aborted) done();
   });

@@ -5,6 +5,7 @@ import {
   type Message,
   type Metadata,
   type NewPushConfig,
+  present,
   type SendRequest,
   type Task,
   type TaskState,
@@ -12,7 +13,8 @@ import {
 import type { ClientView } from '@hopline/task-view';
 import type { ListedAgent } from './agents.ts';
 import { Calls, type ExportOptions, type TaskPage } from './calls.ts';
-import { CLIENT_LIMITS, type ClientLimits } from './limits.ts';
+import { leavable } from './leavable.ts';
+import { CLIENT_LIMITS, type ClientLimits, type Overrides } from './limits.ts';
 import type { CallOptions } from './notice.ts';
 import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
@@ -32,9 +34,9 @@ export type ClientOptions = {
   /** Replaces the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /** Overrides RETRY_LIMITS. */
-  retry?: Partial<RetryLimits> | undefined;
+  retry?: Overrides<RetryLimits> | undefined;
   /** Overrides CLIENT_LIMITS. */
-  limits?: Partial<ClientLimits> | undefined;
+  limits?: Overrides<ClientLimits> | undefined;
   /**
    * Starts a trace with each call that has no `traceparent`, so that all its requests, including resumes, are one trace on the servers.
    * Default: false, because such a trace is always sampled, whatever the server's own rate is.
@@ -173,8 +175,8 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
   // Calls fetch as a member of globalThis, because browsers reject a call that is detached from the window.
   const { url, dialect = '1.0', headers = {}, fetch = (input, init) => globalThis.fetch(input, init) } = options;
   const transport = new Transport({ url, dialect, headers, fetch });
-  const retry = { ...RETRY_LIMITS, ...options.retry };
-  const limits = { ...CLIENT_LIMITS, ...options.limits };
+  const retry = { ...RETRY_LIMITS, ...present({ ...options.retry }) };
+  const limits = { ...CLIENT_LIMITS, ...present({ ...options.limits }) };
   const calls = new Calls(transport, limits, retry);
 
   function follow(begin: Begin, call: CallOptions) {
@@ -206,8 +208,10 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
 
   function watch(task: string | Pick<Task, 'id'>, call: CallOptions) {
     const id = typeof task === 'string' ? task : task.id;
-    const items = follow({ operation: 'subscribe', taskId: id, cursor: BEGINNING }, call);
-    return viewsOf(items, { get: () => calls.get({ id }, call) });
+    return leavable(call, own => {
+      const items = follow({ operation: 'subscribe', taskId: id, cursor: BEGINNING }, own);
+      return viewsOf(items, { get: () => calls.get({ id }, own) });
+    });
   }
 
   async function snapshot(id: string, call: CallOptions): Promise<TaskSnapshot> {
@@ -229,18 +233,22 @@ export function openTaskClient(options: ClientOptions): { client: TaskClient; ca
 
   const client: TaskClient = {
     send: async (message, call = {}) => calls.send(sendParams(message, call), traced(call)),
-    stream: (message, call = {}) => follow({ operation: 'stream', params: sendParams(message, call) }, traced(call)),
+    stream: (message, call = {}) => {
+      const params = sendParams(message, call);
+      return leavable(traced(call), own => follow({ operation: 'stream', params }, own));
+    },
     get: (id, call = {}) => calls.get(getParams(id, call), traced(call)),
     list: (call = {}) => calls.list(listParams(call), traced(call)),
     snapshot: (id, call = {}) => snapshot(id, traced(call)),
     cancel: (taskId, call = {}) => calls.cancel(taskId, traced(call)),
-    subscribe: (taskId, call = {}) => follow({ operation: 'subscribe', taskId, cursor: call.cursor }, traced(call)),
+    subscribe: (taskId, call = {}) =>
+      leavable(traced(call), own => follow({ operation: 'subscribe', taskId, cursor: own.cursor }, own)),
     watch: (task, call = {}) => watch(task, traced(call)),
     ask: async (message, options = {}) => ask(message, options),
     agents: (call = {}) => calls.agents(call),
     audit: (taskId, call = {}) => calls.audit(taskId, call),
     explain: (taskId, cursor, call = {}) => calls.explain(taskId, cursor, call),
-    export: (taskId, call = {}) => calls.export(taskId, call),
+    export: (taskId, call = {}) => leavable(call, own => calls.export(taskId, own)),
   };
   return { client, calls };
 }

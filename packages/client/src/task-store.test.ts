@@ -102,3 +102,30 @@ test('an error of the server is the value, and another subscription tries again'
     assert.deepEqual([store.get().error, store.get().view.answer], [undefined, ANSWER]);
   });
 });
+
+test('a subscriber that throws does not end the stream of the others, and its error is not lost', async t => {
+  const thrown: unknown[] = [];
+  const errors = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', error => thrown.push(error));
+  t.after(() => {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of errors) process.on('uncaughtException', listener);
+  });
+  await withClient({ events: story(20) }, async client => {
+    const store = taskStore(client, 'task-1');
+    let calls = 0;
+    store.subscribe(() => {
+      calls += 1;
+      throw new Error(`call ${calls}`);
+    });
+    let last: TaskStoreValue | undefined;
+    store.subscribe(value => {
+      last = value;
+    });
+    await until(() => last?.status === 'ended');
+    assert.deepEqual([last?.error, last?.view.answer], [undefined, ANSWER]);
+    assert.ok(calls > 1);
+    await until(() => thrown.length === calls);
+  });
+});

@@ -1,6 +1,7 @@
 import { isTerminal } from '@hopline/a2a/client';
 import { type ClientView, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
 import type { Notice } from './notice.ts';
+import { notify } from './notify.ts';
 import { onReturn } from './page-events.ts';
 import { isTransient, Reopening } from './reopening.ts';
 import { BEGINNING } from './stream-position.ts';
@@ -81,7 +82,7 @@ export function followTask(
     timer = undefined;
     changedAtMs = performance.now();
     value = next;
-    for (const run of [...runs]) run(value);
+    notify(runs, value);
   }
 
   function changed(): void {
@@ -149,7 +150,7 @@ export function followTask(
       runs.add(listener);
       leavePage ??= onReturn(returned);
       open();
-      run(value);
+      notify([listener], value);
       return () => {
         runs.delete(listener);
         // React's strict mode subscribes again in the same turn of the event loop.

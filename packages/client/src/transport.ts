@@ -10,9 +10,10 @@ import {
   VERSION_HEADER,
 } from '@hopline/a2a/client';
 import { FailedTry } from './failed-try.ts';
+import { TIMER_MS_MAX } from './limits.ts';
 import { parseJson } from './parse-json.ts';
-import { bodyText } from './read-body.ts';
-import { errorOf } from './rpc-error.ts';
+import { type BodyOptions, bodyText } from './read-body.ts';
+import { type ErrorHeaders, errorOf } from './rpc-error.ts';
 
 export type RequestHeaders = Readonly<Record<string, string>>;
 
@@ -77,48 +78,67 @@ export class Transport {
 
   async #request(url: URL, init: RequestInit & { headers: RequestHeaders }, options: RequestOptions): Promise<Response> {
     const { signal, headMsMax, streams = false } = options;
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), headMsMax);
-    const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
+    signal?.throwIfAborted();
+    let isLate = false;
+    const ended = new AbortController();
+    const timer = setTimeout(
+      () => {
+        isLate = true;
+        ended.abort();
+      },
+      Math.min(headMsMax, TIMER_MS_MAX),
+    );
+    // Not AbortSignal.any: a signal that lives as long as the process would keep each of its combinations that has a listener.
+    const onAbort = () => ended.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
+    let fetching: Promise<Response> | undefined;
     try {
-      const headers = { ...(await this.#ownHeaders(either)), ...init.headers };
+      const headers = { ...(await unlessAborted(this.#ownHeaders(), ended.signal)), ...init.headers };
       // A redirect would send the caller's headers and message to an address of the server's choice.
-      const response = await this.#fetch(url, { ...init, headers, redirect: 'error', cache: 'no-store', signal: either });
+      const sent = { ...init, headers, redirect: 'manual', cache: 'no-store', signal: ended.signal } as const;
+      fetching = this.#fetch(url, sent);
+      const response = await unlessAborted(fetching, ended.signal);
       if (response.ok) return response;
-      throw await failureOf(response, headMsMax);
+      throw await failureOf(response, url, { silenceMsMax: headMsMax, signal: ended.signal });
     } catch (thrown) {
       if (thrown instanceof FailedTry) throw thrown;
+      // A response that comes later holds a connection.
+      if (ended.signal.aborted) fetching?.then(({ body }) => body?.cancel()).catch(() => {});
       // Another try would wait for a connection as well.
-      const isCrowded = timeout.signal.aborted && !streams && this.streams >= CONNECTIONS_MAX && 'document' in globalThis;
+      const isCrowded = isLate && !streams && this.streams >= CONNECTIONS_MAX && 'document' in globalThis;
       const why = isCrowded
         ? `: ${this.streams} streams of this client are open, and a browser has at most ${CONNECTIONS_MAX} connections to a server over HTTP/1.1`
         : '';
-      const detail = timeout.signal.aborted
+      const detail = isLate
         ? `${url.origin}${url.pathname} did not respond within ${headMsMax} ms${why}`
         : `${url.origin}${url.pathname} cannot be reached${codeOf(thrown)}`;
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown, retryable: !isCrowded }), { reached: false });
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 
-  /** Rejects when the signal aborts, although the function may wait longer. */
-  async #ownHeaders(signal: AbortSignal): Promise<RequestHeaders> {
+  async #ownHeaders(): Promise<RequestHeaders> {
     if (typeof this.#headers !== 'function') return this.#headers;
-    const aborted = new Promise<never>((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    });
-    // Unhandled if the signal aborts later.
-    aborted.catch(() => {});
     try {
-      return Object.fromEntries(new Headers(await Promise.race([this.#headers(), aborted])));
+      return Object.fromEntries(new Headers(await this.#headers()));
     } catch (thrown) {
-      if (signal.aborted) throw thrown;
       if (thrown instanceof A2AError) throw new FailedTry(thrown, { reached: false });
       const detail = `the function for the headers failed: ${thrown instanceof Error ? thrown.message : thrown}`;
       throw new FailedTry(new A2AError('UNAVAILABLE', { detail, cause: thrown }), { reached: false });
     }
   }
+}
+
+/** Rejects when the signal aborts, because a function of the caller's own may ignore it. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(resolve, reject).then(() => signal.removeEventListener('abort', onAbort));
+  });
 }
 
 /** The system's code of a failed `fetch`, such as ECONNREFUSED; browsers have none. */
@@ -128,8 +148,8 @@ function codeOf(thrown: unknown): string {
 }
 
 /** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
-export async function resultOf(response: Response, silenceMsMax: number): Promise<unknown> {
-  const body = parseJson(await bodyText(response, silenceMsMax));
+export async function resultOf(response: Response, options: BodyOptions): Promise<unknown> {
+  const body = parseJson(await bodyText(response, options));
   if (isObject(body) && isObject(body.error)) throw new FailedTry(errorOf(body.error));
   if (isObject(body) && 'result' in body) return body.result;
   throw notA2A('the body is not a JSON-RPC response');
@@ -151,22 +171,41 @@ const CODES_OF_STATUSES: Readonly<Record<number, A2AErrorCode>> = {
   413: 'REQUEST_TOO_LARGE',
 };
 
-async function failureOf(response: Response, silenceMsMax: number): Promise<FailedTry> {
+async function failureOf(response: Response, url: URL, options: BodyOptions): Promise<FailedTry> {
   const { status } = response;
+  if (response.type === 'opaqueredirect' || REDIRECTS.includes(status)) return redirectOf(response, url);
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
-  const delayMs = retryAfterMs(response.headers.get('retry-after'));
-  const body = parseJson(await bodyText(response, silenceMsMax, ERROR_BYTES_MAX).catch(() => ''));
-  if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable), { delayMs });
+  const delayMs = retryAfterMs(response.headers);
+  const challenge = response.headers.get('www-authenticate');
+  const headers: ErrorHeaders = {
+    ...(delayMs !== undefined && { retryAfterMs: delayMs }),
+    ...(challenge !== null && { challenge }),
+  };
+  const body = parseJson(await bodyText(response, { ...options, bytesMax: ERROR_BYTES_MAX }).catch(() => ''));
+  if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable, headers), { delayMs });
   const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
-  return new FailedTry(new A2AError(code, { detail: `the server responded with HTTP ${status}`, retryable }), {
+  return new FailedTry(new A2AError(code, { ...headers, detail: `the server responded with HTTP ${status}`, retryable }), {
     delayMs,
     status,
   });
 }
 
-/** Seconds, or a date (RFC 9110 10.2.3). */
-function retryAfterMs(header: string | null): number | undefined {
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+/** Names the address without credentials and query. A page is not shown it. */
+function redirectOf({ headers, body }: Response, url: URL): FailedTry {
+  body?.cancel().catch(() => {});
+  const location = headers.get('location');
+  const target = location !== null && URL.canParse(location, url.href) ? new URL(location, url) : undefined;
+  const address = target === undefined ? 'another address' : `${target.origin}${target.pathname}`;
+  return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`);
+}
+
+/** Seconds, or a date (RFC 9110 10.2.3): of the server's clock, from which the clock of a laptop may differ by hours. */
+function retryAfterMs(headers: Headers): number | undefined {
+  const header = headers.get('retry-after');
   if (header === null) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  const now = Date.parse(headers.get('date') ?? '') || Date.now();
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }

@@ -1,6 +1,8 @@
 import asyncio
+import time
 import unittest
 from collections.abc import Callable
+from email.utils import formatdate
 from typing import Any
 
 from hopline import (
@@ -67,6 +69,13 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             one, other = server.requests
             self.assertEqual(one.params, other.params)
             self.assertEqual(one.params["message"]["contextId"], "c")
+
+    async def test_the_date_of_retry_after_is_one_of_the_clock_of_the_server(self) -> None:
+        ahead = formatdate(time.time() + 3_600, usegmt=True)
+        busy = Response(status=503, headers=(f"date: {ahead}", f"retry-after: {ahead}"))
+        async with BrokenServer(in_turn(busy, stream(*frames(1, 5)))) as server, client_of(server) as client:
+            self.assertEqual((await client.ask("count")).text, "a b 🎯")
+            self.assertEqual(len(server.requests), 2)
 
     async def test_a_gap_is_followed_by_the_task_and_the_view_is_whole(self) -> None:
         artifact = {"artifactId": "a", "name": "streaming_result", "parts": [{"text": "a b 🎯"}]}

@@ -109,7 +109,7 @@ def parse_json(text: str | bytes) -> Any:
 async def _failure_of(response: httpx.Response) -> FailedTry:
     status = response.status_code
     retryable = status >= 500 or status in _RETRYABLE_STATUSES
-    delay_seconds = _retry_after_seconds(response.headers.get("retry-after"))
+    delay_seconds = _retry_after_seconds(response.headers)
     try:
         body = parse_json(await read_body(response, ERROR_BYTES_MAX))
     except FailedTry:
@@ -121,13 +121,20 @@ async def _failure_of(response: httpx.Response) -> FailedTry:
     return FailedTry(error, delay_seconds=delay_seconds, status=status)
 
 
-def _retry_after_seconds(header: str | None) -> float:
-    """Seconds, or a date (RFC 9110 10.2.3)."""
-    if header is None:
-        return 0
+def _retry_after_seconds(headers: httpx.Headers) -> float:
+    """Seconds, or a date (RFC 9110 10.2.3): of the server's clock, from which the clock of this machine may differ by hours."""
+    header = headers.get("retry-after", "")
     if header.isascii() and header.isdigit():
         return float(header)
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except ValueError:
+    until = _seconds_of(header)
+    if until is None:
         return 0
+    now = _seconds_of(headers.get("date", ""))
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _seconds_of(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
