@@ -54,6 +54,7 @@ export function createA2AAgent(options: A2AOptions): Agent {
       const taskId = taskIdOf(run);
       if (taskId !== undefined) await cancels.cancel(taskId, cancelRequest(client, taskId, trace));
     },
+    continuesRun: (run, resume) => taskIdOf(run) !== undefined && taskIdOf(run) === taskIdOf(resume),
     close: async () => {
       cancels.close();
       await client.close();

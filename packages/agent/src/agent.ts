@@ -40,6 +40,8 @@ export interface Agent {
    * answered or refused, at once if it already has. Rejects when it does neither within CANCEL_MS_MAX.
    */
   cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
+  /** Whether a turn with this `resume` continues the run, which is then not canceled when an attempt of the turn before ends. Absent: none does. */
+  continuesRun?(run: unknown, resume: unknown): boolean;
   /** Releases connections and child processes. Called once, after the last turn. */
   close(): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { Requeued } from '@hopline/log';
 import { until } from '../../../test/kit/until.ts';
 import type { Agent, AgentEvent, Turn } from './agent.ts';
 import { REMOTE_RUN_HOLD_MS } from './limits.ts';
-import { CALL, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
+import { CALL, message, run, scripted, TaskLog, text } from './task-log.test-kit.ts';
 
 const RUN = { taskId: 'remote-1' };
 
@@ -104,6 +104,35 @@ test('an item that is redelivered after the agent has ended its turn does not ca
   await run(task, agent, task.job(2));
   assert.deepEqual(canceled, []);
 });
+
+const QUESTION: AgentEvent = {
+  type: 'interrupted',
+  state: 'TASK_STATE_INPUT_REQUIRED',
+  message: message('Which one?'),
+  resume: RUN,
+};
+
+for (const isAnswered of [false, true])
+  test(`an attempt whose question does not count leaves the run that the next turn continues, ${isAnswered ? 'and has begun' : 'and cancels its own'}`, async () => {
+    const task = await TaskLog.create('caipe');
+    const asks = remoteAgent(turn => beginning(turn, QUESTION));
+    const OTHER = { taskId: 'remote-2' };
+    const late = remoteAgent(async function* (turn) {
+      turn.remoteRunBegan?.(RUN);
+      turn.remoteRunBegan?.(OTHER);
+      yield text('late');
+      // The first attempt, which was frozen, ends, and its end counts.
+      await run(task, asks.agent);
+      await task.fold();
+      if (isAnswered) await task.message('this one', 'm2').store();
+      yield { type: 'failed', reason: 'cut', retryable: false };
+    });
+    late.agent.continuesRun = (one, resume) => (one as typeof RUN).taskId === (resume as typeof RUN | undefined)?.taskId;
+    await run(task, late.agent, task.job(2)).catch(error => {
+      if (error.name !== 'Superseded') throw error;
+    });
+    assert.deepEqual([late.canceled, asks.canceled], [[OTHER], []]);
+  });
 
 test('after an unanswered cancel the item is redelivered; the last delivery settles it', async () => {
   const task = await TaskLog.create('caipe');

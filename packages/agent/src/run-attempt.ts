@@ -7,6 +7,7 @@ import { type Hop, type HopMetrics, takenWork, toCallee, withModelCalls } from '
 import type { Turn } from './agent.ts';
 import { AttemptFailed } from './attempt-failed.ts';
 import { cancelRemoteRuns } from './cancel-remote-runs.ts';
+import { runsToCancel } from './continued-runs.ts';
 import { TURN_WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
@@ -63,11 +64,10 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
   // The runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended.
-  const cancelRuns = () =>
-    cancelRemoteRuns(deps, job, {
-      runs: [...context.prior.remoteRuns, ...inputs.remoteRuns],
-      trace: context.hop.carrier(),
-    });
+  const cancelRuns = async () => {
+    const runs = await runsToCancel(deps.log, deps.agent, job, [...context.prior.remoteRuns, ...inputs.remoteRuns]);
+    await cancelRemoteRuns(deps, job, { runs, trace: context.hop.carrier() });
+  };
   const settled = async (end: TurnEnd) => {
     const outcome = await settle(deps, { inputs, writer }, end);
     // Cancels the runs of a failed turn, because no attempt continues them. The item is done only afterwards, so that another process
