@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { type NatsServer, startNats } from '../support/nats/nats-server.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const READY_MS_MAX = 30_000;
+const READY_MS_MAX = 180_000;
 const run = promisify(execFile);
 const isLinux = process.platform === 'linux';
 

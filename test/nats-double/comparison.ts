@@ -6,6 +6,9 @@ import { firstOperations, type Operation, Operations, STREAMS } from './operatio
 const RUN_OPERATIONS = 400;
 /** An answer that has not come by then does not come: a request that waits for the acknowledgement of others has none. */
 const SILENCE_MS = 750;
+const SILENCE = '(silence)';
+/** As SILENCE_MS, for what the other server has sent: a busy machine may delay one of the two. */
+const PATIENCE_MS = 30_000;
 /**
  * A server passes a change to its consumers only after it has answered the one who made it. So an answer that differs only in the pending count of a
  * consumer is requested again, and so is an empty pull, which changes nothing: this often and after this time.
@@ -78,13 +81,19 @@ async function compareRun(
 
 async function askBoth(sides: [Side, Side], operation: Operation): Promise<[string[], string[]]> {
   const isInfo = /^\$JS\.API\.CONSUMER\.(INFO|LIST)\./.test(operation.subject ?? '');
-  let [real, double] = await Promise.all([ask(sides[0], operation), ask(sides[1], operation)]);
+  const hasAnswered = [false, false];
+  const askOf = async (index: 0 | 1) => {
+    const shownAnswers = await ask(sides[index], operation, () => hasAnswered[1 - index]!);
+    hasAnswered[index] = shownAnswers.at(-1) !== SILENCE;
+    return shownAnswers;
+  };
+  let [real, double] = await Promise.all([askOf(0), askOf(1)]);
   for (let tries = 1; tries < LATE.triesMax && real.join() !== double.join(); tries += 1) {
     const isCountOnly = isInfo && withoutCounts(real) === withoutCounts(double);
     if (!isCountOnly && real.join() !== EMPTY_PULL) break;
     await new Promise(resolve => setTimeout(resolve, LATE.afterMs));
-    real = await ask(sides[0], operation);
-    if (isCountOnly) double = await ask(sides[1], operation);
+    real = await askOf(0);
+    if (isCountOnly) double = await askOf(1);
   }
   return endsByTime(real) && double.at(-1) === EMPTY_PULL ? [[...real.slice(0, -1), EMPTY_PULL], double] : [real, double];
 }
@@ -98,14 +107,22 @@ async function compareSeen(run: number, index: number, sides: [Side, Side]): Pro
   const operation: Operation = { subject: 'log.a.1', body: 'the last one', answers: 'one' };
   await Promise.all(sides.map(side => ask(side, operation)));
   const isComplete = () => sides[0].seen.length >= sides[1].seen.length && sides[1].seen.length > 0;
-  for (const untilMs = performance.now() + SILENCE_MS; !isComplete() && performance.now() < untilMs; )
+  const waitMs = sides[1].seen.length > 0 ? PATIENCE_MS : SILENCE_MS;
+  for (const untilMs = performance.now() + waitMs; !isComplete() && performance.now() < untilMs; )
     await new Promise(resolve => setTimeout(resolve, 1));
   const [real, double] = sides.map(({ seen }) => [...seen].sort());
   return real!.join('\n') === double!.join('\n') ? undefined : { run, index, operation, real: real!, double: double! };
 }
 
-/** The answers to an operation, as text without what differs between any two servers. */
-async function ask(side: Side, { subject, ack, headers: given = {}, body, answers }: Operation): Promise<string[]> {
+/**
+ * The answers to an operation, as text without what differs between any two servers. A server whose twin has answered, as `hasOtherAnswered` says,
+ * is only late.
+ */
+async function ask(
+  side: Side,
+  { subject, ack, headers: given = {}, body, answers }: Operation,
+  hasOtherAnswered = () => false,
+): Promise<string[]> {
   const { nc, ackSubjects } = side;
   inboxes += 1;
   const inbox = `answer.${inboxes}`;
@@ -123,10 +140,15 @@ async function ask(side: Side, { subject, ack, headers: given = {}, body, answer
   for (const [name, value] of Object.entries(given)) sent.append(name, value);
   const to = subject ?? ackSubjects[ack!]!;
   nc.publish(to, body, { reply: inbox, ...(Object.keys(given).length > 0 && { headers: sent }) });
-  const timer = setTimeout(() => {
-    shownAnswers.push('(silence)');
-    resolve();
-  }, SILENCE_MS);
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (ms: number): void => {
+    timer = setTimeout(() => {
+      if (ms === SILENCE_MS && hasOtherAnswered()) return wait(PATIENCE_MS);
+      shownAnswers.push(SILENCE);
+      resolve();
+    }, ms);
+  };
+  wait(SILENCE_MS);
   await promise;
   clearTimeout(timer);
   subscription.unsubscribe();

@@ -41,7 +41,7 @@ export type NatsServerOptions = {
 };
 
 const MAX_PAYLOAD_BYTES = 8 * 1024 * 1024;
-const START_TIMEOUT_MS = 20_000;
+const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 
 const running = new Set<ChildProcess>();

@@ -16,6 +16,8 @@ const LONG_EVERY_MS = 25;
 const EXPORT_DELAY_MS = 100;
 /** A trace is whole when no span has been exported for so long. */
 const QUIET_MS = 800;
+/** As QUIET_MS, while the parent of a span is missing: it may end with its process, or a busy one exports it later. */
+const LATE_MS = 4_000;
 
 /** Prefix, and so `service.namespace`, of the cluster whose ingress is an agent of the outer cluster. */
 export const INNER = 'inner';
@@ -128,12 +130,20 @@ export async function traceOf(
     const spans = traces.ofTask(taskId);
     return spans.some(isLast) && isWhole(joinSegments(spans));
   });
-  let before = -1;
-  while (traces.ofTask(taskId).length !== before) {
-    before = traces.ofTask(taskId).length;
+  for (let seen = -1, quietMs = 0; ; ) {
+    const spans = traces.ofTask(taskId);
+    quietMs = spans.length === seen ? quietMs + QUIET_MS : 0;
+    seen = spans.length;
+    if (quietMs >= (isJoined(spans) ? QUIET_MS : LATE_MS)) return joinSegments(spans);
     await new Promise(resolve => setTimeout(resolve, QUIET_MS));
   }
-  return joinSegments(traces.ofTask(taskId));
+}
+
+/** Whether the trace has the parent of each span, except that of a client. */
+function isJoined(spans: readonly ExportedSpan[]): boolean {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  const missing = spans.flatMap(({ parentId }) => (parentId === undefined || ids.has(parentId) ? [] : [parentId]));
+  return new Set(missing).size <= 1;
 }
 
 /** The audit of a task, as its owner reads it. */
