@@ -154,7 +154,7 @@ async function appendOnce(
   const refusal = () => refusalOf(feed, resolved);
   const refused = refusal();
   if (refused !== undefined) throw refused;
-  // What was folded since the message was resolved is not seen again: the task may have the message from another request, or have ended.
+  // Facts that were folded since the message was resolved do not come again: the task may have the message from another request, or have ended.
   if (feed.aggregate?.messageIds.includes(messageId)) {
     onJoined(messageId);
     return 'met';
