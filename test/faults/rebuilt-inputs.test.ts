@@ -4,6 +4,7 @@ import type { Task } from '@hopline/a2a';
 import { INPUTS_STREAM } from '@hopline/log-jetstream';
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { until } from '../kit/until.ts';
 import { userMessage } from '../kit/user-message.ts';
 import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-agent.ts';
 import { rpc } from '../support/cluster/a2a-stream.ts';
@@ -48,7 +49,7 @@ test('after the stream of inputs was lost and created again, open and new tasks 
     await service.kill('SIGTERM');
     await service.start();
   }
-  assert.match(outputOf([...cluster.relays, ...cluster.ingresses]), /log: inputs_rebuilt/);
+  await until(() => /log: inputs_rebuilt/.test(outputOf([...cluster.relays, ...cluster.ingresses])));
   const done = await send('prod', asked.id);
   assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done.status));
   assert.equal((await send('hello')).status.state, 'TASK_STATE_COMPLETED');
@@ -65,5 +66,5 @@ test('a stream of inputs that was restored to an earlier state is read from its 
   await relay!.start();
   const { status } = await send('hello');
   assert.equal(status.state, 'TASK_STATE_COMPLETED', JSON.stringify(status));
-  assert.match(relay!.output, /log: inputs_behind/);
+  await until(() => /log: inputs_behind/.test(relay!.output));
 });

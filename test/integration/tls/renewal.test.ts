@@ -196,7 +196,7 @@ test('the container next to nats-server has it read a renewed certificate, and w
   const log = await openJetStreamLog({ servers: nats.url, name: 'test', tls });
   await log.check();
   await log.close();
-  assert.equal(lines.match(/signal sent/g)?.length, 2);
+  await until(() => lines.match(/signal sent/g)?.length === 2);
   program.kill();
   await once(program, 'exit');
 });
