@@ -289,7 +289,9 @@ export class Client {
     const { caller } = this.plan;
     this.activity = 'copies its task';
     while (this.copyId === undefined) {
-      this.copyId = await copyTask(cluster.log, this.taskId!, caller === undefined ? undefined : ownerOf(caller));
+      const copied = await copyTask(cluster.log, this.taskId!, caller === undefined ? undefined : ownerOf(caller));
+      if (copied === 'refused') return;
+      this.copyId = copied?.taskId;
       if (this.copyId === undefined) await clock.sleep(RETRY_MS);
     }
     situations.add('an exported task is imported');
