@@ -115,7 +115,7 @@ async function compareSeen(run: number, index: number, sides: [Side, Side]): Pro
 }
 
 /**
- * The answers to an operation, as text without what differs between any two servers. A server whose twin has answered, as `hasOtherAnswered` says,
+ * The answers to an operation, as text without what differs between any two servers. A server whose twin has answered, as `hasOtherAnswered` shows,
  * is only late.
  */
 async function ask(

@@ -13,7 +13,7 @@ const GET = `$JS.API.DIRECT.GET.${FACTS_STREAM}`;
 const REQUESTS_MAX = 60;
 
 test('a read that only a replica answers which stays behind its leader fails after some requests', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   let stuck: MessageStore | undefined;
   const double = new NatsDouble({

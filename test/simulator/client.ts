@@ -290,8 +290,8 @@ export class Client {
     this.activity = 'copies its task';
     while (this.copyId === undefined) {
       const copied = await copyTask(cluster.log, this.taskId!, caller === undefined ? undefined : ownerOf(caller));
-      if (copied === 'newer') return;
-      this.copyId = copied;
+      if (copied === 'refused') return;
+      this.copyId = copied?.taskId;
       if (this.copyId === undefined) await clock.sleep(RETRY_MS);
     }
     situations.add('an exported task is imported');

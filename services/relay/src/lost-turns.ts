@@ -9,11 +9,11 @@ import { messageItem } from './side-effects.ts';
 /** Time between two checks. */
 const CHECK_MS = 5_000;
 /** Tasks that one check may examine: each costs a read of its newest record, and one of the queue if it is silent. */
-export const EXAMINED_PER_CHECK_MAX = 256;
+const EXAMINED_PER_CHECK_MAX = 256;
 /** The item of a turn that has not begun is looked for when nothing was stored for this long, and again each time it has passed. */
 export const UNBEGUN_SILENT_MS = 60_000;
 /** The same for a turn that has begun. Its worker may still run it, and be silent because its agent is. */
-export const BEGUN_SILENT_MS = 5 * 60_000;
+const BEGUN_SILENT_MS = 5 * 60_000;
 
 /** In milliseconds; for tests. */
 export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number };
