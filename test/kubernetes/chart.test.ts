@@ -411,6 +411,23 @@ test('only pods that a Service selects wait for their endpoints; every grace per
   ]);
 });
 
+test('turns of an agent end within the drain of its pod, and have all of it but 10 s', { skip }, () => {
+  const turnsMsOf = (...values: string[]) => {
+    const agent = render(['agents.a.entry.adapter=a2a', 'agents.a.entry.url=http://a/', ...values]).find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-agent-a',
+    );
+    const env = agent!.spec.template!.spec.containers[0]!.env!.filter(({ name }) => name.startsWith('HOPLINE_DRAIN'));
+    return env.map(({ name, value }) => `${name} ${value}`).sort();
+  };
+  assert.deepEqual(turnsMsOf(), ['HOPLINE_DRAIN_MS_MAX 20000', 'HOPLINE_DRAIN_TURNS_MS 10000']);
+  assert.deepEqual(turnsMsOf('pods.drainSeconds=300'), ['HOPLINE_DRAIN_MS_MAX 300000', 'HOPLINE_DRAIN_TURNS_MS 290000']);
+  assert.deepEqual(turnsMsOf('agents.a.pods.drainSeconds=600'), ['HOPLINE_DRAIN_MS_MAX 600000', 'HOPLINE_DRAIN_TURNS_MS 590000']);
+  // As on spot nodes. Turns that had all of the drain would be cut by its end, which counts as an attempt.
+  assert.deepEqual(turnsMsOf('pods.drainSeconds=10'), ['HOPLINE_DRAIN_MS_MAX 10000', 'HOPLINE_DRAIN_TURNS_MS 5000']);
+  for (const at of ['settings', 'agents.a.settings'])
+    assert.deepEqual(turnsMsOf(`${at}.HOPLINE_DRAIN_TURNS_MS=7000`)[1], 'HOPLINE_DRAIN_TURNS_MS 7000');
+});
+
 test('NATS with one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {
   const container = (values: readonly string[], image: string, role?: string) =>
     podSpecs(render(values))

@@ -359,6 +359,11 @@ Arguments: root, name, entry, folder, values.
 {{- $authSecrets := dict -}}
 {{- $settings := default (dict) .values.settings -}}
 {{- if hasKey $settings "HOPLINE_HOST" -}}{{- fail (printf "settings.HOPLINE_HOST (agent-%s): set expose instead" .name) -}}{{- end -}}
+{{- /* The rest of the drain is for turns that are requeued. */ -}}
+{{- if not (or (hasKey $settings "HOPLINE_DRAIN_TURNS_MS") (hasKey (default (dict) .root.Values.settings) "HOPLINE_DRAIN_TURNS_MS")) -}}
+{{- $drainMs := mul 1000 (include "hopline.podsOf" . | fromJson).drainSeconds -}}
+{{- $_ := set $env "HOPLINE_DRAIN_TURNS_MS" (max (div $drainMs 2) (sub $drainMs 10000)) -}}
+{{- end -}}
 {{- $code := "" -}}
 {{- $codeValues := include "hopline.codeValues" .values.code | fromJson -}}
 {{- if include "hopline.runsCode" .entry -}}
