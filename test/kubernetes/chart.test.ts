@@ -243,6 +243,16 @@ for (const [service, variables] of Object.entries(
   });
 }
 
+test('full names of Services have the domain of the cluster, in certificates and among the names of ingress and console', {
+  skip,
+}, () => {
+  const text = renderedText(['clusterDomain=corp.internal', 'tls.enabled=true', 'console.enabled=true']);
+  assert.match(text, /- hopline-nats-0\.hopline-nats\.default\.svc\.corp\.internal\n/);
+  for (const name of ['hopline-ingress', 'hopline-console'])
+    assert.match(text, new RegExp(`value: "[^"]*,${name}\\.default\\.svc\\.corp\\.internal"`));
+  assert.ok(!text.includes('cluster.local'));
+});
+
 test('a further host name is added to those of the Service', { skip }, () => {
   const hosts = (...values: string[]) => {
     const found = podSpecs(render(values)).flatMap(

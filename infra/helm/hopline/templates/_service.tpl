@@ -464,7 +464,7 @@ Addresses, which probes use, are always allowed. Arguments: root, name, hosts, s
 {{- $root := .root -}}
 {{- $name := .name -}}
 {{- $hosts := list $name -}}
-{{- range list "" ".svc" ".svc.cluster.local" -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
+{{- range list "" ".svc" (printf ".svc.%s" $root.Values.clusterDomain) -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
 {{- $hosts = concat $hosts .hosts -}}
 {{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) $root.Values.settings)) (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) .settings)) | toString -}}
 {{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}
