@@ -243,6 +243,16 @@ for (const [service, variables] of Object.entries(
   });
 }
 
+test('full names of Services have the domain of the cluster, in certificates and among the names of ingress and console', {
+  skip,
+}, () => {
+  const text = renderedText(['clusterDomain=corp.internal', 'tls.enabled=true', 'console.enabled=true']);
+  assert.match(text, /- hopline-nats-0\.hopline-nats\.default\.svc\.corp\.internal\n/);
+  for (const name of ['hopline-ingress', 'hopline-console'])
+    assert.match(text, new RegExp(`value: "[^"]*,${name}\\.default\\.svc\\.corp\\.internal"`));
+  assert.ok(!text.includes('cluster.local'));
+});
+
 test('a further host name is added to those of the Service', { skip }, () => {
   const hosts = (...values: string[]) => {
     const found = podSpecs(render(values)).flatMap(
@@ -409,6 +419,23 @@ test('only pods that a Service selects wait for their endpoints; every grace per
     ['hopline-relay', 0, 43],
     ['hopline-supervisor', 0, 43],
   ]);
+});
+
+test('turns of an agent end within the drain of its pod, and have all of it but 10 s', { skip }, () => {
+  const turnsMsOf = (...values: string[]) => {
+    const agent = render(['agents.a.entry.adapter=a2a', 'agents.a.entry.url=http://a/', ...values]).find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-agent-a',
+    );
+    const env = agent!.spec.template!.spec.containers[0]!.env!.filter(({ name }) => name.startsWith('HOPLINE_DRAIN'));
+    return env.map(({ name, value }) => `${name} ${value}`).sort();
+  };
+  assert.deepEqual(turnsMsOf(), ['HOPLINE_DRAIN_MS_MAX 20000', 'HOPLINE_DRAIN_TURNS_MS 10000']);
+  assert.deepEqual(turnsMsOf('pods.drainSeconds=300'), ['HOPLINE_DRAIN_MS_MAX 300000', 'HOPLINE_DRAIN_TURNS_MS 290000']);
+  assert.deepEqual(turnsMsOf('agents.a.pods.drainSeconds=600'), ['HOPLINE_DRAIN_MS_MAX 600000', 'HOPLINE_DRAIN_TURNS_MS 590000']);
+  // As on spot nodes. Turns that had all of the drain would be cut by its end, which counts as an attempt.
+  assert.deepEqual(turnsMsOf('pods.drainSeconds=10'), ['HOPLINE_DRAIN_MS_MAX 10000', 'HOPLINE_DRAIN_TURNS_MS 5000']);
+  for (const at of ['settings', 'agents.a.settings'])
+    assert.deepEqual(turnsMsOf(`${at}.HOPLINE_DRAIN_TURNS_MS=7000`)[1], 'HOPLINE_DRAIN_TURNS_MS 7000');
 });
 
 test('NATS with one node ends at once, and meanwhile the ingress answers 503 and stays in its Service', { skip }, () => {

@@ -82,6 +82,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   ],
   [/hostnames$|furtherHosts$/, fc.constantFrom([], ['a.example.com', '*.example.com'])],
   [/[hH]ost$/, fc.constantFrom('a.example.com', '1e5.example')],
+  [/clusterDomain$/, fc.constantFrom('cluster.local', '1e5', '1e5.corp')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constantFrom('0 3 * * *', '@daily')],
   [/Override$/, fc.constantFrom('', ...NAMES)],

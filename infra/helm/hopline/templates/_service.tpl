@@ -359,6 +359,11 @@ Arguments: root, name, entry, folder, values.
 {{- $authSecrets := dict -}}
 {{- $settings := default (dict) .values.settings -}}
 {{- if hasKey $settings "HOPLINE_HOST" -}}{{- fail (printf "settings.HOPLINE_HOST (agent-%s): set expose instead" .name) -}}{{- end -}}
+{{- /* The rest of the drain is for turns that are requeued. */ -}}
+{{- if not (or (hasKey $settings "HOPLINE_DRAIN_TURNS_MS") (hasKey (default (dict) .root.Values.settings) "HOPLINE_DRAIN_TURNS_MS")) -}}
+{{- $drainMs := mul 1000 (include "hopline.podsOf" . | fromJson).drainSeconds -}}
+{{- $_ := set $env "HOPLINE_DRAIN_TURNS_MS" (max (div $drainMs 2) (sub $drainMs 10000)) -}}
+{{- end -}}
 {{- $code := "" -}}
 {{- $codeValues := include "hopline.codeValues" .values.code | fromJson -}}
 {{- if include "hopline.runsCode" .entry -}}
@@ -459,7 +464,7 @@ Addresses, which probes use, are always allowed. Arguments: root, name, hosts, s
 {{- $root := .root -}}
 {{- $name := .name -}}
 {{- $hosts := list $name -}}
-{{- range list "" ".svc" ".svc.cluster.local" -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
+{{- range list "" ".svc" (printf ".svc.%s" $root.Values.clusterDomain) -}}{{- $hosts = append $hosts (printf "%s.%s%s" $name $root.Release.Namespace .) -}}{{- end -}}
 {{- $hosts = concat $hosts .hosts -}}
 {{- $further := default (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) $root.Values.settings)) (dig "HOPLINE_ALLOWED_HOSTS" "" (default (dict) .settings)) | toString -}}
 {{- if and $further (ne $further "*") -}}{{- $hosts = append $hosts $further -}}{{- end -}}

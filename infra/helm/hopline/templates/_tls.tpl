@@ -25,7 +25,7 @@
 {{/* The names of a Service in its cluster, as JSON. Arguments: root, name. */}}
 {{- define "hopline.serviceNames" -}}
 {{- $names := list .name -}}
-{{- range list "" ".svc" ".svc.cluster.local" -}}{{- $names = append $names (printf "%s.%s%s" $.name $.root.Release.Namespace .) -}}{{- end -}}
+{{- range list "" ".svc" (printf ".svc.%s" .root.Values.clusterDomain) -}}{{- $names = append $names (printf "%s.%s%s" $.name $.root.Release.Namespace .) -}}{{- end -}}
 {{- toJson $names -}}
 {{- end -}}
 
