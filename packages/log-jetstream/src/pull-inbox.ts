@@ -114,8 +114,14 @@ export class PullInbox {
     this.#removeDisconnectListener();
     this.#finish('lost');
     if (this.#subscription.isClosed()) return;
-    if (this.#connection.connected) await this.#subscription.drain().catch(() => {});
-    else this.#subscription.unsubscribe();
+    const { connected, closed } = this.#connection;
+    if (!connected || closed.aborted) return this.#subscription.unsubscribe();
+    // nats.js never settles a drain that the end of its connection interrupts.
+    const ended = Promise.withResolvers<void>();
+    const end = () => ended.resolve();
+    closed.addEventListener('abort', end, { once: true });
+    await Promise.race([this.#subscription.drain().catch(() => {}), ended.promise]);
+    closed.removeEventListener('abort', end);
   }
 
   #onMessage(msg: Msg): void {
