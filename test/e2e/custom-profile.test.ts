@@ -30,7 +30,7 @@ before(async () => {
   cluster = await Cluster.start({
     profile: 'acme',
     agents: [{ name: 'counter', adapter: 'a2a', url: remote.url }],
-    env: { HOPLINE_PROFILE_MODULE: module, HOPLINE_ACK_WAIT_MS: '1500' },
+    env: { HOPLINE_PROFILE_MODULE: module, HOPLINE_ACK_WAIT_MS: '5000' },
   });
 });
 

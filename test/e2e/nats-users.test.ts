@@ -19,7 +19,7 @@ const ENV = {
   HOPLINE_PUSH: 'true',
   HOPLINE_WEBHOOK_ALLOW: '127.0.0.1',
   HOPLINE_WEBHOOK_HTTP: 'true',
-  HOPLINE_ACK_WAIT_MS: '1000',
+  HOPLINE_ACK_WAIT_MS: '5000',
   HOPLINE_DRAIN_TURNS_MS: '100',
   // A loaded machine restarts an agent slowly.
   HOPLINE_AGENT_GONE_MS: '60000',

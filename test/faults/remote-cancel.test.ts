@@ -10,7 +10,7 @@ import type { Step } from '../support/agents/remote-task.ts';
 import { type Frame, frames, rpc } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
-const ACK_WAIT_MS = 1_500;
+const ACK_WAIT_MS = 5_000;
 /**
  * Milliseconds from a client's cancel until it reaches a remote agent whose sub-agent has died: the ack wait, the start of another
  * sub-agent, and a margin for a busy machine.

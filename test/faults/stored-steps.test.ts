@@ -63,7 +63,7 @@ before(async () => {
   cluster = await Cluster.shared({
     agents: [{ name: 'clerk', adapter: 'module', path: './clerk.mjs' }],
     agentsFolder: folder,
-    env: { HOPLINE_ACK_WAIT_MS: '1500' },
+    env: { HOPLINE_ACK_WAIT_MS: '5000' },
   });
 });
 

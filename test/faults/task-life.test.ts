@@ -40,7 +40,7 @@ before(async () => {
     env: {
       HOPLINE_INPUT_TIMEOUT_MS: String(TIMEOUT_MS),
       HOPLINE_AUTH_REQUIRED_TIMEOUT_MS: String(TIMEOUT_MS),
-      HOPLINE_ACK_WAIT_MS: '1500',
+      HOPLINE_ACK_WAIT_MS: '5000',
     },
   });
   log = await openJetStreamLog({ servers: cluster.nats.url, name: 'test' });

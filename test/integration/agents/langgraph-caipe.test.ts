@@ -36,7 +36,7 @@ before(async () => {
       { name: 'routed', adapter: 'langgraph', module: 'graphs/graphs.ts', export: 'routed' },
     ],
     agentsFolder: fileURLToPath(new URL('../../support/agents', import.meta.url)),
-    env: { HOPLINE_ACK_WAIT_MS: '1500', THREADS_FILE: join(folder, 'threads.json') },
+    env: { HOPLINE_ACK_WAIT_MS: '5000', THREADS_FILE: join(folder, 'threads.json') },
   });
 });
 

@@ -43,7 +43,7 @@ export class ModelCluster implements AsyncDisposable {
         HOPLINE_PLANNER: 'model',
         HOPLINE_MODEL: 'stand-in',
         OPENAI_BASE_URL: model.url,
-        HOPLINE_ACK_WAIT_MS: '1500',
+        HOPLINE_ACK_WAIT_MS: '5000',
         HOPLINE_MODEL_STEPS_MAX: '4',
         HOPLINE_MODEL_FIRST_TOKEN_MS: '2000',
         ...env,
