@@ -5,7 +5,7 @@ import { inputRecord, workItem } from '@hopline/log/test-kit';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { startNats } from '../../support/nats/nats-server.ts';
 
-test('workers, readers and views end when their log is closed, although NATS answers nothing', { timeout: 60_000 }, async t => {
+test('workers, readers and views end when their log is closed, although NATS answers nothing', { timeout: 120_000 }, async t => {
   const nats = await startNats();
   t.after(() => {
     nats.resume();
