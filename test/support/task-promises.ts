@@ -497,7 +497,7 @@ function verifyWebhook(
 }
 
 function textOfArtifacts(artifacts: readonly Artifact[] = []): string {
-  return JSON.stringify(artifacts.map(({ artifactId, parts }) => [artifactId, textOf(parts)]));
+  return textsOf(artifacts.map(({ artifactId, parts }) => [artifactId, textOf(parts)]));
 }
 
 /** Text of all artifacts, in order of the events. */
@@ -508,5 +508,10 @@ function textOfEvents(events: readonly StreamResponse[]): string {
     const { artifact, append } = event.artifactUpdate;
     texts.set(artifact.artifactId, (append ? (texts.get(artifact.artifactId) ?? '') : '') + textOf(artifact.parts));
   }
-  return JSON.stringify([...texts]);
+  return textsOf([...texts]);
+}
+
+/** An artifact without text may be absent from a whole task, because a task loses its transitory artifacts at its end. */
+function textsOf(texts: readonly (readonly [id: string, text: string])[]): string {
+  return JSON.stringify(texts.filter(([, text]) => text !== ''));
 }
