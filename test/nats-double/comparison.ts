@@ -115,8 +115,8 @@ async function compareSeen(run: number, index: number, sides: [Side, Side]): Pro
 }
 
 /**
- * The answers to an operation, as text without what differs between any two servers. If the other server has answered (`hasOtherAnswered`), this
- * one is only late.
+ * The answers to an operation, as text without what differs between any two servers. A server whose twin has answered, as `hasOtherAnswered` shows,
+ * is only late.
  */
 async function ask(
   side: Side,
