@@ -7,7 +7,8 @@ type Schema = {
   enum?: unknown[];
   const?: unknown;
   anyOf?: JsonObject[];
-  oneOf?: { required: string[] }[];
+  /** `properties`: members that must not be null, although they may be where another alternative is chosen. */
+  oneOf?: { required: string[]; properties?: Record<string, { not: { type: 'null' } }> }[];
   properties?: Record<string, JsonObject>;
   required?: string[];
   items?: JsonObject;
@@ -59,12 +60,13 @@ function ofType(document: OpenApiDocument, type: string | undefined, schema: Sch
 function objects(document: OpenApiDocument, { properties = {}, required = [], oneOf }: Schema): fc.Arbitrary<unknown> {
   const members = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, valuesOf(document, one)]));
   if (oneOf === undefined) return fc.record(members, { requiredKeys: required, noNullPrototype: true });
-  const alternatives = oneOf.map(one => one.required);
-  const exclusive = new Set(alternatives.flat());
+  const exclusive = new Set(oneOf.flatMap(one => one.required));
   const shared = Object.entries(members).filter(([name]) => !exclusive.has(name));
   return fc.oneof(
-    ...alternatives.map(names => {
-      const named = names.map(name => [name, members[name]!] as const);
+    ...oneOf.map(({ required: names, properties: set = {} }) => {
+      const named = names.map(
+        name => [name, set[name] ? members[name]!.filter(value => value !== null) : members[name]!] as const,
+      );
       return fc.record(Object.fromEntries([...shared, ...named]), {
         requiredKeys: [...names, ...required],
         noNullPrototype: true,
