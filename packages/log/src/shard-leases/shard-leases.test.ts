@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { until } from '../../../../test/kit/until.ts';
 import { LogUnavailable } from '../errors.ts';
+import type { Entry } from '../key-value.ts';
 import type { LeaseValue, ShardProgress } from '../log.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/memory-log.ts';
 import {
@@ -623,6 +624,36 @@ test('a lease that was deleted is written again', { timeout: 120_000 }, async ()
   a.running.set(3, 9);
   await until(async () => (await log.leases.get('shard.3'))?.value.owner === 'a');
   await until(() => a.running.has(3));
+  await a.leases.stop();
+});
+
+test('a process whose lease the bucket has lost keeps the shard, and writes its progress again', {
+  timeout: 120_000,
+}, async () => {
+  const log = createMemoryLog();
+  const processLog = log.another();
+  const { watch, update } = processLog.leases;
+  let lost: { before: Entry<LeaseValue>; revision: number } | undefined;
+  processLog.leases.watch = async function* (signal) {
+    const isSecond = lost !== undefined;
+    for await (const change of watch.call(processLog.leases, signal)) {
+      if (!isSecond && lost !== undefined) throw new LogUnavailable('the bucket has lost its newest entries');
+      const isLost = change.type === 'entry' && change.key === 'shard.3' && change.revision === lost?.revision;
+      yield isLost ? { ...change, ...lost!.before } : change;
+    }
+  };
+  processLog.leases.update = (key, value, expected) => {
+    const isNext = lost !== undefined && key === 'shard.3' && expected === lost.before.revision;
+    return update.call(processLog.leases, key, value, isNext ? lost!.revision : expected);
+  };
+  const a = await member(processLog, 'a', { leaseMs: LONG_LEASE_MS });
+  const stored = async () => (await log.leases.get('shard.3'))!;
+  const before = await stored();
+  a.running.set(3, 7);
+  await until(async () => (await stored()).value.checkpoint === 7);
+  lost = { before, revision: (await stored()).revision };
+  await until(async () => (await stored()).revision > lost!.revision, 'the lease is written again');
+  assert.deepEqual([(await stored()).value.checkpoint, a.events.length], [7, SHARDS], 'no shard was started again');
   await a.leases.stop();
 });
 

@@ -329,8 +329,13 @@ export class ShardLeases {
       tenure.revision = seen.revision;
     }
     if (seen?.revision === tenure.revision) tenure.isSeen = true;
-    // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
-    else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) return 'stop';
+    else if (this.#view.isCurrent(now()) && (tenure.isSeen === true || unwrittenMs > UNSEEN_LEASES * leaseMs)) {
+      // The lease or its whole bucket was deleted, and another process may have taken the shard since: try to take it again.
+      if (seen?.value.owner !== instance) return 'stop';
+      // The bucket has lost its newest entries (loss of power), and no other process has taken the shard since. Its progress is written again: with an
+      // older one, this process would not notice that the log had lost what it stored since.
+      Object.assign(tenure, { revision: seen.revision, progress: progressIn(seen.value), isSeen: true });
+    }
     if (unwrittenMs < Math.max(RENEWAL_HEARTBEATS * heartbeatMs, (1_000 * this.#held.size) / RENEWALS_PER_SECOND_MAX))
       return undefined;
     const progress = progressIn(progressOf(shard) ?? tenure.progress);
