@@ -62,6 +62,7 @@ export const GOLDEN_REST_03: Golden[] = [
   { method: 'POST', path: '/v1/message:stream', bodies: send },
   { method: 'GET', path: '/v1/tasks?pageSize=2&status=TASK_STATE_WORKING' },
   { method: 'GET', path: '/v1/card' },
+  { method: 'GET', path: '/agent/authenticatedExtendedCard' },
   ...[WAITING, ENDED, 'unknown'].flatMap(ofTask),
 ];
 

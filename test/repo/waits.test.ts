@@ -6,7 +6,8 @@ import { projectFiles, read } from './source-files.ts';
 const UNBOUNDED =
   /\bwhile \((?!.*(?:\bnow\(\)|existsSync|\) if \()).*\)\s*(?:\{\s*)?await (?:new Promise|tick\(|sleep\(|delay\(|setImmediate\(|setTimeout\()/g;
 /** The timeout of a test or of a hook, in milliseconds. That of a request or of a process is inside of a call. */
-const TEST_TIMEOUT = /(?:\b(?:test|suite|before|after)\(.*\btimeout: |^\s*timeout: |^const \w+ = \{.*\btimeout: )([\d_]+)(?![\d_]* \*)/gm;
+const TEST_TIMEOUT =
+  /(?:\b(?:test|suite|before|after)\(.*\btimeout: |^\s*timeout: |^const \w+ = \{.*\btimeout: )([\d_]+)(?![\d_]* \*)/gm;
 /** PATIENCE_MS of test/kit/until.ts. */
 const PATIENCE_MS = 60_000;
 

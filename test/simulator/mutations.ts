@@ -181,7 +181,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'a takeover that trusts the end of a dead owner': {
     themes: ['lost facts'],
-    foundBy: 335,
+    foundBy: 971,
     breaks: /^a viewer/,
     edits: [
       {

@@ -38,7 +38,7 @@ test('the number of items that wait before one is known, roughly, until a worker
   for (const [n, place] of places.entries()) assert.ok(Math.abs(place! - n) <= 2, `${places}`);
   assert.equal(places[0], 0);
   assert.equal(await ahead('before-any-worker'), undefined, 'its worker has it');
-  assert.equal(await until(() => ahead('of-a-tenant', OWNER).then(place => place ?? -1)), 0, 'another queue');
+  assert.equal(await until(() => ahead('of-a-tenant', OWNER)), 0, 'another queue');
   ends[0]!();
   await until(() => ends.length === 2);
   await until(async () => (await ahead('t-0')) === undefined && (await ahead('t-1')) === 0);
