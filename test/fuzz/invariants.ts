@@ -58,7 +58,7 @@ export async function rpcOutcome(received: Received, id: unknown, about: string)
   assert([200, 400, 401, 403, 413, 415, 421, 503].includes(status), `${about}: ${status} ${text}`);
   assert.equal(body.jsonrpc, '2.0', `${about}: ${text.slice(0, 300)}`);
   assert.equal('result' in body, body.error === undefined, about);
-  // The id of a body that is no JSON of JSON-RPC is unknown, also if it is JSON with a number beyond the range of a double.
+  // The server does not read the id of a body that it cannot parse, such as JSON with a number beyond the range of a double.
   const isUnread = body.error?.code === A2A_ERRORS.PARSE_ERROR.rpc;
   if (id !== undefined && status === 200) assert.deepEqual(body.id, isUnread ? null : id, about);
   return { accepted: body.error === undefined, reason: body.error && rejectionOf(body.error, about), frames: [] };
