@@ -280,7 +280,7 @@ test('a page ends before a task with which it would exceed the size that gRPC cl
     ids.push((await call(rig, 'send', sendParams(userMessage('large')))).result.task.id);
     await sleep(2);
   };
-  // A task alone may be larger.
+  // A single task may be larger.
   for (const pieces of [9, 4, 3, 3]) await answer(pieces);
   const pages: string[][] = [];
   for (let token = ''; pages.length === 0 || token !== ''; ) {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import type { AgentEvent, Turn } from '@hopline/agent';
+import { bareTurn } from '../../../test/kit/bare-turn.ts';
 import { collect } from '../../../test/kit/collect.ts';
 import { listen } from '../../../test/kit/listen.ts';
 import { createLangGraphAgent } from './langgraph-agent.ts';
@@ -57,21 +58,9 @@ async function serve(t: TestContext, run: Answer, others: Record<string, Answer>
   return { url: `${origin}/`, requested };
 }
 
-const turn = (more: Partial<Turn> = {}): Turn => ({
-  taskId: 't',
-  contextId: 'c',
-  message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] },
-  metadata: {},
-  history: [],
-  attempt: 1,
-  trace: {},
-  signal: new AbortController().signal,
-  ...more,
-});
-
 async function runTurn(url: string, more: Partial<Turn> = {}): Promise<AgentEvent[]> {
   const agent = await createLangGraphAgent({ url, assistant: 'g', headers: { 'x-api-key': 'a-secret-key' } });
-  const events = await collect(agent.run(turn(more)));
+  const events = await collect(agent.run(bareTurn(more)));
   // Ends the repetition of a cancel that the server refuses.
   await agent.close();
   return events;
@@ -155,7 +144,7 @@ test('comments and heartbeats are not a sign that the graph is alive', { timeout
     response.once('close', () => clearInterval(timer));
   });
   const agent = await createLangGraphAgent({ url, assistant: 'g', limits: { silenceMsMax: 200 } });
-  const events = await collect(agent.run(turn()));
+  const events = await collect(agent.run(bareTurn()));
   const last = events.at(-1);
   assert.equal(last?.type === 'failed' && last.reason, 'the graph sent no event for 0.2 s');
 });

@@ -7,9 +7,11 @@ import type { Turn } from '@hopline/agent';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { bareTurn } from '../../../test/kit/bare-turn.ts';
 import { collect } from '../../../test/kit/collect.ts';
 import { listen } from '../../../test/kit/listen.ts';
 import { until } from '../../../test/kit/until.ts';
+import { userMessage } from '../../../test/kit/user-message.ts';
 import { createMcpAgent } from './mcp-agent.ts';
 
 type Body = { method?: string };
@@ -72,17 +74,7 @@ function agentOf(t: TestContext, url: string) {
   return agent;
 }
 
-const turn = (more: Partial<Turn> = {}): Turn => ({
-  taskId: 't',
-  contextId: 'c',
-  message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'work {}' }] },
-  metadata: {},
-  history: [],
-  attempt: 1,
-  trace: {},
-  signal: new AbortController().signal,
-  ...more,
-});
+const turn = (more: Partial<Turn> = {}): Turn => bareTurn({ message: userMessage('work {}', { messageId: 'm' }), ...more });
 
 /** Begins a call that does not end by itself. `runs` has the calls that its process has reported. */
 async function begin(agent: ReturnType<typeof createMcpAgent>, calls: readonly unknown[], more: Partial<Turn> = {}) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import { bareTurn } from '../../../test/kit/bare-turn.ts';
 import { collect } from '../../../test/kit/collect.ts';
 import { createModelAgent } from './model-agent.ts';
 
@@ -10,19 +11,7 @@ test('the author sees why a provider refuses a request; clients do not', async (
   const fetch = async () => new Response(body, { status: 404, headers });
   const agent = createModelAgent({ model: 'smal', baseUrl: 'http://127.0.0.1:9', fetch });
   const shown: unknown[] = [];
-  const events = await collect(
-    agent.run({
-      taskId: 't',
-      contextId: 'c',
-      message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] },
-      metadata: {},
-      history: [],
-      attempt: 1,
-      trace: {},
-      signal: new AbortController().signal,
-      showError: error => shown.push(error),
-    }),
-  );
+  const events = await collect(agent.run(bareTurn({ showError: error => shown.push(error) })));
   const reason = 'the model provider refused the request (HTTP 404)';
   assert.deepEqual(events, [{ type: 'failed', reason, retryable: false, cause: 'refused' }]);
   assert.match(inspect(shown), /there is no model of the name smal/);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import { bareTurn } from '../../../test/kit/bare-turn.ts';
 import { collect } from '../../../test/kit/collect.ts';
 import type { Turn } from './agent.ts';
 import { defineAgent } from './define-agent.ts';
@@ -278,18 +279,8 @@ test('options that no model can work with are misuse, named by member', async ()
 });
 
 /** A turn whose models ask this server. */
-const turnWith = (answer: () => Response, showError: (error: unknown) => void): Turn => ({
-  taskId: 't',
-  contextId: 'c',
-  message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] },
-  metadata: {},
-  history: [],
-  attempt: 1,
-  trace: {},
-  signal: new AbortController().signal,
-  modelFetch: async () => answer(),
-  showError,
-});
+const turnWith = (answer: () => Response, showError: (error: unknown) => void): Turn =>
+  bareTurn({ modelFetch: async () => answer(), showError });
 
 test('the author sees why a provider refuses a request; clients do not', async () => {
   const body = JSON.stringify({ error: { message: 'there is no model of the name smal', code: 'model_not_found' } });

@@ -43,7 +43,7 @@ type ErrorDetails = {
   retryAfterMs?: number | undefined;
   /** For `too_many_steps`: the steps that the model had. */
   steps?: number;
-  /** What the provider or the connection reported. It may contain the prompt: for the author only, never in a log, a span or a client. */
+  /** The error of the provider or of the connection. It may contain the prompt, so only the author sees it: it enters no log, no span and no response. */
   cause?: unknown;
 };
 

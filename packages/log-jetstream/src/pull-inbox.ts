@@ -165,7 +165,7 @@ export class PullInbox {
   }
 
   /**
-   * What the server has sent before the answer to a PING arrives before it. So neither a server that is late nor a process that was suspended loses its
+   * Messages that the server sent before it answered a PING arrive before the answer. So neither a server that is late nor a process that was suspended loses its
    * requests.
    */
   #onLate(): void {

@@ -61,7 +61,7 @@ export async function removeWebhookCount(
   if (bytes !== undefined) await bucket.purge(webhookCountKey(owner, key, bytes), revision);
 }
 
-/** What the webhooks of a caller and its tenant take. */
+/** The number and bytes of the webhooks of a caller and of its tenant. */
 export async function readWebhookUsage(
   bucket: Pick<KeyValue<PushConfigEntry>, 'keysUnder'>,
   caller: Owner,

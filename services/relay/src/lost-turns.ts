@@ -1,10 +1,10 @@
-import { isInProgress, type Message, type Metadata } from '@hopline/a2a';
+import { isInProgress } from '@hopline/a2a';
 import { entryOf, type TaskAggregate } from '@hopline/events';
 import { fromStart, type Log, LogFull, newestForWork, type StoredFacts, startSeqOf } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { ShardTasks } from './shard-tasks.ts';
-import { messageItem } from './side-effects.ts';
+import { type Item, itemOf, messageItemId } from './side-effects.ts';
 
 /** Time between two checks. */
 const CHECK_MS = 5_000;
@@ -103,11 +103,10 @@ export class LostTurns {
   /** Under the id of the first item the queue would take the second one for a duplicate. */
   async #queueAgain(newest: StoredFacts): Promise<void> {
     const { log, now, logger } = this.#options;
-    const { aggregate } = newest.record;
-    const { taskId, turn } = aggregate;
-    const asked = await this.#messageOf(newest);
-    if (asked === undefined) return;
-    const { role, id, work } = messageItem(aggregate, { turn, ...asked });
+    const { taskId, turn } = newest.record.aggregate;
+    const first = await this.#firstItem(newest);
+    if (first === undefined) return;
+    const { role, id, work } = first;
     const item = { ...work, queuedAt: Math.round(now()), ...newestForWork(newest) };
     try {
       await log.work.request(role, item, { id: `${id}:again`, trace: newest.trace ?? {} });
@@ -119,20 +118,13 @@ export class LostTurns {
     taskLogger(logger, taskId).warn({ turn, reason: 'work_lost' }, 'the queue had lost the work of the turn: it is queued again');
   }
 
-  /** The message that began the turn. Undefined if the log has it no more. */
-  async #messageOf(newest: StoredFacts): Promise<{ message: Message; metadata?: Metadata } | undefined> {
-    const { taskId, messageIds } = newest.record.aggregate;
-    for await (const { record } of fromStart(this.#options.log.facts.read(taskId, startSeqOf(newest))))
+  /** The item that the message of the turn became. Undefined if the log no longer has the message. */
+  async #firstItem(newest: StoredFacts): Promise<Item | undefined> {
+    const { aggregate } = newest.record;
+    for await (const { record } of fromStart(this.#options.log.facts.read(aggregate.taskId, startSeqOf(newest))))
       for (const fact of record.facts) {
-        const message =
-          fact.kind === 'task.created'
-            ? fact.event.task.history?.at(-1)
-            : fact.kind === 'message.received'
-              ? fact.message
-              : undefined;
-        if (message === undefined || message.messageId !== messageIds.at(-1)) continue;
-        const { request } = fact as Extract<typeof fact, { request?: Metadata }>;
-        return { message, ...(request && { metadata: request }) };
+        const item = itemOf(fact, aggregate);
+        if (item?.id === messageItemId(aggregate.taskId, aggregate.turn)) return item;
       }
     return undefined;
   }

@@ -89,9 +89,8 @@ export function foldOf(records: readonly FactRecord[]): Fold {
 }
 
 /** The records of a task that the log still has. */
-export async function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts[]> {
-  const stored = await collect(log.facts.read(taskId, 1));
-  return stored;
+export function recordsOf(log: MemoryLog, taskId = TASK): Promise<StoredFacts[]> {
+  return collect(log.facts.read(taskId, 1));
 }
 
 /** Resolves with the task as a client sees it, when it meets a condition. */

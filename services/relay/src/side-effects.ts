@@ -38,7 +38,7 @@ export const INDEXED_BYTES_STEP = 1024 * 1024;
 type RequestOptions = { trace: TraceCarrier; queuedAt: number; isStopped: () => boolean };
 
 /** A work item that follows from a message or a call. */
-type Item = {
+export type Item = {
   role: Role;
   id: string;
   work: Work;
@@ -96,7 +96,8 @@ function apply(
   return effects.length === 0 ? undefined : Promise.all(effects).then(() => undefined);
 }
 
-function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
+/** The work item that follows from a fact. */
+export function itemOf(fact: Fact, aggregate: TaskAggregate): Item | undefined {
   switch (fact.kind) {
     case 'task.created':
       return messageItem(aggregate, { turn: 1, message: fact.event.task.history!.at(-1)!, metadata: fact.request });
@@ -125,13 +126,17 @@ function itemsReadAgain({ aggregate, replay }: StoredChange): Item[] {
   return items.filter(({ producer }) => entryOf(aggregate.producers, producer) === undefined);
 }
 
-export function messageItem(
+function messageItem(
   aggregate: TaskAggregate,
   { turn, message, metadata }: { turn: number; message: Message; metadata?: Metadata | undefined },
 ): Item {
   const { taskId, contextId, profile, role, owner } = aggregate;
   const work: Work = { v: 1, taskId, contextId, turn, profile, message, ...(metadata && { metadata }), ...(owner && { owner }) };
-  return { role, id: `${taskId}:${turn}`, work, producer: rootProducer(aggregate) };
+  return { role, id: messageItemId(taskId, turn), work, producer: rootProducer(aggregate) };
+}
+
+export function messageItemId(taskId: string, turn: number): string {
+  return `${taskId}:${turn}`;
 }
 
 /** Undefined for a call that is over, and for one whose work the supervisor queues. */

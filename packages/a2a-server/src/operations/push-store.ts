@@ -170,7 +170,7 @@ export async function storePushConfig(
   return entry;
 }
 
-/** What a webhook adds to the usage of its owner: nothing if an earlier try has counted it. */
+/** The usage that a webhook adds to that of its owner: nothing if an earlier try has counted it. */
 async function usageOf(
   server: A2AServer,
   taskId: string,

@@ -28,8 +28,8 @@ type WebhookUsagesOptions = {
 };
 
 /**
- * What the webhooks of a caller and of its tenant take over the cluster, as read from the log for this tenant only, and only for parties that set many
- * webhooks.
+ * The number and bytes of the webhooks of a caller and of its tenant, over the cluster. They are read from the log only for parties that set many
+ * webhooks, and only those of their tenant.
  */
 export class WebhookUsages {
   readonly #options: WebhookUsagesOptions;
