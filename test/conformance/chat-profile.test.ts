@@ -49,12 +49,12 @@ function message(text: string, agent = 'remote'): Message {
   return userMessage(text, { metadata: { agent } });
 }
 
-/** All that a client shows that appends the text of each artifact. */
+/** All text that a client shows if it appends the text of each artifact. */
 function shownByStream(events: readonly StreamResponse[]): string {
   return events.map(event => ('artifactUpdate' in event ? textOf(event.artifactUpdate.artifact.parts) : '')).join('');
 }
 
-/** All that a client shows that waits for the task. */
+/** All text that a client shows if it waits for the task to end. */
 function shownByTask({ artifacts = [], status }: Task): string {
   return [...artifacts.map(({ parts }) => textOf(parts)), textOf(status.message?.parts ?? [])].join('');
 }

@@ -48,7 +48,7 @@ export type ConnectionHost = {
   publish(subject: string, reply: string, header: HeaderBlock, payload: Buffer, from: ClientConnection): void;
   /** The subscriptions of a subject have changed. */
   interestChanged(subject: string): void;
-  /** A client may not publish or subscribe to a subject. */
+  /** A client was denied a publish or a subscription; `what` names it. */
   onDenied(what: string): void;
   closed(connection: ClientConnection): void;
 };

@@ -107,7 +107,7 @@ test('a key or header that no request can have fails when the model is created, 
   assert.doesNotThrow(() => create({ apiKey: 'sk-1', headers: { 'x-org': 'a b', 'x-empty': '' } }));
 });
 
-test('a file of prices that cannot be used fails when the model is created, and is not quoted', t => {
+test('a price file that cannot be used fails when the model is created, and is not quoted', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-prices-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const pricesFile = join(folder, 'prices.json');

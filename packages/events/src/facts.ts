@@ -146,10 +146,10 @@ export type CallEnded = FactBase & {
 /** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
-/** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
+/** An attempt of `producer` began a run on a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
 export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
 
-/** A step of the own code of `producer`, as its input describes it (`AgentStepInput`). */
+/** A step of the producer's own code, as its input describes it (`AgentStepInput`). */
 export type AgentStepRecorded = FactBase &
   Omit<AgentStepInput, 'kind'> & { kind: 'agent-step.recorded'; producer: string; attempt: number };
 

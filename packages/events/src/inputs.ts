@@ -205,22 +205,23 @@ export type EndedInput = {
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 /**
- * The attempt has begun a run at a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
+ * The attempt has begun a run on a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
  * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, except that the
  * audit of the task names the `taskId` of a remote agent to its owner; never shown to clients otherwise.
  */
 export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
 
 /**
- * How a step of an own agent ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of an error of a
- * model.
+ * How a step of an agent's own code ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of
+ * an error of a model.
  */
 export type StepOutcome = { value?: unknown; error?: { name: string; message: string; data?: unknown } };
 
 /**
- * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has come to the step,
- * and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the attempt takes
- * the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never shown to clients.
+ * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has reached the
+ * step, and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the
+ * attempt takes the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never
+ * shown to clients.
  */
 export type AgentStepInput = {
   kind: 'agent-step';
@@ -293,8 +294,8 @@ export type TakenWork = {
 export type ToolTiming = { name: string; at: number; ms: number };
 
 /**
- * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The currency
- * is that of the file of prices. Used only for measurements.
+ * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The
+ * currency is that of the price file. Used only for measurements.
  */
 export type ModelTiming = TokenUsage & { model: string; at: number; ms: number; cost?: number };
 

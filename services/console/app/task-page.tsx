@@ -234,7 +234,7 @@ function TaskHead({ stateAtPlayhead, ...props }: TaskActionsProps & { stateAtPla
   const endMs = report?.events.at(-1)?.atMs;
   const question = excerpt(textOfParts(firstMessage(task)?.parts ?? []), TITLE_CHARS_MAX);
   useEffect(() => {
-    // Tabs and entries of the history are told apart by what was asked.
+    // The question distinguishes tabs and entries of the history.
     if (question !== '') document.title = `${question} · Hopline`;
   }, [question]);
   const reason = task === undefined || !/^(?:failed|rejected)$/.test(state) ? '' : failureReason(task.status, task.metadata);

@@ -75,7 +75,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: AGENT_REMEMBERED_MS,
     unit: 'ms',
-    doc: `An agent is chosen until its last heartbeat is this old, also after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
+    doc: `An agent is chosen until its last heartbeat is this old, even after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',

@@ -274,7 +274,7 @@ test('a model that falls silent is a typed failure, never a hang', { timeout: 12
   await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
 });
 
-test('comments and empty chunks do not count as signs of life of a model', { timeout: 120_000 }, async t => {
+test("comments and empty chunks do not keep a silent model's request alive", { timeout: 120_000 }, async t => {
   const notBegun = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ keepAlive: true }], notBegun, { firstTokenMsMax: 300 });
   const silent = { reason: 'the model stopped sending', retryable: true };

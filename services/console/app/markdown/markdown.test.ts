@@ -205,7 +205,7 @@ test('a block is cut at its largest number of lines, and a list continues with i
   );
 });
 
-test('a text of marks that nothing closes is parsed, and none of it is repeated', () => {
+test('text full of unclosed marks is parsed, and no part of it is shown twice', () => {
   const SIZE = 20_000;
   for (const piece of [
     '`',
