@@ -41,7 +41,7 @@ test('message ids are deduplicated within a bound; messages without an id never 
   assert.equal(ids.add(`${RECENT_MESSAGES_MAX - 1}`), true, 'older ones are dropped');
 });
 
-test('tokens that the agent reports with the end of its turn pass, and nothing else of that name', () => {
+test('token counts that the agent reports with the end of its turn are passed on, and other values of that name are not', () => {
   const ended = (usage: unknown): StreamResponse => ({
     statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { usage } },
   });

@@ -42,7 +42,7 @@ test('a step counts as ok only when its calls can be read', async t => {
   assert.deepEqual(shown, [request('whole'), `${request('list')},error_type="half_a_call"`]);
 });
 
-test('tokens, also cached ones and those of reasoning, and the cost are counted by agent and tenant', async t => {
+test('tokens, including cached and reasoning ones, and their cost are counted by agent and tenant', async t => {
   const telemetry = await startTelemetry({ service: 'sub-agent', version: '1', instance: 'i', env: {} });
   t.after(() => telemetry.shutdown());
   const folder = mkdtempSync(join(tmpdir(), 'hopline-prices-'));

@@ -178,7 +178,7 @@ test('a call that needs an approval waits, and another process runs it with the 
   }
 });
 
-test('a name in approve that no server has fails the turn, because its author means a tool that would run', async t => {
+test('a name in approve that no server has fails the turn: the tool that its author meant would run without approval', async t => {
   const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP], approve: ['ok', 'nose'] });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual(

@@ -22,7 +22,7 @@ test('headings, paragraphs, rules and quotes are blocks; line ends in a paragrap
   assert.deepEqual(blocksOf('#hashtag'), [paragraph('#hashtag')]);
 });
 
-test('code keeps every character, also blank lines and marks, until its own fence', () => {
+test('code keeps every character, including blank lines and marks, until its own fence', () => {
   assert.deepEqual(blocksOf('```ts title\nconst a = `b`;\n\n~~~\n# no heading\n```\nafter'), [
     { kind: 'code', language: 'ts', segments: ['const a = `b`;\n\n~~~\n# no heading\n'] },
     paragraph('after'),
