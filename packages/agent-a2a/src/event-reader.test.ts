@@ -85,7 +85,7 @@ test('the history of a polled task is the answer so far, without notices and ear
   const one = reader();
   for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) one.read(event);
   const history = [
-    message('from the turn before', 'old'),
+    message('from the previous turn', 'old'),
     { ...message('question', 'q'), role: 'ROLE_USER' as const },
     message('🔧 Calling tool: x', 'n1'),
     message('✅ Tool x completed', 'n2'),

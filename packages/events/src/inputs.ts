@@ -1,5 +1,5 @@
-import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { CallContent } from './call.ts';
+import type { Message, Metadata, Part, TaskState } from '@hopline/a2a';
+import type { CallContent, CallEnd } from './call.ts';
 import type { Owner } from './owner.ts';
 import type { LaneArtifact } from './presentation.ts';
 import type { Role, Writer } from './subjects.ts';
@@ -148,7 +148,7 @@ export type StatusInput = {
   /** The agent answered with only this message and created no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
-  /** Like `EndedInput.resume`, but for the agent that was addressed directly. */
+  /** Like `CallEnd.resume`, but for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the task's history, each id once. */
   history?: Message[];
@@ -175,28 +175,7 @@ export type CallInput = {
 } & Partial<CallContent>;
 
 /** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
-export type EndedInput = {
-  kind: 'ended';
-  call: string;
-  state: TerminalState | InterruptedState;
-  message?: Message;
-  /** Same as `StatusInput.direct`. */
-  direct?: true;
-  /** Same as `StatusInput.metadata`. */
-  metadata?: Metadata;
-  /** Same as `StatusInput.history`. */
-  history?: Message[];
-  /** The agent's text that policy withholds from the client; only the supervisor reads it. */
-  withheldText?: string;
-  /** Why the call failed, for people. Never contains message content. */
-  reason?: string;
-  retryable?: boolean;
-  /**
-   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
-   * clients.
-   */
-  resume?: unknown;
-};
+export type EndedInput = { kind: 'ended'; call: string } & CallEnd;
 
 /**
  * State that the root producer needs after a crash, such as a step of its model. Opaque to all other readers, never shown to clients.

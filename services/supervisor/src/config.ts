@@ -1,4 +1,4 @@
-import { API_KEY_FORM, MODEL_LIMITS, MODEL_MS_MAX, MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
+import { MODEL_LIMITS, MODEL_MS_MAX, modelSettings } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { AGENT_REMEMBERED_MS, COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -31,22 +31,7 @@ const declared = defineServiceConfig({
     doc: 'Agents are chosen by the skills on their cards, or by a language model, which conducts the whole turn.',
   },
   HOPLINE_MODEL: { type: 'string', optional: true, min: 1, max: 256, doc: 'Name of the planning model.' },
-  OPENAI_BASE_URL: {
-    type: 'url',
-    default: OPENAI_BASE_URL_DEFAULT,
-    schemes: ['http', 'https'],
-    doc: 'OpenAI-compatible address of the planning model.',
-  },
-  OPENAI_API_KEY: {
-    type: 'string',
-    optional: true,
-    form: API_KEY_FORM,
-    min: 1,
-    max: 4_096,
-    secret: true,
-    doc: 'API key for OPENAI_BASE_URL.',
-  },
-  ...MODEL_SETTINGS,
+  ...modelSettings({ url: 'OpenAI-compatible address of the planning model.', key: 'API key for OPENAI_BASE_URL.' }),
   HOPLINE_MODEL_STEPS_MAX: { type: 'integer', default: 16, min: 1, max: 64, doc: 'Requests to the model for one message.' },
   HOPLINE_MODEL_SUMMARY: {
     type: 'boolean',
