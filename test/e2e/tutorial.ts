@@ -71,7 +71,7 @@ export function testTutorial(release: () => NpmRelease): void {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The command of the guide that begins so, with the addresses of this test. */
+  /** The command of the guide that begins with this text, with the addresses of this test. */
   function line(begin: string, task = 'TASK'): string {
     return GUIDE.command(begin).replace('http://127.0.0.1:4873/', release().url).replaceAll('TASK', task);
   }

@@ -22,7 +22,7 @@ export type ServerSocket = {
   readonly reads: number;
   /** `delivery`: the message that the bytes are. */
   write(bytes: Buffer, delivery?: Delivery): void;
-  /** `unreadBytesMax`: the client still reads so many of the bytes before the end. */
+  /** `unreadBytesMax`: the client still reads this many of the bytes before the end. */
   close(unreadBytesMax?: number): void;
 };
 

@@ -164,7 +164,7 @@ export const HOPS = [
   // Only the trace of a task has these, because one process begins them and another one ends them.
   {
     name: 'silence',
-    from: 'last record of an attempt that wrote no end; in a turn that still runs, else the call',
+    from: 'last record of an attempt that wrote no end; in a turn that still runs also its call, if it has no record',
     to: 'the client, the supervisor or a relay ended its work; now, in a turn that still runs',
     measured: 'trace',
     per: 'part of a critical path',

@@ -32,7 +32,7 @@ function encoded(events: readonly StreamResponse[]) {
   return { chunks, view: fold.view, encoder };
 }
 
-/** The last message that the AI SDK makes of the chunks, each of which must be valid in its schema. */
+/** The last message that the AI SDK makes from the chunks, each of which must be valid in its schema. */
 async function messageOf(chunks: readonly UiChunk[]): Promise<{ message: UIMessage; errors: string[] }> {
   const { validate } = uiMessageChunkSchema();
   for (const chunk of chunks) {
