@@ -135,7 +135,7 @@ export class SseSink implements EventSink {
     return this.#response.writableLength + this.#flushed.length;
   }
 
-  /** UTF-16 units sent so far; for Latin text about the number of bytes. */
+  /** UTF-16 units sent so far, which is about the number of bytes if the text is Latin. */
   get written(): number {
     return this.#written;
   }
