@@ -85,7 +85,7 @@ const config = ({ production = false }) => ({
       project: ['src/**/*.ts!', TESTS],
     },
     'services/console': {
-      // vite.config.ts replaces `node:crypto` by sha-256.ts.
+      // vite.config.ts replaces `node:crypto` with sha-256.ts.
       entry: ['src/main.ts!', 'app/sha-256.ts!', '{src,app}/**/*.test.ts'],
       project: ['{src,app}/**/*.{ts,tsx}!', '!{src,app}/**/*.test*.ts!'],
     },

@@ -26,7 +26,7 @@ function main(args) {
     const path = join(target, file);
     writeFileSync(path, readFileSync(path, 'utf8').replaceAll('NAME', name));
   }
-  // The packages of Hopline come from where this program came from. npm sets the variable for every registry but its default.
+  // The project installs Hopline's packages from the registry of this program. npm sets the variable for every registry except its default.
   const registry = process.env.npm_config_registry;
   if (registry !== undefined) writeFileSync(join(target, '.npmrc'), `registry=${registry}\n`);
   console.log(`${relative(process.cwd(), target) || '.'}/ is ready. Next:

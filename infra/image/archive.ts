@@ -82,7 +82,7 @@ export async function writeOciArchive(path: string, layerFolders: readonly strin
     const [, tag] = config.name.split(':') as [string, string];
     const annotations = {
       'org.opencontainers.image.ref.name': tag,
-      // containerd names what it imports so.
+      // containerd gives this name to the image when it imports the file.
       'io.containerd.image.name': `docker.io/library/${config.name}`,
     };
     const platform = { architecture: config.architecture, os: 'linux' };

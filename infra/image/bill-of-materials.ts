@@ -56,7 +56,7 @@ export function sbom(
       version: packageVersion,
       licenses: [licenseEntry(license)],
       purl: npmPurl(name, packageVersion),
-      // The checksum of the tarball, which pnpm compares when it installs the package, from whichever registry.
+      // The checksum of the tarball, which pnpm compares when it installs the package, from any registry.
       hashes: [{ alg: 'SHA-512', content: Buffer.from(checksum, 'base64').toString('hex') }],
     };
   });

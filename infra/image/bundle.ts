@@ -98,8 +98,8 @@ async function minified(text: string): Promise<string> {
 }
 
 /**
- * Puts the functions in parentheses in which esbuild wraps CommonJS modules. V8 compiles such a function together with its file, so that it is in
- * the code cache of Node. It parses any other function twice: when it reads the file, and at the first call.
+ * Puts parentheses around the functions in which esbuild wraps CommonJS modules. V8 compiles such a function together with its file, so
+ * that it is in Node's code cache. V8 parses any other function twice: when it reads the file, and at the first call.
  */
 function compiledAtOnce(text: string): string {
   return text.replace(
@@ -142,7 +142,7 @@ function serviceBuild(root: string, more: Readonly<Record<string, string>> = {})
   };
 }
 
-/** By the root of the checkout, because a release asks for it twice, and it takes as long as a bundle. */
+/** Results by the root of the checkout: a release asks for one twice, and each takes as long as a bundle. */
 const pageMetafiles = new Map<string, Promise<Metafile>>();
 
 function pageMetafile(root: string): Promise<Metafile> {
@@ -151,7 +151,7 @@ function pageMetafile(root: string): Promise<Metafile> {
   return known;
 }
 
-/** Vite builds the page, and does not report which packages it took. esbuild follows the same imports, also those that Vite finds unused. */
+/** Vite builds the page, and does not report which packages it took. esbuild follows the same imports, including those that Vite finds unused. */
 async function buildPageMetafile(root: string): Promise<Metafile> {
   const { metafile } = await build({
     absWorkingDir: root,

@@ -7,14 +7,14 @@ import { type Architecture, readElf } from './elf.ts';
 /** A file of this machine, and its path in the image. */
 export type Copied = { from: string; to: string };
 
-export const OWN_ARCHITECTURE: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+export const HOST_ARCHITECTURE: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
 const LIBRARY_FOLDER = { amd64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' } as const;
 /** Debian packages that together contain everything Node is linked with. */
 const DEBIAN_PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
 
 /** The libraries of this machine that one of its programs is linked with. */
-export function ownLibraries(program: string): Copied[] {
+export function installedLibraries(program: string): Copied[] {
   let output: string;
   try {
     output = execFileSync('ldd', [program], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

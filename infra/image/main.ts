@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type ImageArchive, type ImageConfig, writeImageArchive, writeOciArchive } from './archive.ts';
 import { ARCHITECTURES, type Architecture } from './elf.ts';
-import { OWN_ARCHITECTURE } from './libraries.ts';
+import { HOST_ARCHITECTURE } from './libraries.ts';
 import { versionHint } from './nats-version.ts';
 import { RUN, writeApp, writeBase, writeProgram } from './rootfs.ts';
 
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
       sbom: { type: 'string' },
       nats: { type: 'string' },
       rootfs: { type: 'string' },
-      platform: { type: 'string', default: `linux/${OWN_ARCHITECTURE}` },
+      platform: { type: 'string', default: `linux/${HOST_ARCHITECTURE}` },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -44,8 +44,8 @@ async function main(): Promise<void> {
   }
   const architecture = ARCHITECTURES.find(one => platform === `linux/${one}`);
   if (architecture === undefined) throw new Error(`--platform ${platform}: use linux/amd64 or linux/arm64`);
-  if (nats !== undefined && architecture !== OWN_ARCHITECTURE) {
-    throw new Error(`--nats: the nats-server of the tests is built only for linux/${OWN_ARCHITECTURE}; remove --platform`);
+  if (nats !== undefined && architecture !== HOST_ARCHITECTURE) {
+    throw new Error(`--nats: the nats-server of the tests is built only for linux/${HOST_ARCHITECTURE}; remove --platform`);
   }
   const path = (given: string) => resolve(process.env.INIT_CWD ?? process.cwd(), given);
   if (rootfs !== undefined) {
@@ -95,7 +95,7 @@ async function natsImage(path: string, folder: string): Promise<void> {
   writeProgram(program, join(folder, 'nats'), '/nats-server');
   const config: ImageConfig = {
     name: `nats:${version}`,
-    architecture: OWN_ARCHITECTURE,
+    architecture: HOST_ARCHITECTURE,
     created: commitTime(),
     entrypoint: ['/nats-server'],
     environment: ['PATH=/'],

@@ -3,24 +3,24 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { OWN_ARCHITECTURE } from './libraries.ts';
+import { HOST_ARCHITECTURE } from './libraries.ts';
 import { RUN, requireComplete, writeBase } from './rootfs.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'hopline-rootfs-test-'));
 after(() => rmSync(work, { recursive: true, force: true }));
 const isLinux = process.platform === 'linux';
 const skip = !isLinux && 'an image is made on Linux';
-const other = OWN_ARCHITECTURE === 'amd64' ? 'arm64' : 'amd64';
+const other = HOST_ARCHITECTURE === 'amd64' ? 'arm64' : 'amd64';
 
 test('the base has every library of its Node, all of one architecture', { skip }, () => {
   const base = join(work, 'own');
-  writeBase(base, process.execPath, OWN_ARCHITECTURE, join(work, 'unused'));
-  assert.throws(() => requireComplete(base, other), new RegExp(`is for ${OWN_ARCHITECTURE}, not for ${other}`));
+  writeBase(base, process.execPath, HOST_ARCHITECTURE, join(work, 'unused'));
+  assert.throws(() => requireComplete(base, other), new RegExp(`is for ${HOST_ARCHITECTURE}, not for ${other}`));
   const library = ['lib', 'usr/lib', 'lib64'].map(folder => join(base, folder)).find(existsSync)!;
   const before = join(work, 'without-libraries');
   cpSync(base, before, { recursive: true });
   rmSync(library.replace(base, before), { recursive: true });
-  assert.throws(() => requireComplete(before, OWN_ARCHITECTURE), /node is linked with \S+, which is not in the image/);
+  assert.throws(() => requireComplete(before, HOST_ARCHITECTURE), /node is linked with \S+, which is not in the image/);
   assert.throws(() => writeBase(join(work, 'wrong'), process.execPath, other, work), new RegExp(`not for ${other}`));
 });
 
@@ -33,7 +33,7 @@ test('every program and library in an image for another architecture has that ar
 }, () => {
   const base = join(work, 'other');
   writeBase(base, otherNode, other, join(work, 'packages'));
-  assert.throws(() => requireComplete(base, OWN_ARCHITECTURE), new RegExp(`is for ${other}`));
+  assert.throws(() => requireComplete(base, HOST_ARCHITECTURE), new RegExp(`is for ${other}`));
 });
 
 test('the Dockerfile starts the image in the same way as the archive', () => {

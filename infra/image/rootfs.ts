@@ -2,7 +2,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, realpathSync, statSync, writ
 import { basename, dirname, join } from 'node:path';
 import { bundle } from './bundle.ts';
 import { type Architecture, readElf } from './elf.ts';
-import { debianLibraries, OWN_ARCHITECTURE, ownLibraries } from './libraries.ts';
+import { debianLibraries, HOST_ARCHITECTURE, installedLibraries } from './libraries.ts';
 
 /** The user of the process. Kubernetes can only check `runAsNonRoot` against a number. */
 const USER_ID = 65_532;
@@ -33,7 +33,7 @@ export function writeBase(folder: string, node: string, architecture: Architectu
   const found = readElf(node)?.architecture;
   if (found !== architecture) throw new Error(`${node} is a program for ${found ?? 'another system'}, not for ${architecture}`);
   copyProgram(node, join(folder, NODE_PATH));
-  const libraries = architecture === OWN_ARCHITECTURE ? ownLibraries(node) : debianLibraries(node, architecture, unpacked);
+  const libraries = architecture === HOST_ARCHITECTURE ? installedLibraries(node) : debianLibraries(node, architecture, unpacked);
   for (const { from, to } of libraries) copyProgram(from, join(folder, to));
   for (const [name, text] of Object.entries(ETC)) write(join(folder, 'etc', name), text);
   mkdirSync(join(folder, 'tmp'), { recursive: true });

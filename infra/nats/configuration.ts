@@ -12,7 +12,8 @@ import {
 } from '@hopline/log-jetstream';
 
 /**
- * `groups`: the most stream groups that the log may have, in all layouts together. `earlierAgents`: agents of a version before 2026-11-30 run, too.
+ * `groups`: the most stream groups that the log may have, in all layouts together. `earlierAgents`: agents of a version before 2026-11-30
+ * also run.
  */
 type ConfigurationOptions = {
   prefix?: string | undefined;

@@ -27,7 +27,7 @@ ingress:
     HOPLINE_AUTH_JWKS_FILE: /keys
 `;
 
-test('values of an earlier chart become those of today, with their comments; what a person decides is named', () => {
+test('values of an earlier chart are converted with their comments, and decisions left to a person are named', () => {
   const { text, notes } = convertValues(BEFORE);
   assert.deepEqual(parse(text), {
     pods: { serviceAccount: { name: 'apps' } },
@@ -51,7 +51,7 @@ test('values of an earlier chart become those of today, with their comments; wha
     );
 });
 
-test('a converted file is not changed again; a value of today is kept', () => {
+test("converting twice changes nothing more; of an old and a current name, the current one's value is kept", () => {
   const { text } = convertValues(BEFORE);
   assert.equal(convertValues(text).text, text);
   const both = convertValues('pods: { serviceAccountName: old, serviceAccount: { name: new } }\nauth: {}\n');
@@ -59,7 +59,7 @@ test('a converted file is not changed again; a value of today is kept', () => {
   assert.match(both.notes.join('\n'), /serviceAccountName is dropped/);
 });
 
-test('no agents become demoAgents: false; agents without a name, or of one name, are named', () => {
+test('an empty list of agents becomes demoAgents: false; an agent without a name, and two of one name, are errors', () => {
   for (const none of ['agents: []\nauth: {}\n', 'agents: null\nauth: {}\n'])
     assert.deepEqual(parse(convertValues(none).text), { auth: {}, demoAgents: false });
   assert.throws(() => convertValues('agents: [{ entry: {} }]'), /has no name/);

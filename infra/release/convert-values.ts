@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { type Document, isMap, isScalar, isSeq, parseDocument, type YAMLMap } from 'yaml';
 
 /**
- * Converts values of the chart from before a change of docs/guides/upgrading.md to those of today:
- * `node infra/release/convert-values.ts values.yaml > values-new.yaml`. Comments stay. What a person has to decide is on stderr.
+ * Converts chart values that were written before a change in docs/guides/upgrading.md to the current form: `node
+ * infra/release/convert-values.ts values.yaml > values-new.yaml`. Comments stay. What a person has to decide is on stderr.
  */
 
 type Path = readonly string[];
 
-/** Values that have another place. A role has `pods` as the whole chart does. */
+/** Values that have moved. A role has `pods`, like the chart as a whole. */
 const MOVED: readonly (readonly [from: Path, to: Path])[] = [
   [
     ['pods', 'serviceAccountName'],

@@ -64,7 +64,7 @@ test('npm gets the manifest with checksums and address, and the tarball', async 
   assert.equal(await (await fetch(dist.tarball)).text(), 'bytes of a tarball');
 });
 
-test('other packages are asked of the upstream registry, but never a name of ours', async t => {
+test('requests for other packages go to the upstream registry, but never one for a package of ours', async t => {
   const { registry, asked } = await registryWith(t);
   assert.equal(await (await fetch(`${registry.url}react`)).text(), '{"name":"react"}');
   for (const name of ['hopline', 'create-hopline', '@hopline%2fcli', '@hopline/agent/-/other.tgz'])
@@ -107,7 +107,7 @@ test('a chart is packed with its name as folder, and the same files give the sam
   assert.ok(layout.includes(`blobs/${one.digest.replace(':', '/')}`));
 });
 
-test('a package names the repository of the workflow that publishes it, and none elsewhere', () => {
+test('a package names the repository of the workflow that publishes it, and no repository outside a workflow', () => {
   const workflow = { GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'o/hopline' };
   assert.deepEqual(repository(workflow), { repository: { type: 'git', url: 'git+https://github.com/o/hopline.git' } });
   assert.deepEqual(repository({}), {});

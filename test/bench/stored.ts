@@ -47,7 +47,7 @@ const FREE_BYTES_MIN = 2 * 1024 ** 3;
 
 const PAGE_P99_MS_MAX = 50;
 const REQUESTS_MAX = 3;
-/** A figure that does not depend on the number of tasks varies by this between two sizes. */
+/** A figure that does not depend on the number of tasks varies by at most this factor between two sizes. */
 const FLAT_FACTOR = 2;
 /** A task that has just ended is in the lists within this time. */
 const MOVED_MS = 6_000;

@@ -60,7 +60,7 @@ export function findTestFiles(root: string, paths: string[], base: string): Test
   return { unit: chosen(all.unit), withBroker: chosen(all.withBroker), onCluster: chosen(all.onCluster) };
 }
 
-/** A template is tested in the folder that is made of it: test/e2e/tutorial.ts. */
+/** A template is tested in the folder that is made from it: test/e2e/tutorial.ts. */
 const NO_TESTS = ['node_modules', 'template'];
 
 function find(root: string, patterns: string[]): string[] {

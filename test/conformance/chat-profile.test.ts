@@ -9,8 +9,9 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { DRIVERS } from './client-drivers.ts';
 
 /**
- * The profile `chat` with clients that know nothing of Hopline: they show the text of every artifact, and the message of a task's status. The agent
- * does all that is shown twice or between the words in other profiles: tools, progress, an artifact of its own, and the whole answer at its end.
+ * The profile `chat` with clients that know nothing of Hopline: they show the text of every artifact, and the message of a task's status.
+ * The agent does everything that other profiles show twice or between the words: tools, progress, an artifact of its own, and the whole
+ * answer at its end.
  */
 
 const TOKENS = ['Grüße ', 'ha', 'ha', ' 👩‍🚀', '\n', '  done ✅'];
@@ -49,12 +50,12 @@ function message(text: string, agent = 'remote'): Message {
   return userMessage(text, { metadata: { agent } });
 }
 
-/** All that a client shows that appends the text of each artifact. */
+/** All text that a client shows if it appends the text of each artifact. */
 function shownByStream(events: readonly StreamResponse[]): string {
   return events.map(event => ('artifactUpdate' in event ? textOf(event.artifactUpdate.artifact.parts) : '')).join('');
 }
 
-/** All that a client shows that waits for the task. */
+/** All text that a client shows if it waits for the task to end. */
 function shownByTask({ artifacts = [], status }: Task): string {
   return [...artifacts.map(({ parts }) => textOf(parts)), textOf(status.message?.parts ?? [])].join('');
 }

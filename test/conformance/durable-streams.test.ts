@@ -45,10 +45,12 @@ registerHooks({
     specifier === 'vitest' ? { url: VITEST, shortCircuit: true } : next(specifier, context),
 });
 
-/** Suites that are about writes only. */
+/** Suites that test only writes. */
 const WRITING_SUITES =
   /^(TTL|Fork|Idempotent|Sequence Ordering|Concurrent Writer|Content-Type Validation|Operation Sequence|Basic Stream Operations|Case-Insensitivity)/;
-/** Tests of other suites that read nothing, or whose result only the shim decides: answers to writes, and bytes in the form of the suite. */
+/**
+ * Tests of other suites that read nothing, or whose result depends only on the shim: answers to writes, and bytes in the suite's own form.
+ */
 const WRITING_TESTS = [
   /delete/i,
   /\bseq\b|sequence ordering/,

@@ -205,7 +205,7 @@ test('while ingress is away the page loads, and every route behind it answers 50
   }
 });
 
-test('a drain ends open streams at once, and their viewers in ingress', async t => {
+test('a drain of the console ends its open streams, and their viewers in ingress, at once', async t => {
   const draining = await startConsole(t, {});
   const client = createClient({ url: cluster.url, headers: { 'x-api-key': KEYS.ann } });
   const sent = await client.send('wait', { blocking: false });

@@ -12,7 +12,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
 
 const SECRET = 'hunter2zebra';
-/** With so many ended tasks in one shard, a relay moves them into the list of their owner within seconds. */
+/** With this many ended tasks in one shard, a relay moves them into the list of their owner within seconds. */
 const TASKS = 8;
 const AGENT = `export default { name: 'echo', description: 'Repeats', async *run(turn) {
   yield turn.text;

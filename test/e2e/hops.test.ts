@@ -89,7 +89,7 @@ test('the number of chunks is the same in the log, in spans and in metrics [S2-4
       (sum, { attributes }) => sum + Number(attributes['hopline.chunks'] ?? 0),
       0,
     );
-  // Each process exports its spans by its own clock, and a hop that lasts long on a busy machine in segments.
+  // Each process exports its spans by its own clock, and exports a hop that lasts long on a busy machine in segments.
   const isWhole = (hops: ExportedSpan[]) => chunksIn(hops) >= report.audit.chunks;
   const inSpans = chunksIn(await traceOf({ traces: collector }, taskId, isViewerEnd, isWhole));
   assert.equal(inSpans, report.audit.chunks);

@@ -553,7 +553,7 @@ test('a new agent, made by the command of the package, installs, passes its test
   await assert.rejects(make('my-first'), { stderr: /the folder my-first is not empty/ });
 });
 
-test('the command of the package has the page that shows a file', async t => {
+test('the packaged command contains the page that shows a task file', async t => {
   if (!isInstalled(t)) return;
   const file = join(ROOT, 'packages/task-file/golden/version-1.hopline.jsonl');
   const page = join(folder, 'page.html');

@@ -121,7 +121,7 @@ for (const profile of ['caipe', 'transparent']) {
     assert.equal(usage?.[0]?.cachedInputTokens, USAGE.cachedTokens);
   });
 
-  test(`${profile}: OpenAI's API reports the tokens, also cached ones and those of reasoning`, TIMEOUT, async () => {
+  test(`${profile}: OpenAI's API reports the tokens, including cached and reasoning ones`, TIMEOUT, async () => {
     const openai = new OpenAI({ baseURL: `${urlOf().replace(/\/$/, '')}/v1`, apiKey: 'unused', maxRetries: 0 });
     const messages = [{ role: 'user' as const, content: 'noise' }];
     const { usage } = await openai.chat.completions.create({ model: 'coder', messages });

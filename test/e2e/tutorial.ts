@@ -23,7 +23,9 @@ export default defineAgent({ name: 'echo', description: 'Repeats', skills: ['rep
 
 const running = new Set<ChildProcess>();
 
-/** The environment of a user, without what `npm test` sets; npm keeps nothing of the run before, whose packages have the same version. */
+/**
+ * The environment of a user, without what `npm test` sets; npm keeps nothing of the previous run, whose packages have the same version.
+ */
 function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^npm_|^INIT_CWD$|^NODE_(OPTIONS|TEST)|^HOPLINE_/i.test(name),
@@ -69,7 +71,7 @@ export function testTutorial(release: () => NpmRelease): void {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The command of the guide that begins so, with the addresses of this test. */
+  /** The command of the guide that begins with this text, with the addresses of this test. */
   function line(begin: string, task = 'TASK'): string {
     return GUIDE.command(begin).replace('http://127.0.0.1:4873/', release().url).replaceAll('TASK', task);
   }

@@ -8,7 +8,7 @@ const INNARDS =
   /node_modules|node:internal|\.[cm]?[jt]s:\d|\bat (async )?[\w.<>]+ \(|FST_ERR|statusCode|ECONN|\/packages\/|\/services\/|JetStream|TypeError|RangeError/;
 
 const RPC_NUMBERS = new Set<unknown>(Object.values(A2A_ERRORS).map(row => row.rpc));
-/** Errors of the catalog that a client can cause. The others are faults, also with HTTP 200 in JSON-RPC. */
+/** Errors of the catalog that a client can cause. The others are faults, even with HTTP 200 in JSON-RPC. */
 const REASONS = new Set<unknown>(
   Object.keys(A2A_ERRORS).filter(code => code !== 'INTERNAL_ERROR' && code !== 'INVALID_AGENT_RESPONSE'),
 );

@@ -201,7 +201,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       ['a page of one agent', { agent: 'guide' }],
       ['a page with one message of each task', { historyLength: 1 }],
     ] as const)
-      test(`${name} of ended tasks reads their rows and no task: one request for a cold process`, async () => {
+      test(`${name} of ended tasks reads rows instead of tasks: one request for a cold process`, async () => {
         const { page, seen, bytes } = await counted(params, THIRD_OWNER);
         assert.equal(page.tasks.length, 50);
         assert.ok(bytes > 0 && bytes <= ROWS_BYTES_MAX, `${bytes} bytes`);

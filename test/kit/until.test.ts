@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until, untilTick } from './until.ts';
 
-test('until resolves with what was found, also when it is 0 or empty', async () => {
+test('until resolves with what was found, even when it is 0 or empty', async () => {
   const results = [null, undefined, false, 0];
   assert.equal(await until(() => results.shift()), 0);
   assert.equal(await until(async () => ''), '');

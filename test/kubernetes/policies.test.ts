@@ -8,7 +8,7 @@ const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release('walls');
-/** A pod that no policy protects, unless it is labelled as closed. */
+/** A pod with an HTTP server. Only the policy below protects one, the pod named `closed`. */
 const server = (name: string) => ({
   apiVersion: 'v1',
   kind: 'Pod',

@@ -1,6 +1,6 @@
 import type { SourceEdit } from '../support/source-edits.ts';
 
-/** A realistic defect, as edits of today's production code. */
+/** A realistic defect, as edits of the current production code. */
 export type Mutant = {
   /** The defect in plain English. */
   name: string;

@@ -22,7 +22,7 @@ export type ServerSocket = {
   readonly reads: number;
   /** `delivery`: the message that the bytes are. */
   write(bytes: Buffer, delivery?: Delivery): void;
-  /** `unreadBytesMax`: the client still reads so many of the bytes before the end. */
+  /** `unreadBytesMax`: the client still reads this many of the bytes before the end. */
   close(unreadBytesMax?: number): void;
 };
 
@@ -48,7 +48,7 @@ export type ConnectionHost = {
   publish(subject: string, reply: string, header: HeaderBlock, payload: Buffer, from: ClientConnection): void;
   /** The subscriptions of a subject have changed. */
   interestChanged(subject: string): void;
-  /** A client may not publish or subscribe to a subject. */
+  /** A client was denied a publish or a subscription; `what` names it. */
   onDenied(what: string): void;
   closed(connection: ClientConnection): void;
 };

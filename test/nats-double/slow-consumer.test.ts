@@ -28,7 +28,7 @@ function manualClock(): Clock & { advance(ms: number): void } {
   };
 }
 
-test('a client that reads nothing is cut off after the write deadline, gets what its socket held, and one that reads in time is not', async t => {
+test('a client that reads nothing gets what its socket held and is cut off after the write deadline; one that reads in time is not', async t => {
   const clock = manualClock();
   let cuts = 0;
   const onCut = () => {

@@ -12,7 +12,7 @@ const GET = `$JS.API.DIRECT.GET.${FACTS_STREAM}`;
 /** Far fewer than one every 10 ms. */
 const REQUESTS_MAX = 60;
 
-test('a read that only a replica answers which stays behind its leader fails after some requests', {
+test('a read fails after some requests if only a replica that stays behind its leader answers', {
   timeout: 120_000,
 }, async t => {
   let stuck: MessageStore | undefined;

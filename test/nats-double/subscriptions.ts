@@ -58,7 +58,7 @@ export class Subscriptions {
 
 type Wildcard = { subject: string; pattern: Pattern; order: number };
 
-/** Subjects with wildcards, by what is before their first wildcard: each connection of nats.js has an inbox of its own. */
+/** Subjects with wildcards, by the text before their first wildcard: each connection of nats.js has an inbox of its own. */
 class WildcardSubjects {
   readonly #byPrefix = new Map<string, Map<string, Wildcard>>();
   #order = 0;

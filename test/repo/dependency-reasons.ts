@@ -74,7 +74,7 @@ export const DEPENDENCY_REASONS: readonly DependencyReason[] = [
   {
     packages: ['uuidv7'],
     purpose: 'Ids of tasks, which sort by time',
-    notOwn: 'Ids that rise within one millisecond, also when the clock goes back (RFC 9562, 6.2)',
+    notOwn: 'Ids that rise within one millisecond, even when the clock goes back (RFC 9562, 6.2)',
     keptBy: 'LiosK',
   },
   {

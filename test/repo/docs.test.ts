@@ -173,7 +173,7 @@ test('every attack in THREATS.md names what stops it and a test', () => {
   for (const row of rows) assert.match(row, /^\|[^|]+\|[^|]+\|(?: `[\w./-]+\.test\.(?:ts|mjs)`,?)+ \|$/, row);
 });
 
-/** Code blocks in JSON that are agents files. The pages on the wire show responses with a member of that name. */
+/** Code blocks in JSON that are agents files. Leaves out wire.md, whose responses have a member of the same name. */
 const agentsFiles = documents
   .filter(path => path !== 'docs/reference/wire.md')
   .flatMap(path =>

@@ -14,7 +14,7 @@ import { createSupervisor } from '../../services/supervisor/src/supervisor.ts';
 import { messageParams, rpc } from '../support/cluster/a2a-stream.ts';
 import { startNats } from '../support/nats/nats-server.ts';
 
-/** So long, in milliseconds, that no lease and no entry of an agent is renewed while a task is measured. */
+/** Milliseconds between two renewals of leases and of agents' entries: too long for one while a task is measured. */
 const HEARTBEAT_MS = 120_000;
 const LEASE_MS = 3 * HEARTBEAT_MS;
 

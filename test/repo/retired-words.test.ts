@@ -35,7 +35,12 @@ test('sentences that read as translated are found, and their native forms are no
   assert.deepEqual(wordsIn('// Relays of the version before keep it.'), ['the version before']);
   assert.deepEqual(wordsIn('// At the begin of a run it is empty: at the begin of each.'), ['at the begin']);
   assert.deepEqual(wordsIn('/** Overrides of GRPC_LIMITS. */'), ['Overrides of']);
+  assert.deepEqual(wordsIn('// It replaces the text of the attempt before.'), ['the run before']);
+  assert.deepEqual(wordsIn("test('a stream is resumed, also after its task has ended', () => {"), [', also after']);
+  assert.deepEqual(wordsIn('/** A stream that is silent for so long has ended. */'), ['after so many']);
+  assert.deepEqual(wordsIn('// The run was begun at a server.'), ['a run at a server']);
   assert.deepEqual(wordsIn('// Of course there is no file, and it is no longer left alone.'), []);
   assert.deepEqual(wordsIn('/** Longest wait, in milliseconds. A version before 1.2 has none at the beginning. */'), []);
+  assert.deepEqual(wordsIn('// For so long that it fails; the one before it also ends, even after a run on a server.'), []);
   assert.deepEqual(wordsIn('const { alone, beside } = rounds; // What does it do? It reads one of the files.'), []);
 });

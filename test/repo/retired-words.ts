@@ -140,6 +140,30 @@ export const SENTENCE_PATTERNS: readonly RetiredWord[] = [
     use: 'the previous version, the previous release',
   },
   {
+    word: 'the run before',
+    pattern: /\bthe (?:attempt|credentials|one|page|run|turn|view) before(?=[.,;:)']| (?:are|had|has|is|was)\b)/,
+    verbatim: true,
+    use: 'the previous run, the earlier one',
+  },
+  {
+    word: ', also after',
+    pattern: /, also (?:after|an?|before|beside|from|if|in|inside|of|one|over|those|where|while|without) /,
+    verbatim: true,
+    use: 'even after …; including those …; "also" before the verb',
+  },
+  {
+    word: 'after so many',
+    pattern: /\b(?:after|at least|at most|exactly|for|with) so (?:long|many|much)\b(?! (?:as|that)\b)/,
+    verbatim: true,
+    use: 'this many, that long',
+  },
+  {
+    word: 'a run at a server',
+    pattern: /\b(?:begins|begun|began|runs?) at (?:a|the) server\b/,
+    verbatim: true,
+    use: 'on a server',
+  },
+  {
     word: 'at the begin',
     pattern: /\bat the begin\b|\bthe time since when\b/,
     verbatim: true,

@@ -18,7 +18,7 @@ test('the menu is the index of the documents, and every entry is a page with a t
   assert.ok(menu[0]!.entries.length > 20);
 });
 
-test('every document of the repository is a page, but those that other products read', () => {
+test('every document of the repository is a page, except those that other products read', () => {
   const elsewhere = /^infra\/(?:create-hopline\/template\/|release\/hopline-package)|^test\/support\/|^\./;
   const documents = projectFiles().filter(path => path.endsWith('.md') && !elsewhere.test(path));
   assert.deepEqual([...PAGES], documents.toSorted());

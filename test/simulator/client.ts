@@ -22,8 +22,8 @@ export type TaskPlan = {
   startAt: number;
   profile: ProfileUsed;
   /**
-   * The first message, then an answer to each question. `answersAfterMs`: the next message answers the turn's request for credentials, which it does
-   * so much later. Absent: the client answers questions only.
+   * The first message, then an answer to each question. `answersAfterMs`: the next message answers the turn's request for credentials,
+   * which it does this much later. Absent: the client answers questions only.
    */
   turns: { agents: string[]; scripts: Record<string, AgentScript>; answersAfterMs?: number }[];
   webhook: 'with the message' | 'later' | undefined;
@@ -54,7 +54,10 @@ export type TaskPlan = {
    * resumes.
    */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
-  /** The task is outside of a fault that lasts until then, so that its client sees its end before. `avoids`: an ingress process that it does not ask. */
+  /**
+   * A fault that lasts until then does not affect the task, so that its client sees its end before. `avoids`: an ingress process that it
+   * does not ask.
+   */
   outside?: { endsBy: number; avoids?: string };
 };
 

@@ -254,7 +254,7 @@ export function transitionLines(met: Met, isWire: boolean): string[] {
   });
 }
 
-/** Transitions without a written reason that so many seeds should have met and never did; none of fewer than SEEDS_MIN seeds. */
+/** Transitions without a written reason that a run of this many seeds should have met and did not; none for fewer than SEEDS_MIN seeds. */
 export function missingTransitions(met: Met, seeds: number, isWire: boolean): string[] {
   if (seeds < SEEDS_MIN) return [];
   const missing = [...expectedTransitions()].filter(

@@ -85,7 +85,7 @@ export function linesOf(report: SeedsReport): string[] {
   ];
 }
 
-/** Situations and transitions that so many seeds should have met and never did. One theme cannot meet everything. */
+/** Situations and transitions that this many seeds should have met and never did. One theme cannot meet everything. */
 export function missingOf(report: SeedsReport): string[] {
   const { log, theme, ranges, situations, transitions } = report;
   if (theme !== undefined) return [];

@@ -173,7 +173,7 @@ export function situationLines(met: Met, counts: SeedCounts): string[] {
   return expectedSituations(counts, 1).map(name => `  ${String(met[name]?.seeds ?? 0).padStart(6)}  ${name}`);
 }
 
-/** Situations that so many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
+/** Situations that this many seeds should have met and never did; none after fewer than SEEDS_MIN seeds. */
 export function missingSituations(met: Met, counts: SeedCounts): Situation[] {
   return expectedSituations(counts, SEEDS_MIN).filter(name => met[name] === undefined);
 }

@@ -55,7 +55,7 @@ export const CLAIM_MS = 120_000;
 
 /**
  * The work stream and its consumers as JetStream runs them: an item without an acknowledgement or a keep-alive for `ackWaitMs` is
- * delivered again, also while its first worker still runs, and an id is a duplicate only within the window. (The queue of the
+ * delivered again, even while its first worker still runs, and an id is a duplicate only within the window. (The queue of the
  * memory log never delivers an item twice at once.)
  */
 export class WorkBroker {

@@ -1,6 +1,6 @@
 /** CPU time that a measurement adds up, so that the clock's resolution does not matter. */
 const SAMPLE_US = 30_000;
-/** Work that takes so long is measured once. */
+/** Work that takes this long is measured once. */
 const LONG_US = 500_000;
 const SAMPLES = 3;
 const WARM_UP_RUNS = 10;

@@ -35,7 +35,7 @@ async function fromNpm(): Promise<string> {
       await writeFile(join(part, 'package.json'), '{"private":true}');
       const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1'];
       await run('npm', ['install', ...flags, `${name}@${VERSION}`], { cwd: part, timeout: INSTALL_MS_MAX });
-      // The headers, 60 MB.
+      // Removes the headers, which take 60 MB.
       await rm(join(part, 'node_modules', name, 'include'), { recursive: true, force: true });
       // Another test may have installed it first.
       await rename(part, folder).catch(() => {});

@@ -187,7 +187,10 @@ function afterFaults(at: number, faults: readonly FaultTime[]): number {
 }
 
 export type ForgottenDeliveries = {
-  /** When the servers forgot how often they had delivered an item. The next delivery of an item that a worker has then has the same number again. */
+  /**
+   * When the servers forgot how often they had delivered an item. If a worker has an item at that time, the next delivery of the item has
+   * the same number again.
+   */
   at: readonly number[];
   /** Called for two runs that overlap because of it. */
   onRepeated: () => void;

@@ -32,7 +32,7 @@ Writes FOLDER/seen.json and FOLDER/store.tar.gz.`;
 
 /** The store must not expire before the tests that read it: 100 years. */
 const AGE_NANOS = 100 * 365 * 24 * 3600 * 1e9;
-/** Ended tasks move into the lists of their owners within this. */
+/** Ended tasks move into the lists of their owners within this time. */
 const MOVED_MS = 7_000;
 const QUESTIONS: [CallerName, string][] = [
   ['anna', 'count the trains'],

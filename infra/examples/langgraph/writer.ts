@@ -2,7 +2,7 @@ import { AIMessage } from '@langchain/core/messages';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { END, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 
-/** Replace by any chat model of LangChain, e.g. `new ChatOpenAI(...)`. The fake one needs no key. */
+/** Replace with any chat model of LangChain, e.g. `new ChatOpenAI(...)`. The fake one needs no key. */
 const model = new FakeListChatModel({
   responses: ['Roses are red,\nviolets are blue,\nlogs are append-only,\nand so are you.\n'],
   sleep: 10,

@@ -104,7 +104,7 @@ test('when all sources fail, the error names what to install', async t => {
   });
 });
 
-test('the server of HOPLINE_NATS_SERVER is used, or its fault is the error', async t => {
+test('HOPLINE_NATS_SERVER names the server to use; one that does not run is an error, and no other is tried', async t => {
   const { context } = setting(t);
   const named = writeProgram(join(context.cache, 'mine'), '2.15.2');
   const env = { PATH: '', HOPLINE_NATS_SERVER: named };

@@ -18,7 +18,7 @@ export class Cluster {
     this.#events = events;
   }
 
-  /** Starts a process. Resolves also when its first start failed and a restart is scheduled. */
+  /** Starts a process. Also resolves when its first start failed and a restart is scheduled. */
   async run(spec: ProcessSpec): Promise<SupervisedProcess> {
     const process = new SupervisedProcess(spec, this.#events);
     this.#processes.push(process);

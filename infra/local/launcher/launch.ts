@@ -197,7 +197,7 @@ async function startServices(cluster: Cluster, specs: Parameters<Cluster['run']>
   const ended = await unlessAborted(Promise.all(waits), signal);
   // The cluster works without an agent that has exited, and restarts it.
   const isFatal = (process: SupervisedProcess) => (hasInvalid() ? process.isFinal : process.spec.service !== 'sub-agent');
-  // A process may have ended after the wait for it, which an earlier end of another process had ended.
+  // The end of another process may have ended the wait for this one, which may have ended itself since.
   const faultOf = (process: SupervisedProcess, fault: string) =>
     process.isFinal && process.fault !== '' ? process.fault : fault;
   const fatal = ended.flatMap(({ process, fault }) => (fault !== null && isFatal(process) ? [faultOf(process, fault)] : []));

@@ -55,7 +55,7 @@ export function serviceProcesses(plan: ServicesPlan, env: NodeJS.ProcessEnv = pr
     host: HOST,
   });
   const relays = Array.from({ length: plan.relays }, (_, i) => ({ ...one('relay'), instance: `relay-${i + 1}` }));
-  // A sub-agent runs in the folder of the agents file, from which relative paths in its entry start, also those in `args`.
+  // A sub-agent runs in the folder of the agents file, from which relative paths in its entry start, including those in `args`.
   const agents = plan.agents.agents.map(entry => ({
     ...one('sub-agent'),
     instance: `sub-agent-${entry.name}`,
@@ -88,8 +88,8 @@ export function serviceProcesses(plan: ServicesPlan, env: NodeJS.ProcessEnv = pr
 }
 
 /**
- * Whether all who reach the cluster are the user of this machine. Others may be let in by a name that a proxy uses, or have credentials of
- * their own: the channel to the launcher is not for them.
+ * Whether only the user of this machine can reach the cluster. A host name for a proxy, or authentication, lets in other people, who must
+ * not get the channel to the launcher.
  */
 function isForThisUser(host: string, env: NodeJS.ProcessEnv): boolean {
   const names = [env.HOPLINE_PUBLIC_URL, env.HOPLINE_CONSOLE_URL].filter(url => url !== undefined && url !== '');

@@ -18,7 +18,7 @@ const COLUMNS = 96;
 const QUESTION = 'explain hopline';
 /** The relay is killed once the answer has this many characters. */
 const KILL_AT_CHARS = 620;
-/** Longer times without output are cut to this. The picture names the real one. */
+/** Longer pauses are cut to this length. The picture states the real one. */
 const IDLE_MS_MAX = 3_000;
 const START_MS = 600;
 /** Outputs within this time are one. */

@@ -13,7 +13,7 @@ const TRACES = {
 } as const;
 type TraceStore = keyof typeof TRACES;
 const TRACE_STORES = ['jaeger', 'tempo'] as const satisfies readonly TraceStore[];
-/** Path of the runbook in the repository. The chart replaces it by an address. */
+/** Path of the runbook in the repository. The chart replaces it with an address. */
 const RUNBOOK = 'infra/RUNBOOK.md';
 /** The alert to whose section a description refers. */
 const ALERT = /RUNBOOK, (Hopline\w+)/;

@@ -64,7 +64,7 @@ export class CallStream {
     return this.#begun;
   }
 
-  /** The status was sent. */
+  /** True once the status has been sent. */
   get answered(): boolean {
     return this.#answered;
   }

@@ -5,7 +5,7 @@ import { ItemSink, type SinkItem } from './item-sink.ts';
 
 /** Reads the stream of a task for a response that is not a stream. */
 export type StreamReader = {
-  /** `isNewest`: no stored event follows. Returns true when the response is complete. */
+  /** `isNewest` is false while more stored events follow. Returns true when the response is complete. */
   add(item: SinkItem, isNewest: boolean): boolean;
   /** Called before the first item, with the end that the task has now. Returns true when the response is complete. */
   begin?(tail: NewestEvent): boolean;

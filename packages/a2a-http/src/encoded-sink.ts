@@ -7,11 +7,11 @@ import type { SseSink } from './sse-sink.ts';
 export type FrameEncoder = {
   /** The protocol's stream has ended, although events of the task may follow. */
   readonly ended: boolean;
-  /** `isNewest`: no event that was stored before the stream began follows. */
+  /** `isNewest` is false while more events follow that were stored before the stream began. */
   add(item: SinkItem, isNewest: boolean): string;
   /** Called before the first item, with the end that the task has now. */
   begin?(tail: NewestEvent): string;
-  /** A client connects again after every end that the stream itself does not name, so a draining server may end it. */
+  /** True if clients connect again after a stream that ends without the protocol's own end, so that a draining server may end it. */
   readonly resumes?: true;
   end(): string;
   fail(error: A2AError): string;

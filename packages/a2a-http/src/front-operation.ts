@@ -38,7 +38,7 @@ type Answers = {
 /** Runs an operation that answers with JSON. */
 export async function answerOf<O extends keyof Answers>(request: FrontRequest, call: FrontCall<O>): Promise<Answers[O]> {
   let answer: OperationAnswer = null;
-  // The client does not receive this answer, so it counts no sent bytes.
+  // The client does not receive this answer, so its bytes do not count as sent.
   const encode = (result: OperationAnswer) => {
     answer = result;
     return Buffer.alloc(0);
@@ -79,7 +79,7 @@ export function sendParams(message: Message, blocking = true): object {
 /** A question of a task, by the turn that ended with it. Turns are counted as `ViewFold` counts them: a message to a working task begins none. */
 export type QuestionRef = { taskId: string; turn: number };
 
-/** `generation`: the newest one of the task while the question was open. `message`: with the question. */
+/** `generation` is the task's newest one while the question was open. `message` contains the question. */
 type Question = { generation: number; isAnswered: boolean; message: Message | undefined };
 
 /** Finds a question in the log of its task. Undefined: the turn has not ended with one. */
@@ -98,7 +98,7 @@ export async function findQuestion(request: FrontRequest, { taskId, turn }: Ques
         else if (change.kind === 'state') state = change.state;
       }
       if ('gap' in item) hasGap = true;
-      // Behind a gap turns cannot be counted. The open question is then taken for the one of the client.
+      // Turns cannot be counted across a gap. The open question then counts as the one that the client answers.
       else if (isInterrupted(state) && (current === turn || hasGap)) {
         generation = parseCursor(item.cursor)?.generation;
         message = fold.view.question?.message;
@@ -111,8 +111,9 @@ export async function findQuestion(request: FrontRequest, { taskId, turn }: Ques
 }
 
 /**
- * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused and not stored.
- * A repetition of the first one is accepted. `answer` makes it of the message with the question. Resolves with the number of the turn that it begins, or with undefined if the task has not asked that question.
+ * Sends the answer to a question, on the condition that the question is open: the second of two answers is refused and not stored. A
+ * repetition of the first one is accepted. `answer` makes the answer from the message with the question. Resolves with the number of the
+ * turn that it begins, or with undefined if the task has not asked that question.
  */
 export async function answerQuestion(
   request: FrontRequest,

@@ -25,6 +25,6 @@ export abstract class ItemSink {
     this.add({ gap }, this.#storedTo === 0);
   }
 
-  /** `isNewest`: no event that was stored before the stream began follows. */
+  /** `isNewest` is false while more events follow that were stored before the stream began. */
   protected abstract add(item: SinkItem, isNewest: boolean): void;
 }

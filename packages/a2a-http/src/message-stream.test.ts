@@ -154,7 +154,7 @@ test('a stream ends at input-required, and the next message streams on the same 
 });
 
 for (const memory of ['with', 'without'] as const) {
-  test(`a stream retried for a further message is that of its first try, ${memory} memory for tasks`, async t => {
+  test(`the retry of a further message streams the same as its first try, ${memory} memory for tasks`, async t => {
     const rig = await openRig(t, memory === 'with' ? {} : { limits: { viewsBytesMax: 1, ringsBytesMax: 1 } });
     const { relay } = rig;
     const more = Promise.withResolvers<void>();
@@ -189,7 +189,7 @@ for (const memory of ['with', 'without'] as const) {
   });
 }
 
-test('a stream retried for a further message that the log only has in a copy, or no longer has', async t => {
+test('the retry of a further message streams its turn from a copy in the log, or the task as it is once the message has expired', async t => {
   const rig = await openRig(t);
   const { relay } = rig;
   relay.onClient = async (taskId, { turn }) => {

@@ -15,7 +15,7 @@ export type UnderstoodRequest = Pick<ServerRequest, 'binding' | 'dialect' | 'amb
   cursor?: string;
   /** Wraps the stream, for another protocol. */
   wrapSink?: (sink: SseSink) => EventSink;
-  /** Takes the place of the stream, for a response that is not one. */
+  /** Reads the events instead, for a response that is not a stream. */
   sink?: EventSink;
 };
 

@@ -119,7 +119,7 @@ async function exchange(port: number, bytes: string, isOver: (text: string) => b
   return text;
 }
 
-/** Streams of one server, one list for each turn of the event loop: the streams that send its frame. */
+/** For each turn of the event loop, the indexes of the streams that send that turn's frame. */
 const turns = fc.array(fc.subarray([0, 1, 2]), { minLength: 1, maxLength: 6 });
 
 testBothWays('streams that send equal and different frames in one turn get their own frames, whole and in order', async t => {

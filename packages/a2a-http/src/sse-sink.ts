@@ -56,7 +56,7 @@ function encoderOf(dialect: Dialect, form: GenerationForm | undefined): EventEnc
 }
 
 /**
- * The newest frame of an event, and the values it was made of: the viewers of a task get it one after the other, most with equal request
+ * The newest frame of an event, and the values it was made from: the viewers of a task get it one after the other, most with equal request
  * ids.
  */
 let newest: { entry: VisibleEntry; encoder: EventEncoder<string>; before: string; after: string; frame: string } | undefined;
@@ -135,7 +135,7 @@ export class SseSink implements EventSink {
     return this.#response.writableLength + this.#flushed.length;
   }
 
-  /** UTF-16 units sent so far; for Latin text about the number of bytes. */
+  /** UTF-16 units sent so far, which is about the number of bytes if the text is Latin. */
   get written(): number {
     return this.#written;
   }

@@ -227,8 +227,8 @@ test('a slow client reads a large export to its end', { timeout: 120_000 }, asyn
   const startedAt = performance.now();
   const socket = ask(t, rig, taskId);
   let bytes = 0;
-  // Waits until its time to have read so much, so that a client that a busy machine has delayed reads the rest faster. A fixed wait after
-  // each chunk would add up to a client that is too slow.
+  // Waits until the time by which it should have read this much, so that a client that a busy machine has delayed reads the rest faster. A
+  // fixed wait after each chunk would add up to a client that is too slow.
   const endMs = 2 * STALL_MS;
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;

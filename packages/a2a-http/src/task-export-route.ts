@@ -72,7 +72,7 @@ export function registerTaskExport(scope: FastifyInstance, server: A2AServer, ex
           reply.raw,
         );
         const body = Readable.from(readInTime(lines, server.limits.exportReadMsMax, () => reply.raw.destroy()));
-        // Runs also when the client disconnects before the end, because Fastify destroys the stream.
+        // Also runs when the client disconnects before the end, because Fastify destroys the stream.
         body.once('close', () => running.remove(caller));
         // The response has begun, so only the log and the metrics of this server can name the cause.
         body.once('error', thrown => failed(fromLog(thrown, taskId)));

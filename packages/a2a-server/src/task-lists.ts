@@ -27,8 +27,8 @@ const LEASES_MS = 2_000;
 /** Tasks that this process has seen and that the lists may not show yet. The newest stay. */
 const NOTED_MAX = 1_000;
 /**
- * Pages that the first read of pages takes, or one for each list of the caller, because the pages of all shards overlap in time. Each further read
- * takes twice as many.
+ * Number of pages in the first read, or one page of each list of the caller if there are more lists: the pages of all shards overlap in
+ * time. Each further read takes twice as many.
  */
 const PAGES_AT_FIRST = 16;
 const PAGES_AT_ONCE_MAX = 512;
@@ -130,7 +130,7 @@ export class TaskLists {
 
 /** The tasks of one caller during one request: the open and the newest ended ones, and pages of older ones that are read when needed. */
 export class OwnedTasks {
-  /** Newest records of tasks that this request has read. A task without one has none. */
+  /** Newest record of each task that this request has read, by task id; absent for a task without records. */
   readonly records = new Map<string, StoredFacts>();
   readonly #recordsRead = new Set<string>();
   readonly #log: TaskListsOptions['log'];

@@ -48,7 +48,7 @@ test('every dialect passes the question and the response unchanged', () => {
   }
 });
 
-test('a response is recognized without its request, and a call by the ids that supervisors put before its own', () => {
+test('a response is recognized without its request, and a call under the ids that supervisors prefix to its own', () => {
   const refused = { callId: 'c1', approved: false, reason: 'no' };
   assert.deepEqual(approvalResponseOf({ parts: [{ text: 'no' }, approvalResponsePart(refused)] }), refused);
   for (const approvalResponse of [true, { callId: 'c1' }, { approved: true }])

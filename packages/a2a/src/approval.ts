@@ -7,7 +7,9 @@ export type ApprovalRequest = { callId: string; tool: string; arguments: JsonObj
 /** Whether the call runs. `reason`: why not, in the words of the person, or why the answer does not count as an approval. */
 export type ApprovalDecision = { approved: boolean; reason?: string };
 
-/** A decision as clients send it, with the call that it is about. The arguments are absent: those of the request run. */
+/**
+ * A decision as clients send it, with the call that it decides about. It has no arguments, because the call runs with those of the request.
+ */
 export type ApprovalResponse = ApprovalDecision & { callId: string };
 
 /** Answers in plain text that approve, without case and the points or exclamation marks at their end. */

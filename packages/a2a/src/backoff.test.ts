@@ -12,7 +12,7 @@ test('a wait is a share of the base, doubled per failure up to the maximum', () 
   );
 });
 
-test('a wait stays within its bounds after any number of failures, also with a base of 0', () => {
+test('a wait stays within its bounds after any number of failures, even with a base of 0', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 10_000 }),

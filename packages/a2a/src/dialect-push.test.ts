@@ -96,7 +96,7 @@ test('an inline configuration is decoded by its protobuf names, and its task id 
   assert.deepEqual(DIALECTS['1.0'].decodeSend({ message, configuration }).push, { url: 'https://example.org/' });
 });
 
-test('the member of another version for an inline configuration is refused: without the webhook the client would wait in vain', () => {
+test('the member of another version for an inline configuration is refused: without the webhook the client would wait for nothing', () => {
   const parts10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
   const parts03 = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
   const push = { url: 'https://example.org/' };

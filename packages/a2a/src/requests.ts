@@ -79,8 +79,8 @@ export type ListTasksRequest = {
   statusSinceMs?: number;
   includeArtifacts: boolean;
   /**
-   * Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure, in upper or lower case. A2A has
-   * no such member.
+   * Only tasks with this text in a question, in the beginning of the answer or in the reason of a failure, ignoring case. A2A has no such
+   * member.
    */
   text?: string;
   /** Only tasks in which this agent worked, or that a message names. A2A has no such member. */

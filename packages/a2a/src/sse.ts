@@ -45,7 +45,7 @@ export async function* decodeSse(
 }
 
 /**
- * Decodes the chunks of a byte stream. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, also inside a code
+ * Decodes the chunks of a byte stream. Accepts LF, CR and CRLF, comments, several data lines, and chunks split anywhere, even inside a code
  * point. An event that the end of the stream truncates is discarded.
  */
 export class SseDecoder {

@@ -133,7 +133,7 @@ test('a message to the working task does not change the turn of a later answer',
   assert.deepEqual([answerOf(events), events.at(-1).outcome?.type], ['Blue it is.', 'success']);
 });
 
-test('a question that the user does not answer cancels its task, also twice', async t => {
+test('a question that the user declines to answer cancels its task, and a repetition gets the same answer', async t => {
   const { rig, taskId } = await openAsking(t);
   const interrupt = interruptOf(await eventsOf(await post(rig, input('r1'))));
   for (const runId of ['r2', 'r3']) {
@@ -143,7 +143,7 @@ test('a question that the user does not answer cancels its task, also twice', as
   assert.equal(rig.relay.aggregate(await taskId).state, 'TASK_STATE_CANCELED');
 });
 
-test('an answer nests at most as deep as a record of the log; of a deeper one, or a deeper body, nothing is stored', async t => {
+test('an answer may nest as deep as a record of the log; a deeper one, or a deeper body, is refused, and nothing of it is stored', async t => {
   const { rig, go } = await openAsking(t);
   const interrupt = interruptOf(await eventsOf(await post(rig, input('r1'))));
   const stored = (await rig.log.inputs.extent()).lastSeq;

@@ -84,7 +84,7 @@ async function streamRun(request: FrontRequest, asked: RunRequest, call: FrontCa
   return streamOf(request, call, encoder);
 }
 
-/** The run of a question that the user does not answer ends with its task. A question that has been answered does not cancel it. */
+/** Cancels the task of a question that the user declines to answer. Throws if the question has been answered already. */
 async function cancelQuestion(
   request: FrontRequest,
   { threadId, runId }: RunRequest,

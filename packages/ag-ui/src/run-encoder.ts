@@ -43,13 +43,13 @@ const APPROVAL_SCHEMA: JsonObject = {
 export class RunEncoder {
   readonly #options: RunEncoderOptions;
   readonly #fold = new ViewFold();
-  /** Texts and calls of the run by their ids in the task, in the order in which they began. A new attempt takes the place of the one before. */
+  /** Texts and calls of the run by their ids in the task, in the order in which they began. A new attempt replaces the previous one. */
   readonly #texts = new Map<string, Text>();
   readonly #calls = new Map<string, Call>();
   readonly #order: (Text | Call)[] = [];
   readonly #steps = new Map<string, string>();
   readonly #files: ViewFile[] = [];
-  /** The call that the run before has asked about, and the id by which it has shown the call. */
+  /** The call that the previous run asked about, and the id under which that run showed it. */
   #asked: { callId: string; shownId: string } | undefined;
   #state: JsonObject = { taskId: '', contextId: '', state: 'submitted', progress: null, usage: null };
   #events: AgUiEvent[] = [];
@@ -67,7 +67,7 @@ export class RunEncoder {
     return this.#isLive && this.#end !== undefined;
   }
 
-  /** `isStored`: further events were stored before the stream began. */
+  /** `isStored` is true while more events follow that were stored before the stream began. */
   add(item: ViewItem, { isStored = false } = {}): AgUiEvent[] {
     for (const change of this.#fold.add(item)) if (this.#end === undefined) this.#add(change);
     if (!isStored && !this.#isLive && this.#hasBegun) this.#goLive();
@@ -191,7 +191,7 @@ export class RunEncoder {
     } else this.#emit({ type: 'TEXT_MESSAGE_END', messageId });
   }
 
-  /** Text that was streamed changes by a snapshot of the messages. */
+  /** A snapshot of the messages replaces text that was already streamed. */
   #restart(label: TextLabel, whole: string): void {
     const entry = this.#texts.get(label.id);
     if (entry === undefined) {

@@ -14,7 +14,7 @@ export class BeginningRun implements Disposable {
   #isNamed = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** A turn that was already stopped sends no request. `msMax`: as long as a cancel is repeated. */
+  /** A turn that was already stopped sends no request. `msMax` is how long a cancel is repeated. */
   constructor(turn: AbortSignal, msMax = CANCEL_MS_MAX) {
     this.signal = this.#request.signal;
     this.#turn = turn;

@@ -41,7 +41,7 @@ test('message ids are deduplicated within a bound; messages without an id never 
   assert.equal(ids.add(`${RECENT_MESSAGES_MAX - 1}`), true, 'older ones are dropped');
 });
 
-test('tokens that the agent reports with the end of its turn pass, and nothing else of that name', () => {
+test('token counts that the agent reports with the end of its turn are passed on, and other values of that name are not', () => {
   const ended = (usage: unknown): StreamResponse => ({
     statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { usage } },
   });
@@ -85,7 +85,7 @@ test('the history of a polled task is the answer so far, without notices and ear
   const one = reader();
   for (const event of [working('🔧 Calling tool: x', 'n1'), working('one', 'm1')]) one.read(event);
   const history = [
-    message('from the turn before', 'old'),
+    message('from the previous turn', 'old'),
     { ...message('question', 'q'), role: 'ROLE_USER' as const },
     message('🔧 Calling tool: x', 'n1'),
     message('✅ Tool x completed', 'n2'),

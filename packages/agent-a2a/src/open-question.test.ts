@@ -23,7 +23,7 @@ test('text becomes the result of the call of Google ADK, or the response to the 
   ]);
 });
 
-test('an answer with data or a file, and one to several questions or to another one, stays as it is', () => {
+test('an answer with data or a file, to several questions, or to another question stays as it is', () => {
   const question = asked(interrupts('v1:c'));
   for (const parts of [[{ data: { interruptResponse: {} } }], [{ text: 'look' }, { raw: 'AA==' }]])
     assert.equal(answerParts(parts, question), parts);

@@ -81,8 +81,8 @@ export function shownQuestion(message: Message): Message {
 }
 
 /**
- * The parts of an answer as the agent takes them. An answer that has other parts than text stays as it is, except one to a confirmation: only an answer in
- * the form of ADK does, as all others approve or refuse.
+ * The parts of an answer in the form that the agent accepts. An answer with parts other than text stays as it is. The answer to a
+ * confirmation stays only if it has the form of ADK; every other one approves or refuses.
  */
 export function answerParts(parts: Part[], question: OpenQuestion | undefined): Part[] {
   if (question === undefined) return parts;

@@ -86,7 +86,7 @@ test('an outcome of an earlier attempt is given back, and not stored again', asy
   assert.deepEqual(stored.calls, ['begin charge', 'begin send']);
 });
 
-test('an attempt that continues the run of an earlier one comes to each of its steps first', async () => {
+test('an attempt that continues the run of an earlier one reaches each of its steps first', async () => {
   const stored = new Stored({ value: 7 });
   const { ask, answers } = started(stored);
   await ask({ id: '5', steps: ['charge', 'send'], outcome: '{"value":"sent"}' });
@@ -94,7 +94,7 @@ test('an attempt that continues the run of an earlier one comes to each of its s
   assert.deepEqual(answers, [{ id: '5' }]);
 });
 
-test('an error of the author goes to the agent, also where steps cannot be stored', async () => {
+test('an error of the author goes to the agent, even where steps cannot be stored', async () => {
   const { ask, answers } = started(new Stored());
   await ask({ id: '1', steps: ['other'] });
   const { ask: askWithout, answers: without } = started(undefined);

@@ -16,7 +16,7 @@ const STEP_NAME_UNITS_MAX = 128;
 const ERROR_NAME_UNITS_MAX = 128;
 const ERROR_MESSAGE_UNITS_MAX = 1_024;
 
-/** The agent waits at the last of `steps`, the names of those that its run has come to. `outcome`: it has run that step. */
+/** The agent waits at the last of `steps`, the names of the steps that its run has reached. `outcome` is set if it has run that step. */
 type StepRequest = { id: string; steps: readonly string[]; outcome?: StepOutcome };
 
 type RemoteStepsOptions = {
@@ -77,7 +77,7 @@ export class RemoteSteps {
     }
   }
 
-  /** An earlier attempt may have begun the run, and have stored its steps: this one comes to each of them first. */
+  /** An earlier attempt may have begun the run, and have stored its steps: this attempt reaches each of them first. */
   async #store({ steps: names, outcome }: StepRequest): Promise<JsonObject> {
     const { steps } = this.#options;
     if (steps === undefined) throw new AgentMisuse('this agent runs where steps cannot be stored');

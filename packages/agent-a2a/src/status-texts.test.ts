@@ -86,7 +86,7 @@ test('a text is held only while it may repeat the previous one, and only a few a
   assert.deepEqual(lengths.slice(-2), [HELD_TEXTS_MAX + 2, HELD_TEXTS_MAX + 3]);
 });
 
-test('a setting takes precedence; without one, texts that look cumulative later are reported', () => {
+test('a setting takes precedence; without one, texts that turn out to be cumulative are reported', () => {
   const texts = ['a', 'ab', 'abc', 'abcd'];
   assert.deepEqual(fold(texts, { deltas: 'incremental' }), {
     answers: ['a', 'aab', 'aababc', 'aababcabcd'],

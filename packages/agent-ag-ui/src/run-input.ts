@@ -45,7 +45,7 @@ function threadMessage({ messageId: id, role, parts }: Message): JsonObject {
   return { id, role: 'assistant', content: parts.map(textOfPart).join('') };
 }
 
-/** Texts only are one text, which servers of every version read. */
+/** A message of only texts becomes one text, which servers of every version read. */
 function contentOf(parts: readonly Part[]): string | JsonObject[] {
   if (parts.every(({ raw, url }) => raw === undefined && url === undefined)) return parts.map(textOfPart).join('');
   return parts.map(part => {

@@ -104,7 +104,7 @@ test('a snapshot with other text replaces the answer at the end, and one with th
   assert.ok(whole?.type === 'done' && whole.standing === undefined && whole.message?.parts[0]?.text === 'two');
 });
 
-test('an error of the agent is a failure whose text is only in its message, and a cancel is one', () => {
+test('an error of the agent is a failure whose text is only in its message, and a cancel is a failure too', () => {
   const [failed] = readAll([{ type: 'RUN_ERROR', message: 'no ink', code: 'x' }]);
   assert.ok(failed?.type === 'failed' && !failed.reason.includes('ink') && failed.message?.parts[0]?.text === 'no ink');
   const [canceled] = readAll([finished({ type: 'cancelled' })]);

@@ -15,7 +15,7 @@ export class RunReader {
   readonly #userMessageId: string;
   /** Texts that were streamed, by the ids of their messages. */
   readonly #sent = new Map<string, string>();
-  /** Texts of the answer by the newest snapshot and what followed. */
+  /** Texts of the answer according to the newest snapshot and the events after it. */
   readonly #texts = new Map<string, string>();
   readonly #open = new Set<string>();
   readonly #calls = new Map<string, OpenCall>();
@@ -104,7 +104,7 @@ export class RunReader {
     return this.#open.delete(messageId) && this.#sent.has(messageId) ? [{ type: 'text-end', stream: messageId }] : [];
   }
 
-  /** A chunk without an id continues the one before; a chunk of another message ends it. */
+  /** A chunk without an id continues the previous one's message; a chunk of another message ends it. */
   #textChunk({ messageId, role, delta }: JsonObject): AgentEvent[] {
     const id = typeof messageId === 'string' ? messageId : this.#chunk?.id;
     if (id === undefined) return [];

@@ -418,7 +418,7 @@ test('a step that waits for its answer ends with its turn', async t => {
   assert.equal(ended, 'the turn is over');
 });
 
-test('a run that the log cannot store fails its turn; a turn that reports runs without end is ended', async t => {
+test('a run that the log cannot store fails its turn; a turn that reports runs endlessly is ended', async t => {
   const run = (channel: Duplex, id: number) => channel.write(frameOf(JSON.stringify({ k: 'run', id, run: 1 })));
   const refusing = hostile((channel, id) => {
     run(channel, id);

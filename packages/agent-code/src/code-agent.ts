@@ -18,17 +18,18 @@ export type CodeAgentOptions = SessionListeners & {
 /** Wait before a host starts again: doubled from the first to the second value, of which jitter removes up to half. */
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 5_000;
-/** A host that ran so long counts as healthy: the wait begins at its minimum again. */
+/** A host that ran this long counts as healthy: the wait begins at its minimum again. */
 const HEALTHY_MS = 30_000;
-/** A turn waits so long for a host that is starting. Then it counts as an attempt. */
+/** How long a turn waits for a host that is starting. After that, the turn counts as an attempt. */
 const START_MS_MAX = 30_000;
 const CLOSE_MS_MAX = 5_000;
-/** A host that has not loaded its code within this time is killed: code may read a model of gigabytes first, but may also wait without end. */
+/** A host that has not loaded its code within this time is killed: code may read a model of gigabytes first, but may also wait forever. */
 export const LOAD_MS_MAX = 300_000;
 
 /**
- * The agent of code that runs in a process of its own (ADR 151). Rejects with one sentence if the code exports no agent. A host that ends is
- * started again; the turns that it ran are AgentLost. So is one that does not load the code in time; the first one rejects then.
+ * The agent of code that runs in a process of its own (ADR 151). Rejects with one sentence if the code exports no agent. A host that ends
+ * is started again, and the turns that it ran reject with AgentLost. A host that does not load the code in time is started again as well,
+ * unless it is the first one: then the promise rejects.
  */
 export async function createCodeAgent(options: CodeAgentOptions): Promise<Agent> {
   const hosts = new Hosts(options);

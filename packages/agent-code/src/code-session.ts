@@ -35,11 +35,11 @@ export type Loaded = Extract<FromHost, { k: 'loaded' }>;
 
 /** How often a host is asked whether its event loop runs. */
 export const PING_MS = 5_000;
-/** A host that does not answer for so long while it has turns or questions is killed: code that never waits blocks all its turns. */
+/** A host that does not answer for this long while it has turns or questions is killed: code that never waits blocks all its turns. */
 export const HOST_SILENCE_MS_MAX = 30_000;
 /** The author reads that the code is still loading after this time. */
 export const LOAD_SHOWN_MS = 10_000;
-/** The pipe of a process that has ended is read for so long. */
+/** How long the pipe of a process that has ended is read. */
 const LAST_BYTES_MS_MAX = 1_000;
 /** Lines of `turn.log` and texts for the author that a host may send per second. */
 const LINES_PER_S_MAX = 1_000;
@@ -346,7 +346,7 @@ function dataOf({
   return data;
 }
 
-/** Text that the host has made of an error, printed as it is. */
+/** Text that the host has made from an error, printed unchanged. */
 function authorText(text: string): Error {
   return Object.assign(new Error('an error of the agent'), { [inspect.custom]: () => text });
 }

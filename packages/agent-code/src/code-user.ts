@@ -43,7 +43,10 @@ export function chooseCodeUser({ setting, name, paths, ownUid, canStart }: CodeU
   return canStart(user) ? { user } : { shared: 'no process of another user can be started' };
 }
 
-/** Whether a user may read a file or folder, by the modes of it and of the folders above. A missing one is not the user's fault. */
+/**
+ * Whether a user may read a file or folder, judged by its mode and the modes of the folders above it. True for a missing one, because no
+ * user could read it.
+ */
 function isOpenTo({ uid, gid }: CodeUser, path: string): boolean {
   for (let at = path, bits = READ; ; at = dirname(at), bits = SEARCH) {
     const found = statSync(at, { throwIfNoEntry: false });

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import { listenAt } from '@hopline/agent-mcp/container-socket';
 import { type HostProcess, type HostProcessOptions, spawnHost } from './host-process.ts';
 
-/** The socket at which the container of the code starts MCP servers, beside that of hosts. */
+/** The socket at which the container of the code starts MCP servers, next to the socket for hosts. */
 export function mcpSocketOf(hostSocket: string): string {
   return `${hostSocket}.mcp`;
 }
@@ -12,7 +12,7 @@ type HostListener = {
   close(): Promise<void>;
 };
 
-/** Starts a host for each sub-agent that connects to the socket at `path`, and kills the one before: an agent has one sub-agent. */
+/** Starts a host for each sub-agent that connects to the socket at `path`, and kills the previous host: an agent has one sub-agent. */
 export async function serveHosts(path: string, options: HostProcessOptions): Promise<HostListener> {
   let host: HostProcess | undefined;
   const server = createServer({ pauseOnConnect: true }, (socket: Socket) => {

@@ -197,7 +197,7 @@ test('a module that cannot be loaded is one sentence, with the cause for its aut
   );
 });
 
-test('a sub-agent in another container reaches its host by a socket, and another one after it', async t => {
+test('a sub-agent in another container reaches its host by a socket, and so does the next sub-agent', async t => {
   const folder = await folderOf(t);
   const path = join(folder, 'socket');
   const listener = await serveHosts(path, hostOptions());
@@ -253,7 +253,7 @@ test('a host that dies is replaced in the same container, whose restart Kubernet
   assert.equal(child.exitCode, null);
 });
 
-test('a container of the code without a variable that the entry names ends with exit code 78 and its name', async t => {
+test('a container of the code that lacks a variable which the entry names exits with code 78 and names the variable', async t => {
   const folder = await folderOf(t, CONTAINER_MODULE);
   const { child, exited } = containerOf(t, folder, { PATH: '/usr/bin:/bin', KEY: 'k' }, 'KEY', 'OTHER_KEY');
   const printed = child.stderr.setEncoding('utf8').toArray();

@@ -11,7 +11,7 @@ export type HostProcessOptions = {
   user?: CodeUser | undefined;
   /** Options of Node. */
   nodeOptions: readonly string[];
-  /** Where lines go that the code prints. */
+  /** Destination of the lines that the code prints. */
   stdout: Writable;
   stderr: Writable;
 };

@@ -54,7 +54,7 @@ export class HostedTurn {
     this.#wake();
   }
 
-  /** The code has begun a run at a server. Returns whether the turn still counts. Throws ProtocolFault for too many. */
+  /** The code has begun a run on a server. Returns whether the turn still counts. Throws ProtocolFault for too many. */
   runBegan(): boolean {
     this.#runs += 1;
     if (this.#runs > RUNS_MAX) throw new ProtocolFault(`a turn reported more than ${RUNS_MAX} runs`);

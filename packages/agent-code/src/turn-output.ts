@@ -5,7 +5,7 @@ import { FRAME_EVENTS_MAX, WINDOW_BYTES } from './protocol.ts';
 /** Events, and characters of their texts, that are written at once. */
 const EVENTS_AT_ONCE_MAX = FRAME_EVENTS_MAX / 2;
 const CHARS_AT_ONCE_MAX = 64 * 1024;
-/** Room for the members of a frame beside its events. */
+/** Room for the members of a frame besides its events. */
 const ENVELOPE_BYTES = 256;
 
 /** The events of one turn on their way out of the host: those of one turn of the event loop are one write. */

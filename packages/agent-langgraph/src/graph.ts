@@ -36,7 +36,7 @@ export type GraphRun = {
   trace: { traceparent?: string; tracestate?: string };
   /** The run must stop when this signal aborts. */
   signal: AbortSignal;
-  /** Called with the state that `cancelRun` needs, once the run has begun at a server. */
+  /** Called with the state that `cancelRun` needs, once the run has begun on a server. */
   began?: ((run: unknown) => void) | undefined;
 };
 

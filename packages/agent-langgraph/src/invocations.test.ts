@@ -8,7 +8,7 @@ const chunk = (id: string | undefined, content: unknown, more: object = {}) =>
   readMessage({ type: 'AIMessageChunk', id, content, ...more })!;
 const whole = (id: string | undefined, content: string) => readMessage({ type: 'ai', id, content })!;
 
-test('chunks belong to the invocation with their id, also when interleaved [S1-25]', () => {
+test('chunks belong to the invocation with their id, even when interleaved [S1-25]', () => {
   const invocations = new Invocations();
   const events = [
     ...invocations.add(chunk('a', 'A'), origin),

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const OWNER_AND_GROUP = 0o660;
 const RETRY_MS = 100;
 
-/** Listens at the socket, whose file a container that starts again finds from its predecessor. */
+/** Listens on the socket, and replaces a file that an earlier start of the container left there. */
 export async function listenAt(path: string, server: Server): Promise<void> {
   rmSync(path, { force: true });
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
@@ -18,7 +18,10 @@ export async function listenAt(path: string, server: Server): Promise<void> {
   chmodSync(path, OWNER_AND_GROUP);
 }
 
-/** Connects to the socket, and waits so long for a container that starts later. Rejects with one sentence, which names the socket `name`. */
+/**
+ * Connects to the socket, and waits up to `msMax` for a container that starts later. Rejects with one sentence, which names the socket
+ * `name`.
+ */
 export async function connectAt(path: string, { msMax, name = path }: { msMax: number; name?: string }): Promise<Socket> {
   const until = performance.now() + msMax;
   for (;;) {

@@ -21,7 +21,7 @@ export type CallInput = {
   round?: InputRound;
 };
 
-/** The call needs an answer of the user. `input`: what its next run needs, beside that answer. */
+/** The call needs an answer of the user. `input`: what its next run needs besides that answer. */
 export class ToolAsked extends Error {
   override readonly name = 'ToolAsked';
   readonly elicitation: Elicitation;

@@ -104,7 +104,7 @@ test('the next attempt cancels the call of the previous one, and calls again', {
   assert.deepEqual([calls[0]?.isCanceled, calls.length, events.at(-1)?.type], [true, 2, 'done']);
 });
 
-test('a call of a turn that is canceled is canceled at the server, also when its first request fails', {
+test('a call of a turn that is canceled is canceled at the server, even when its first request fails', {
   timeout: 120_000,
 }, async t => {
   const { url, calls, refused } = await serve(t, { refuses: 2 });

@@ -36,7 +36,7 @@ export interface Agent {
    */
   runBatches?(turn: Turn): AsyncIterable<readonly AgentEvent[]>;
   /**
-   * Cancels a run at a server that a turn has reported with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
+   * Cancels a run on a server that a turn has reported with `Turn.remoteRunBegan`, maybe in another process. Resolves when the server has
    * answered or refused, at once if it already has. Rejects when it does neither within CANCEL_MS_MAX.
    */
   cancelRemoteRun?(run: unknown, trace: Turn['trace']): Promise<void>;
@@ -86,7 +86,7 @@ export type Turn = {
    */
   remoteRuns?: readonly unknown[];
   /**
-   * Call it when the agent has begun a run at a server, before yielding events of that run. `run` is what `cancelRemoteRun` needs: JSON, at
+   * Call it when the agent has begun a run on a server, before yielding events of that run. `run` is what `cancelRemoteRun` needs: JSON, at
    * most REMOTE_RUN_UNITS_MAX of packages/task.
    */
   remoteRunBegan?: (run: unknown) => void;
@@ -113,16 +113,16 @@ export type Turn = {
 /** Stores the steps of a turn, one after the other. Its promises reject when the turn is over for this attempt. */
 export interface TurnSteps {
   /**
-   * The turn has come to a step. `outcome`: what an earlier attempt has stored of it; without one the caller runs the step, then calls `end`.
-   * `key` is the same for this step in every attempt, and of no other step. Rejects with AgentMisuse if an earlier attempt has stored another
-   * step in this place.
+   * The turn has reached a step. `outcome` is what an earlier attempt has stored of it; without one the caller runs the step, then calls
+   * `end`. `key` is the same for this step in every attempt, and differs from that of every other step. Rejects with AgentMisuse if an
+   * earlier attempt has stored another step in this place.
    */
   begin(step: string): Promise<BegunStep>;
   /** Stores the outcome of the step that has begun. Resolves when no later attempt can miss it. */
   end(outcome: StepOutcome): Promise<void>;
 }
 
-/** A step that the turn has come to: its idempotency key and, if an earlier attempt has ended it, how. */
+/** A step that the turn has reached: its idempotency key and, if an earlier attempt has ended it, how. */
 export type BegunStep = { key: string; outcome?: StepOutcome };
 
 /** The reason of `Turn.signal` when the task is over. Only then does an agent that waits for credentials abandon its own task. */

@@ -88,7 +88,10 @@ const toolOf = (approve?: ModelTool['approve']): ModelTool => ({
 const refund = (order: string) => ({ name: 'refund', args: { order } });
 const look = (order: string) => ({ name: 'look', args: { order } });
 
-/** Plays turns until one ends without a question. `answers`: the message of each turn after the first, made of the call that was asked about. */
+/**
+ * Plays turns until one ends without a question. `answers`: the message of each turn after the first, made from the call that was asked
+ * about.
+ */
 async function converse(
   run: Script,
   turns: readonly { model: readonly ModelReply[]; answer?: (callId: string) => string | Message }[],

@@ -6,7 +6,7 @@ import type { Agent } from './agent.ts';
 type CancelDeps = { agent: Agent; name: string; logger: Logger };
 
 /**
- * Cancels runs that attempts of an item began at a server. Rejects if the server neither answers nor refuses: the item is delivered again,
+ * Cancels runs that attempts of an item began on a server. Rejects if the server neither answers nor refuses: the item is delivered again,
  * and the next attempt continues. No cancel is sent after the last attempt.
  */
 export async function cancelRemoteRuns(

@@ -58,7 +58,8 @@ export type AgentDefinition = {
   repeatsText?: boolean | undefined;
   /**
    * Yields strings (text of the answer, byte for byte) and events of the kit's constructors; `yield*` runs a `tool`, a `step` or a `model`.
-   * Returning counts as `done`; throwing fails the turn. An event has to be yielded, also where the turn ends with it: `return yield failed(…)`.
+   * Returning counts as `done`; throwing fails the turn. An event has to be yielded, even if the turn ends with it: `return yield
+   * failed(…)`.
    */
   run(turn: AgentTurn): AsyncIterable<string | AgentEvent | TurnRequest, void, undefined>;
   /** Releases what the agent holds. Called once, after the last turn. */
@@ -87,7 +88,7 @@ const EVENT_TYPES: ReadonlySet<unknown> = new Set<AgentEvent['type']>([
   'failed',
 ]);
 
-/** Makes an agent of a definition. Throws AgentMisuse, which names the wrong member. */
+/** Makes an agent from a definition. Throws AgentMisuse, which names the wrong member. */
 export function defineAgent(definition: AgentDefinition): DefinedAgent {
   if (typeof definition !== 'object' || definition === null) throw new AgentMisuse(`the definition is ${kindOf(definition)}`);
   const { name, description, skills = [], repeatsText = false, run, close } = definition;

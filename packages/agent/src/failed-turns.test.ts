@@ -15,7 +15,7 @@ function turns() {
   return { clock, recent, fail };
 }
 
-test('an agent fails while its last turns have all failed, with the newest cause', () => {
+test('an agent counts as failing while its last turns have all failed, with the newest cause', () => {
   const { recent, fail } = turns();
   fail(FAILED_TURNS_MIN - 1, 'http_500');
   assert.equal(recent.failing(), undefined);

@@ -1,7 +1,7 @@
 import { AGENT_FAILED } from './run-attempt.ts';
 import type { TurnOutcome } from './turn-end.ts';
 
-/** So many failed turns in a row show that the agent fails, not one question. */
+/** This many failed turns in a row show that the agent fails, and not only on one question. */
 export const FAILED_TURNS_MIN = 3;
 /** An agent that gets no more questions may have been repaired. */
 export const FAILING_MS_MAX = 10 * 60_000;

@@ -30,11 +30,11 @@ export type TokenOrigin = { id?: string; source?: InputSource };
 export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
 
 /**
- * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces it. A
- * later attempt opens a lane before it uses it, so that its first chunk replaces what the earlier attempt streamed (C-5).
+ * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces
+ * it. A later attempt opens a lane before it uses it, so that its first chunk replaces what the earlier attempt streamed (C-5).
  *
- * An input that does not fit into a record is rejected here: it would break the writer for good, and every further attempt would run the agent
- * in vain. Names, ids, metadata and resume values have no other bound.
+ * An input that does not fit into a record is rejected here: it would break the writer for good, and every further attempt would run the
+ * agent for nothing. Names, ids, metadata and resume values have no other bound.
  */
 export class LaneWriter {
   readonly #sink: InputSink;

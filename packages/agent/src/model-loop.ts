@@ -38,7 +38,7 @@ export type ModelLoopOptions = {
   textBefore?: string | undefined;
   /** Number of the first step of the model in the turn: reasoning of each step is an artifact with its number. */
   firstStep?: number | undefined;
-  /** Called when the model comes to a step, with its text of the steps before. */
+  /** Called when the model reaches a step, with its text of the earlier steps. */
   onStep?: ((before: string) => void) | undefined;
   /** Stores the answers of the model. Its calls then run one after the other, because steps do not overlap. */
   storeIn?: TurnSteps | undefined;
@@ -50,7 +50,7 @@ export type ModelLoopOptions = {
 
 /** The answer of a model, with all its steps. */
 export type ModelAnswer = {
-  /** The text of all steps, without separators, also of those before an approval. */
+  /** The text of all steps, without separators, including those before an approval. */
   text: string;
   /** The conversation: the messages that the model was given, its calls with their results, and its answer. */
   messages: ChatMessage[];

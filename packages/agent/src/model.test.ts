@@ -152,7 +152,7 @@ test('a model that fails, fails the turn as the adapter does, with a reason with
   assert.equal(endless.end.cause, 'too_many_steps');
 });
 
-test('another model may stand in for one that failed: the text of the failed step goes', async () => {
+test('another model may stand in for one that failed, and the text of the failed step is removed', async () => {
   const cut = recorded(['Half an '], { cut: true });
   const { text, end } = await play([asksWeather('Rome'), cut, recorded(['Whole'])], async function* () {
     const options = { model: 'small', limits: { triesMax: 1 }, tools: weather(() => 'clear') };

@@ -19,7 +19,7 @@ export type PriorAttempts = {
   openTools: readonly OpenTool[];
   /** Text of the answer that clients have seen from those attempts. */
   shownText: string;
-  /** Runs that those attempts began at a server and that have not ended according to the log. */
+  /** Runs that those attempts began on a server and that have not ended according to the log. */
   remoteRuns: readonly unknown[];
   /** When the newest fact of those attempts was made, in epoch milliseconds; undefined if they have written none. */
   lastAt: number | undefined;

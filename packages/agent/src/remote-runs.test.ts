@@ -10,7 +10,7 @@ const RUN = { taskId: 'remote-1' };
 
 type Script = (turn: Turn) => AsyncIterable<AgentEvent>;
 
-/** An agent whose runs are at a server. `canceled` lists the runs canceled there. */
+/** An agent whose runs are on a server. `canceled` lists the runs canceled there. */
 function remoteAgent(script: Script, onCancel: () => Promise<void> = async () => {}) {
   const canceled: unknown[] = [];
   const agent: Agent = {

@@ -63,7 +63,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const ended = endOfTask(context.watching);
   const writer = inputWriter(deps, job, context);
   const inputs = turnInputs(deps, job, context, writer);
-  // The runs that this attempt and earlier ones have begun at a server. The agent knows which of them have ended.
+  // The runs that this attempt and earlier ones have begun on a server. The agent knows which of them have ended.
   const cancelRuns = async () => {
     const runs = await runsToCancel(deps.log, deps.agent, job, [...context.prior.remoteRuns, ...inputs.remoteRuns]);
     await cancelRemoteRuns(deps, job, { runs, trace: context.hop.carrier() });
@@ -116,7 +116,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
     return { unneeded: over };
   }
   if (lost.signal.aborted && !deps.signal.aborted) throw lost.signal.reason;
-  // Credentials may arrive after this process has ended: the turn ends here, and the next one continues.
+  // Credentials may arrive after this process has ended, so the turn ends here and the next one continues it.
   if (deps.signal.aborted && inputs.waitsFor !== undefined) return await settled(inputs.waitsFor);
   if (deps.signal.aborted) throw new Requeued('shutdown');
   // The next attempt cancels the runs that this one has begun. Their end is that of this attempt, not of the call.

@@ -40,7 +40,7 @@ export async function runTurn(deps: RunTurnDeps, job: Job): Promise<TurnOutcome>
   const over = overBecause(newest.record.aggregate, job);
   if (over === 'superseded') throw new Superseded();
   if (over !== undefined) {
-    // The process of an earlier delivery may have died and left a run at a server.
+    // The process of an earlier delivery may have died and left its run open on a server.
     if (attempt > 1 && over !== 'other item') {
       const runs = await readRemoteRuns(log, newest, work);
       await cancelRemoteRuns(deps, job, { runs, trace: job.trace });

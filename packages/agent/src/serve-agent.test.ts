@@ -144,7 +144,7 @@ test('the entry of an agent whose turns all fail has the cause', async t => {
   await served;
 });
 
-test('the line of a turn that its task no longer needed has the reason', async t => {
+test('the log line of a turn that its task no longer needed has the reason', async t => {
   const task = await TaskLog.create('caipe');
   await run(task, scripted([{ type: 'text', text: 'a' }, { type: 'done' }]));
   await task.fold();
@@ -160,7 +160,7 @@ test('the line of a turn that its task no longer needed has the reason', async t
   assert.deepEqual([ended?.state, ended?.reason], ['unneeded', 'its task or its call had ended']);
 });
 
-test('the line of a turn that is requeued has the code of its error', async t => {
+test('the log line of a turn that is requeued has the code of its error', async t => {
   const task = await TaskLog.create('caipe');
   const lines: { msg: string; reason?: string; code?: string }[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };

@@ -115,7 +115,7 @@ test('a turn of which relays have shown only the beginning has not ended', async
   await assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal, waitMs: 50 }), AttemptFailed);
 });
 
-test('a turn has ended with the fact of its last input, not with that of the one before', async () => {
+test('a turn has ended with the fact of its last input, not with that of the previous one', async () => {
   const { task, lastN } = await storedEnd('caipe');
   await task.recordOf(ofAttempt(1));
   const { facts } = task.log;

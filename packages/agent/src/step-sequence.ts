@@ -24,7 +24,7 @@ export class StepSequence {
   #steps = 0;
   #bytes = 0;
 
-  /** The turn comes to a step. Throws AgentMisuse. */
+  /** The turn reaches a step. Throws AgentMisuse. */
   reach(step: string): StepPlace {
     if (this.#begun !== undefined)
       throw new AgentMisuse(`step ${step} begins inside of step ${this.#begun.step}; steps follow one another`);

@@ -289,7 +289,7 @@ test('a step, tool or model without yield* fails the turn at its end, by its nam
   assert.equal(failure, 'declined', 'the failure of the agent is the reason');
 });
 
-test('a step that is started later has run, and a turn does not answer for a step of another one', async () => {
+test('a step that is started after its call counts as run, and a bare step fails only its own turn', async () => {
   const first = agentOf(async function* (turn) {
     const later = step('later', () => 1);
     if (turn.text === 'bare') step('bare', () => 2);

@@ -87,7 +87,7 @@ export class StoredSteps implements TurnSteps {
     this.#closed.abort();
   }
 
-  /** Writes that the attempt has come to a step. Resolves with the outcomes of earlier attempts. */
+  /** Writes that the attempt has reached a step. Resolves with the outcomes of earlier attempts. */
   async #reach(place: StepPlace): Promise<readonly StoredStep[]> {
     const input: AgentStepInput = { kind: 'agent-step', ...place, phase: 'reached' };
     if (this.#earlier !== undefined || this.#options.job.attempt === 1) {

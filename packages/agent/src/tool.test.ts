@@ -59,7 +59,7 @@ test('a tool is repeated as often as it may be, with a notice each time, in one 
   assert.deepEqual(tools, [{ tool: 'flaky', arguments: {}, result: 3, outcome: 'completed' }]);
 });
 
-test('retries end with their number, with an error that is not worth one, and with the turn', async () => {
+test('retries stop at their maximum, at an error that is not worth a retry, and at the end of the turn', async () => {
   let runs = 0;
   const failing = (options: Parameters<typeof tool>[3]) =>
     play(async function* () {

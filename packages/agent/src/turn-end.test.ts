@@ -10,7 +10,7 @@ test('the place of an error is the file and line of its first frame', () => {
   assert.equal(placeOf('broken'), undefined);
 });
 
-test('the place is looked for in linear time, also where the message has changed and the stack has content', () => {
+test('the place is looked for in linear time, even where the message has changed and the stack has content', () => {
   const growth = cpuGrowth(
     characters => `Error: ${'a'.repeat(characters)}`,
     2 ** 16,

@@ -112,12 +112,12 @@ export class TurnInputs {
     return this.#waitsFor;
   }
 
-  /** The runs that the agent has begun at a server. */
+  /** The runs that the agent has begun on a server. */
   get remoteRuns(): readonly unknown[] {
     return this.#remoteRuns;
   }
 
-  /** The agent has begun a run at a server. Throws BoundExceeded. */
+  /** The agent has begun a run on a server. Throws BoundExceeded. */
   remoteRunBegan(run: unknown): void {
     this.#remoteRuns.push(run);
     if (this.#remoteRuns.length <= REMOTE_RUNS_MAX) this.#lanes.addHeld({ kind: 'remote-run', run }, REMOTE_RUN_HOLD_MS);

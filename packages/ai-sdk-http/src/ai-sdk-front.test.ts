@@ -4,7 +4,7 @@ import { JSON_DEPTH_MAX } from '@hopline/a2a';
 import { openRig } from '@hopline/a2a-http/test-kit';
 import { aiSdkFront } from './ai-sdk-front.ts';
 
-test('a second answer to one question is a message of the running turn, and both pages show its answer', async t => {
+test("a second answer to a question joins the running turn as a message, and both pages show the turn's answer", async t => {
   const rig = await openRig(t, { fronts: [aiSdkFront] });
   const { relay } = rig;
   const gone = Promise.withResolvers<void>();
@@ -41,10 +41,10 @@ test('a second answer to one question is a message of the running turn, and both
   }
 });
 
-test('a body nests at most JSON_DEPTH_MAX levels; of a deeper one nothing is stored, whatever its depth', async t => {
+test('a body may nest JSON_DEPTH_MAX levels; a deeper one is rejected, and nothing of it is stored', async t => {
   const rig = await openRig(t, { fronts: [aiSdkFront], limits: { firstFactMsMax: 5_000 } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
-  /** As text, because `JSON.stringify` cannot write deep values. `levels`: of the whole body, five of which are around the data. */
+  /** Posts text, because `JSON.stringify` cannot write deep values. The body has `levels` levels, five of which surround the data. */
   const post = async (levels: number) => {
     const data = '['.repeat(levels - 5) + ']'.repeat(levels - 5);
     const body = `{"id":"chat","messages":[{"id":"m${levels}","role":"user","parts":[{"type":"data-x","data":${data}}]}]}`;

@@ -42,7 +42,7 @@ test('a step counts as ok only when its calls can be read', async t => {
   assert.deepEqual(shown, [request('whole'), `${request('list')},error_type="half_a_call"`]);
 });
 
-test('tokens, also cached ones and those of reasoning, and the cost are counted by agent and tenant', async t => {
+test('tokens, including cached and reasoning ones, and their cost are counted by agent and tenant', async t => {
   const telemetry = await startTelemetry({ service: 'sub-agent', version: '1', instance: 'i', env: {} });
   t.after(() => telemetry.shutdown());
   const folder = mkdtempSync(join(tmpdir(), 'hopline-prices-'));
@@ -107,7 +107,7 @@ test('a key or header that no request can have fails when the model is created, 
   assert.doesNotThrow(() => create({ apiKey: 'sk-1', headers: { 'x-org': 'a b', 'x-empty': '' } }));
 });
 
-test('a file of prices that cannot be used fails when the model is created, and is not quoted', t => {
+test('a price file that cannot be used fails when the model is created, and is not quoted', t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-prices-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const pricesFile = join(folder, 'prices.json');

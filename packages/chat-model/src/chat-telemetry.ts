@@ -96,7 +96,7 @@ export function countRequest(
   { work, price, trace }: { work: ActiveWork | undefined; price: ModelPrice | undefined; trace: TraceCarrier },
 ): void {
   const cost = costOf(usage, price);
-  // Also a request that failed: the provider may charge for its tokens.
+  // Counts failed requests too, because the provider may charge for their tokens.
   work?.onModelCall?.({ model, at, ms: Math.round(ms), ...usage, ...(cost !== undefined && { cost }) });
   const metrics = processMetrics();
   if (metrics === undefined) return;

@@ -1,7 +1,7 @@
 import { HEADER_VALUE } from '@hopline/outbound-http';
 
 /** Form of a setting that holds the API key of a model, which is sent in a header. */
-export const API_KEY_FORM = { pattern: HEADER_VALUE, words: 'visible ASCII characters, 1 to 4096' } as const;
+const API_KEY_FORM = { pattern: HEADER_VALUE, words: 'visible ASCII characters, 1 to 4096' } as const;
 /** The address of a model that is configured without one. */
 export const OPENAI_BASE_URL_DEFAULT = 'https://api.openai.com/v1';
 
@@ -48,13 +48,16 @@ export type ChatModelOptions = {
   fetch?: typeof fetch | undefined;
 };
 
-/** Settings of every service that asks models. */
-export const MODEL_SETTINGS = {
-  HOPLINE_MODEL_PRICES_FILE: {
-    type: 'string',
-    optional: true,
-    min: 1,
-    max: 4_096,
-    doc: 'Path of a JSON file with the prices of a million tokens: `{"models": {"NAME": {"input": 1.25, "cachedInput": 0.125, "output": 10}}}`. Unset: spans, metrics and traces of tasks have no cost.',
-  },
-} as const;
+/** Settings of a service that asks models. `docs` describe the first two for that service. */
+export const modelSettings = (docs: { url: string; key: string }) =>
+  ({
+    OPENAI_BASE_URL: { type: 'url', default: OPENAI_BASE_URL_DEFAULT, schemes: ['http', 'https'], doc: docs.url },
+    OPENAI_API_KEY: { type: 'string', optional: true, form: API_KEY_FORM, min: 1, max: 4_096, secret: true, doc: docs.key },
+    HOPLINE_MODEL_PRICES_FILE: {
+      type: 'string',
+      optional: true,
+      min: 1,
+      max: 4_096,
+      doc: 'Path of a JSON file with the prices of a million tokens: `{"models": {"NAME": {"input": 1.25, "cachedInput": 0.125, "output": 10}}}`. Unset: spans, metrics and traces of tasks have no cost.',
+    },
+  }) as const;

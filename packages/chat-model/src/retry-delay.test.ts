@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { MODEL_RETRY_AFTER_MS_MAX, RETRY_MS_BASE, RETRY_MS_MAX } from './limits.ts';
 import { retryAfterMs, retryDelayMs } from './retry-delay.ts';
 
-test('Retry-After in seconds, as a date, in milliseconds, absent and garbled', () => {
+test('Retry-After is read in seconds, as a date and in milliseconds; a garbled one counts as absent', () => {
   const now = Date.parse('2026-11-21T10:00:00Z');
   assert.equal(retryAfterMs({ 'retry-after': '2' }, now), 2_000);
   assert.equal(retryAfterMs({ 'retry-after': 'Sat, 21 Nov 2026 10:00:05 GMT' }, now), 5_000);

@@ -45,7 +45,7 @@ export type ChatStore = {
   get(): ChatValue;
   /** Resolves when the server has the message. An error is in the value. */
   send(message: string | Part[]): Promise<void>;
-  /** Cancels the tasks of the chat that run, and the newest one if it has not ended. Resolves also when they have ended meanwhile. */
+  /** Cancels the tasks of the chat that run, and the newest one if it has not ended. Also resolves when they have ended meanwhile. */
   stop(): Promise<void>;
   /** Reads at once what could not be read: the list of the chat, and the streams of its tasks. */
   retry(): void;
@@ -483,7 +483,7 @@ function lengthOf({ texts }: ClientView): number {
 
 function leaveList(task: ChatTask, { turn }: ClientView): void {
   task.isListed = false;
-  // As many turns as messages: each began one, also after a question without a message.
+  // As many turns as messages: each began one, even after a question without a message.
   if (turn >= task.questions.length) task.questions = task.questions.map((question, index) => ({ ...question, turn: index + 1 }));
 }
 

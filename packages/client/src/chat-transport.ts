@@ -17,7 +17,7 @@ export type HoplineChatTransportOptions = {
   /** Name of an agent. `body: { agent }` of a message takes precedence. Default: the server chooses. */
   agent?: string | undefined;
   /**
-   * `cancel` (default): `stop` of the chat cancels the task, also after a resume. `leave`: it only closes the stream. `useChat` stops the chats
+   * `cancel` (default): `stop` of the chat cancels the task, even after a resume. `leave`: it only closes the stream. `useChat` stops the chats
    * that it creates when their component leaves the page, so a page on which answers continue creates its `Chat` outside, or leaves.
    */
   onStop?: 'cancel' | 'leave' | undefined;

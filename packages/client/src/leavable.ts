@@ -4,7 +4,7 @@ import type { CallOptions } from './notice.ts';
 const LEFT = new Error('the caller has left the stream');
 
 /**
- * A stream whose `return` closes the connection at once, also while a `next` waits: the one of an async generator waits for the next event, which may
+ * A stream whose `return` closes the connection at once, even while a `next` waits: the one of an async generator waits for the next event, which may
  * come after days.
  */
 export function leavable<C extends CallOptions, T>(

@@ -25,7 +25,7 @@ export async function* chunksOf(
   const reader = body.getReader();
   const close = () => void reader.cancel().catch(() => {});
   let fail: (error: unknown) => void = () => {};
-  // Closes the connection also while the caller reads no further. The signal of the request ends with its head.
+  // Closes the connection even while the caller reads no further. The signal of the request ends with its head.
   const onAbort = () => {
     fail(signal?.reason);
     close();

@@ -42,7 +42,7 @@ for (const { name, package: requirement, file, args } of RUNTIMES) {
     process.platform === 'linux' && process.arch === 'x64'
       ? await npmPackages(requirement, `npm install ${requirement}`, { private: true })
       : undefined;
-  test(`the client asks, resumes and watches in ${name}, also in a worker`, {
+  test(`the client asks, resumes and watches in ${name}, even in a worker`, {
     skip: folder === undefined && `${name} cannot be installed for this machine`,
     timeout: 300_000,
   }, async t => {

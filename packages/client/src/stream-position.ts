@@ -1,7 +1,7 @@
 import { isTerminal, type StreamResponse } from '@hopline/a2a/client';
 import type { Frame, Missing } from './frames.ts';
 
-/** The cursor before the first event: a subscription with it yields a task from the beginning, also one that has ended. */
+/** The cursor before the first event: a subscription with it yields a task from the beginning, even one that has ended. */
 export const BEGINNING = '0.0';
 
 /**

@@ -94,7 +94,7 @@ export type ListOptions = Omit<GetOptions, 'currentGeneration'> & {
   text?: string | undefined;
   /** Only tasks in which this agent worked, or that a message names. Servers other than Hopline ignore it. */
   agent?: string | undefined;
-  /** Only tasks that took at least this long, or have been in progress for so long. Servers other than Hopline ignore it. */
+  /** Only tasks that took at least this long, or have been in progress for that long. Servers other than Hopline ignore it. */
   minDurationMs?: number | undefined;
 };
 

@@ -46,7 +46,7 @@ export function taskStore(client: StreamingClient, taskId: string, options: Task
   return followTask(client, taskId, options);
 }
 
-/** `onItem` receives each item with its changes, also those that no value shows because a later one followed within 16 ms. */
+/** `onItem` receives each item with its changes, including those that no value shows because a later one followed within 16 ms. */
 export function followTask(
   client: StreamingClient,
   taskId: string,

@@ -201,7 +201,10 @@ function redirectOf({ headers, body }: Response, url: URL): FailedTry {
   return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`);
 }
 
-/** Seconds, or a date (RFC 9110 10.2.3): of the server's clock, from which the clock of a laptop may differ by hours. */
+/**
+ * The delay is in seconds or is a date (RFC 9110 10.2.3). The date is by the server's clock, from which a laptop's clock may differ by
+ * hours.
+ */
 function retryAfterMs(headers: Headers): number | undefined {
   const header = headers.get('retry-after');
   if (header === null) return undefined;

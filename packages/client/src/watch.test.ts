@@ -55,7 +55,7 @@ for (const [profile, name] of [
     );
   });
 
-test('ask resolves with the answer and shows each view, also over a broken connection', async () => {
+test('ask resolves with the answer and shows each view, even over a broken connection', async () => {
   await withClient({ events: story(20), fault: n => (n === 0 ? { kind: 'cut', after: 5 } : undefined) }, async client => {
     const seen: string[] = [];
     const answer = await client.ask('count', { onView: view => seen.push(view.answer) });

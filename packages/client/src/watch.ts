@@ -17,7 +17,7 @@ export class NoAnswerError extends Error {
 /** Yields a view after each event that changed it. */
 export async function* viewsOf(
   items: AsyncIterable<StreamItem>,
-  { continues, get }: { continues?: boolean /** For a server that streams no ended task. */; get?: () => Promise<Task> },
+  { continues, get }: { continues?: boolean /** Reads the task from a server that refuses to stream ended tasks. */; get?: () => Promise<Task> },
 ): AsyncGenerator<ClientView, void, undefined> {
   const fold = new ViewFold({ ...(continues && { continues }) });
   for await (const item of get === undefined ? items : tasksWithoutStream(items, get)) {

@@ -1,8 +1,6 @@
 /** One token as the source produced it. The caller keeps its provenance and finds it again by the counts of the chunks. */
 export type Token = {
-  /**
-   * Any UTF-16 text, also empty, white space only, or half a surrogate pair. Never changed, trimmed or joined with a separator.
-   */
+  /** Any UTF-16 text, even an empty one, only white space, or half a surrogate pair. Never changed, trimmed or joined with a separator. */
   text: string;
   /** Source time in milliseconds, for statistics only: decisions use the `nowMs` of the call. */
   atMs: number;

@@ -6,7 +6,7 @@ type HeldLane = {
   readonly policy: HoldPolicy;
   /** When the oldest held text arrived; undefined while nothing is held. */
   sinceMs: number | undefined;
-  /** UTF-8 bytes held, at least. */
+  /** Upper bound of the UTF-8 bytes held: `utf8Bytes` counts a split pair as 2 too many. */
   bytes: number;
   /** The end of the held text: enough of it to see whether the next token continues it. */
   tail: string;
@@ -62,7 +62,7 @@ export class TextHold {
     return due;
   }
 
-  /** Whether the first text of a lane is held, which a reader waits for. */
+  /** Whether a lane's first text is held: a reader is waiting for it. */
   get holdsFirst(): boolean {
     for (const { sinceMs, policy, tail } of this.#lanes.values()) {
       if (sinceMs === undefined || endsOpen(tail)) continue;

@@ -192,7 +192,7 @@ test('the bounds (tasks, messages and characters) hold at their edges; the newes
   );
 });
 
-test('a conversation of one question for each task is remembered up to the bound in messages, also if many sends failed', async () => {
+test('a conversation of one question for each task is remembered up to the bound in messages, even if many sends failed', async () => {
   const log = createMemoryLog();
   const join = (taskId: string) => joinContext(log, { owner: undefined, contextId: 'c1', taskId });
   const turns = CONTEXT_HISTORY_LIMITS.messagesMax / 2;

@@ -34,7 +34,7 @@ const START: Cursor = { generation: 0, seq: 0 };
  * get the part, too.
  */
 const UNCHANGING = 'private, max-age=60, stale-while-revalidate=300';
-/** A cache asks the server before each answer, with the credentials of its reader. */
+/** Makes a cache ask the server before each answer, with the credentials of its reader. */
 const REVALIDATED = 'private, no-cache';
 
 type StreamRequest = FrontRequest & { caller: Owner };
@@ -117,7 +117,7 @@ async function readFrom(request: StreamRequest, after: Cursor, live: string | un
   return sendMessages(request, part.messages);
 }
 
-/** An error is a status only before the stream begins, so the first message is looked for before. */
+/** Only an error before the stream begins can be a status, so the first message is read before it begins. */
 async function streamFrom(request: StreamRequest, after: Cursor): Promise<FastifyReply | undefined> {
   const first = new PartReader(after, { waits: false, bytesMax: 1 });
   await readAfter(request, after, first);

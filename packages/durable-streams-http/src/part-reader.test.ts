@@ -6,7 +6,7 @@ import { messageOf } from './stream-message.ts';
 
 const GENERATION = 41;
 
-/** An event whose message has exactly so many UTF-8 bytes. */
+/** An event whose message has exactly this many UTF-8 bytes. */
 function itemOf(bytes: number, fill = 'x'): SinkItem {
   const eventOf = (text: string) => ({
     artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] } },

@@ -1,4 +1,4 @@
-import type { Message, Metadata } from '@hopline/a2a';
+import type { InterruptedState, Message, Metadata, TerminalState } from '@hopline/a2a';
 import type { AgentPresentation } from './presentation.ts';
 import type { TraceCarrier } from './subjects.ts';
 
@@ -11,6 +11,28 @@ export type CallContent = {
   resume?: unknown;
   /** The supervisor's span, which is the parent of the agent's. */
   trace?: TraceCarrier;
+};
+
+/** How a call ended, or for what it waits. */
+export type CallEnd = {
+  state: TerminalState | InterruptedState;
+  message?: Message;
+  /** Same as `StatusInput.direct`. */
+  direct?: true;
+  /** Same as `StatusInput.metadata`. */
+  metadata?: Metadata;
+  /** Same as `StatusInput.history`. */
+  history?: Message[];
+  /** The agent's text that policy withholds from the client; only the supervisor reads it. */
+  withheldText?: string;
+  /** Why the call failed, for people. Never contains message content. */
+  reason?: string;
+  retryable?: boolean;
+  /**
+   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
+   * clients.
+   */
+  resume?: unknown;
 };
 
 /** A call, or its fact, with the content that its work item needs. */

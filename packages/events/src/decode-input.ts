@@ -38,7 +38,7 @@ export function decodeInputRecord(value: unknown): InputRecord | RecordFault {
   return isHeld ? ({ ...value, inputs: inputs.map(decodeAgentInput) } as AgentRecord) : 'not a record';
 }
 
-/** Whether readers take an input of a producer, after it was parsed as JSON, for one that they cannot read. */
+/** Whether readers treat a producer's input, once it is parsed as JSON, as one that they cannot read. */
 export function isMalformedInput(input: unknown): boolean {
   return decodeAgentInput(input).kind === 'malformed';
 }

@@ -9,7 +9,7 @@ import type {
   TaskStatusUpdateEvent,
   TerminalState,
 } from '@hopline/a2a';
-import type { CallContent } from './call.ts';
+import type { CallContent, CallEnd } from './call.ts';
 import { type AgentStepInput, type InputSource, isSameItem, type Producer, type ProfileName } from './inputs.ts';
 import type { Owner } from './owner.ts';
 import type { LaneArtifact } from './presentation.ts';
@@ -87,7 +87,7 @@ export type StatusChanged = Visible & {
   direct?: true;
   /** The call whose agent reported the status; absent when the root producer did. */
   call?: string;
-  /** Like `CallEnded.resume`, but for the agent of `call` or for the agent that was addressed directly. */
+  /** Like `CallEnd.resume`, but for the agent of `call` or for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the history with this status. */
   history?: Message[];
@@ -128,28 +128,15 @@ export type CallStarted = FactBase & {
   statusPasses?: true;
 } & Partial<CallContent>;
 
-export type CallEnded = FactBase & {
-  kind: 'call.ended';
-  call: string;
-  agent: string;
-  state: TerminalState | InterruptedState;
-  message?: Message;
-  direct?: true;
-  metadata?: Metadata;
-  history?: Message[];
-  withheldText?: string;
-  reason?: string;
-  retryable?: boolean;
-  resume?: unknown;
-};
+export type CallEnded = FactBase & { kind: 'call.ended'; call: string; agent: string } & CallEnd;
 
 /** State of the root producer, for the process that continues the task after a crash. */
 export type StepRecorded = FactBase & { kind: 'step.recorded'; step: string; payload: unknown };
 
-/** An attempt of `producer` began a run at a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
+/** An attempt of `producer` began a run on a server outside of the cluster (`RemoteRunInput`). A later attempt cancels or continues it. */
 export type RemoteRunStarted = FactBase & { kind: 'remote-run.started'; producer: string; attempt: number; run: unknown };
 
-/** A step of the own code of `producer`, as its input describes it (`AgentStepInput`). */
+/** A step of the producer's own code, as its input describes it (`AgentStepInput`). */
 export type AgentStepRecorded = FactBase &
   Omit<AgentStepInput, 'kind'> & { kind: 'agent-step.recorded'; producer: string; attempt: number };
 

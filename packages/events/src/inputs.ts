@@ -1,5 +1,5 @@
-import type { InterruptedState, Message, Metadata, Part, TaskState, TerminalState } from '@hopline/a2a';
-import type { CallContent } from './call.ts';
+import type { Message, Metadata, Part, TaskState } from '@hopline/a2a';
+import type { CallContent, CallEnd } from './call.ts';
 import type { Owner } from './owner.ts';
 import type { LaneArtifact } from './presentation.ts';
 import type { Role, Writer } from './subjects.ts';
@@ -148,7 +148,7 @@ export type StatusInput = {
   /** The agent answered with only this message and created no task ([A2A 1.0] 3.1.1). */
   direct?: true;
   metadata?: Metadata;
-  /** Like `EndedInput.resume`, but for the agent that was addressed directly. */
+  /** Like `CallEnd.resume`, but for the agent that was addressed directly. */
   resume?: unknown;
   /** Messages of the agent that join the task's history, each id once. */
   history?: Message[];
@@ -175,28 +175,7 @@ export type CallInput = {
 } & Partial<CallContent>;
 
 /** A call has ended or waits for input. From the producer of that call, or from the root producer when it abandons the agent. */
-export type EndedInput = {
-  kind: 'ended';
-  call: string;
-  state: TerminalState | InterruptedState;
-  message?: Message;
-  /** Same as `StatusInput.direct`. */
-  direct?: true;
-  /** Same as `StatusInput.metadata`. */
-  metadata?: Metadata;
-  /** Same as `StatusInput.history`. */
-  history?: Message[];
-  /** The agent's text that policy withholds from the client; only the supervisor reads it. */
-  withheldText?: string;
-  /** Why the call failed, for people. Never contains message content. */
-  reason?: string;
-  retryable?: boolean;
-  /**
-   * State the adapter needs in its next turn (ids of the remote task or context). Opaque to all other readers, never shown to
-   * clients.
-   */
-  resume?: unknown;
-};
+export type EndedInput = { kind: 'ended'; call: string } & CallEnd;
 
 /**
  * State that the root producer needs after a crash, such as a step of its model. Opaque to all other readers, never shown to clients.
@@ -205,22 +184,23 @@ export type EndedInput = {
 export type StepInput = { kind: 'step'; step: string; payload: unknown };
 
 /**
- * The attempt has begun a run at a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
+ * The attempt has begun a run on a server outside of the cluster: a task of a remote agent, a run of a LangGraph server, a request of an
  * MCP session. `run` is what the agent's adapter needs to cancel it after this process has died. Opaque to all other readers, except that the
  * audit of the task names the `taskId` of a remote agent to its owner; never shown to clients otherwise.
  */
 export type RemoteRunInput = { kind: 'remote-run'; run: unknown };
 
 /**
- * How a step of an own agent ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of an error of a
- * model.
+ * How a step of an agent's own code ended: with a JSON value, absent for undefined, or with what it threw. `data`: the further members of
+ * an error of a model.
  */
 export type StepOutcome = { value?: unknown; error?: { name: string; message: string; data?: unknown } };
 
 /**
- * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has come to the step,
- * and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the attempt takes
- * the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never shown to clients.
+ * A step of an agent's own code, by its name and how often the turn has used it (`n`, from 1 on). `reached`: the attempt has reached the
+ * step, and may run it; after `stored` or `reused` of the same attempt, the outcome no longer counts. `stored`: it ended so. `reused`: the
+ * attempt takes the outcome that attempt `of` has stored. The next attempt reads these, and audits read them without the outcome; never
+ * shown to clients.
  */
 export type AgentStepInput = {
   kind: 'agent-step';
@@ -293,8 +273,8 @@ export type TakenWork = {
 export type ToolTiming = { name: string; at: number; ms: number };
 
 /**
- * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The currency
- * is that of the file of prices. Used only for measurements.
+ * A request to a model that has ended: its beginning (epoch milliseconds), its duration, and its tokens and cost where they are known. The
+ * currency is that of the price file. Used only for measurements.
  */
 export type ModelTiming = TokenUsage & { model: string; at: number; ms: number; cost?: number };
 

@@ -92,8 +92,8 @@ export class OrdinalDeduplicator {
   }
 
   /**
-   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because it caused no fact. A relay that began to
-   * read after it would mistake the producer's next record for a gap.
+   * Raw sequence of the oldest accepted record whose ordinal is in no stored aggregate, because the record caused no fact. A relay that
+   * began to read after it would see a gap before the producer's next record.
    */
   get oldestUnstoredSeq(): number | undefined {
     return this.#oldestUnstoredSeq;

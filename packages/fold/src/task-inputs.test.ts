@@ -202,7 +202,7 @@ test('a lane, a call and a producer may have the name of a member that every obj
   }
 });
 
-test('the last ordinals of a producer with such a name are kept, and stale ones are dropped', () => {
+test('the last ordinals of a producer that is named like an inherited member are kept, and stale ones are dropped', () => {
   for (const name of Object.getOwnPropertyNames(Object.prototype)) {
     const calls = Object.fromEntries([[name, { agent: 'painter' }]]);
     const producers = Object.fromEntries([[name, { attempt: 1, n: 1, lastN: 1 }]]);

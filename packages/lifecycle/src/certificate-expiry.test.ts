@@ -9,7 +9,7 @@ import { observeCertificates } from './certificate-expiry.ts';
 
 type Read = () => readonly (readonly [number, { kind?: string | undefined }])[];
 
-test('the end of each certificate is read from its file, also after a renewal', async t => {
+test('the end of each certificate is read from its file, even after a renewal', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'hopline-expiry-'));
   t.after(() => rm(folder, { recursive: true }));
   const authority = createAuthority('Test');

@@ -234,7 +234,7 @@ suite('a service process', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(messages(service).includes('start failed'), false);
   });
 
-  test('that sentence is the last line if log and standard error are one file, as with npm start', async t => {
+  test('the sentence about a wrong setting is the last line if log and standard error are one file, as with npm start', async t => {
     const folder = mkdtempSync(join(tmpdir(), 'hopline-log-'));
     t.after(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'service.log');

@@ -25,7 +25,7 @@ const counted = (tokens: number, cpu: number, first: [sum: number, count: number
   `hopline_hop_duration_seconds_count{hop="agent",agent="argocd"} ${first[1]}\n` +
   `hopline_hop_duration_seconds_sum{hop="tool",agent="argocd"} 99\nhopline_hop_duration_seconds_count{hop="tool",agent="argocd"} 1`;
 
-test('hops are ranked by their share of critical paths: a hold that passed while the agent talked is never first', () => {
+test('hops are ranked by their share of critical paths, so a hold during which the agent still talked is never first', () => {
   const text = (agent: number, talk: number, hold: number) =>
     `hopline_path_time_seconds_total{hop="agent",agent="argocd"} ${agent}\n` +
     `hopline_path_time_seconds_total{hop="talk",agent="argocd"} ${talk}\n` +

@@ -25,7 +25,7 @@ export type TopReading = {
   processes: ReadProcess[] | undefined;
   /** Parts that could not be read, and why. */
   missing: string[];
-  /** Why the server did not answer, the first of several. */
+  /** Why the server did not answer: the first error, if there were several. */
   fault?: A2AError;
 };
 

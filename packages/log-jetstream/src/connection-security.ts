@@ -24,8 +24,9 @@ export function authentication(
 }
 
 /**
- * Reads the file at each connection, so that credentials can be rotated while the service runs. A file that is being replaced may be missing or
- * incomplete. The credentials before are used then, because nats.js closes a connection for good when its authenticator throws.
+ * Reads the file at each connection, so that credentials can be rotated while the service runs. A file that is being replaced may be
+ * missing or incomplete. The previous credentials are then used, because nats.js closes a connection for good when its authenticator
+ * throws.
  */
 function fileAuthenticator(path: string, onUnreadable: (error: unknown) => void): Authenticator {
   let last: Authenticator | undefined;

@@ -328,7 +328,7 @@ export class Connection {
     }
   }
 
-  /** `pending`: PINGs without an answer, with the one that is being sent. */
+  /** `pending` counts the PINGs without an answer, including the one that is being sent. */
   #onPing(pending: number): void {
     const { inMsgs } = this.nc.stats();
     if (pending === 1 || inMsgs !== this.#messagesAtPing) this.#silentPings = 0;

@@ -47,14 +47,14 @@ test('the status of an answer is what nats.js reads', () => {
   }
 });
 
-test('the other headers of a message are read beside one that nats.js refuses', () => {
+test('a header that nats.js refuses does not keep the other headers of its message from being read', () => {
   for (const line of ['x y: 1', 'x\ty: 1', 'x: 1\r2', 'x: 1\n2', ': 1', 'ü: 1', 'x']) {
     const message = received(`NATS/1.0\r\nSeq: 1\r\n${line}\r\nLast: 2\r\n\r\n`);
     assert.deepEqual([headersOf(message)!.get('Seq'), headersOf(message)!.get('Last')], ['1', '2']);
   }
 });
 
-test('a stored message with a header that nats.js refuses has none', () => {
+test('a stored message with a header that nats.js refuses counts as one without headers', () => {
   const stored = (text: string) =>
     ({
       get header() {

@@ -34,7 +34,10 @@ export class LogNames {
   /** The layouts whose streams are named; one with all shards for names that were made for a number of groups. */
   readonly layouts: Layouts;
 
-  /** Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. `layouts`: or the number of groups. */
+  /**
+   * Throws LogMismatch for a prefix that a name cannot contain, or for an impossible number of stream groups. A number stands for that many
+   * stream groups.
+   */
   constructor(prefix = '', layouts: Layouts | number = 1) {
     const groups = typeof layouts === 'number' ? layouts : layouts.groups;
     if (prefix !== '' && !PREFIX_FORM.test(prefix)) throw new LogMismatch('the prefix must be 1 to 32 of A-Z, a-z, 0-9, _ and -');
@@ -103,7 +106,7 @@ export class LogNames {
   }
 }
 
-/** Layouts with the names of that many groups. Which shards they have does not matter to a name. */
+/** Layouts for the names of this many groups. Names do not depend on shards, so each layout has as many as it may. */
 function ofGroups(groups: number): Layouts {
   const first = { begins: 0, shards: SHARDS_MAX, groups: Math.min(groups, GROUPS_MAX) };
   const list = [first];

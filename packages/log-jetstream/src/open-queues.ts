@@ -7,8 +7,8 @@ import { pause, retry } from './retry.ts';
 import { isConsumerNotFound } from './stream-requests.ts';
 
 /**
- * A message that work has come may be lost, and requesters of an earlier version send none. A worker searches for such work this often at first, as in
- * a rolling update, and then less and less often, because a thousand idle agents search too.
+ * The message about new work may be lost, and requesters of an earlier version send none. A worker searches for such work this often at
+ * first, as in a rolling update, and then less and less often, because a thousand idle agents search too.
  */
 const SEARCH_MS_MIN = 5_000;
 const SEARCH_MS_MAX = 60_000;

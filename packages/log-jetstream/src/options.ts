@@ -104,7 +104,10 @@ export type JetStreamLogOptions = {
 /** Opens a connection to NATS. */
 export type Connect = (options: NodeConnectionOptions) => Promise<NatsConnection>;
 
-/** `creds`: the content of a credentials file. `credsFile`: its path, read at each connection; while it cannot be read, the credentials before. */
+/**
+ * `creds`: the content of a credentials file. `credsFile`: its path, read at each connection; while it cannot be read, the previous
+ * credentials are used.
+ */
 export type Credentials = { user: string; pass: string } | { token: string } | { creds: string } | { credsFile: string };
 
 /** Paths of PEM files, read at each connection. Without `ca`, the certificate authorities that Node trusts. */
@@ -197,9 +200,8 @@ export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * M
 /** A repeated work item is stored once within this time. Longer than a takeover, an election and a publish timeout together. */
 export const DUPLICATE_WINDOW_MS = 10 * MINUTE_MS;
 /**
- * A repeated input is stored once within this time. nats-server keeps each id in memory (210 B), so the time is short, but longer than an election and a
- * publish timeout. A record
- * that is stored twice nevertheless changes nothing, because its ordinals are folded once.
+ * A repeated input is stored once within this time. nats-server keeps each id in memory (210 B), so the time is short, but longer than an
+ * election and a publish timeout. A record that is stored twice anyway changes nothing, because its ordinals are folded once.
  */
 export const INPUTS_DUPLICATE_WINDOW_MS = 2 * MINUTE_MS;
 /** As INPUTS_DUPLICATE_WINDOW_MS, for facts, whose expected sequence rejects a repeated record at any time. nats-server requires at least 100 ms. */

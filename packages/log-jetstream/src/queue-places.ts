@@ -24,7 +24,7 @@ export class QueuePlaces {
   readonly #readings = new BoundedMap<string, { reading: Promise<Reading>; readAtMs: number; seq: number }>(READINGS_MAX);
   /** Stream sequences of items, by subject. */
   readonly #positions = new BoundedMap<string, number>(POSITIONS_MAX);
-  /** The login lacks the permission, which only a later connection may have. */
+  /** True if the login lacks the permission. A later connection may have it. */
   #isDenied = false;
 
   constructor(connection: Connection) {

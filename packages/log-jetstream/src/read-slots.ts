@@ -2,8 +2,8 @@ import { PartySlots } from './turn-queue.ts';
 
 const MIB = 1024 * 1024;
 /**
- * Bytes of records that are on their way to one connection as answers to reads, about. nats-server closes a connection for which more than
- * `max_pending` (64 MiB) wait, and answers about leases wait behind these bytes.
+ * About how many bytes of records may be on their way to one connection as answers to reads. nats-server closes a connection for which more
+ * than `max_pending` (64 MiB) wait, and answers about leases wait behind these bytes.
  */
 const READS_BYTES_MAX = 16 * MIB;
 /** Bytes of a page of several messages. Its last message may exceed them. */

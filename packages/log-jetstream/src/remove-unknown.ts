@@ -182,7 +182,10 @@ class UnknownWork {
     if (name !== undefined) onEvent({ type: 'unknown-work', stream, count, name });
   }
 
-  /** Subjects of queues that have only answers of NATS: those whose oldest item is one. A record is at the front of every other. */
+  /**
+   * Subjects of queues whose oldest message is an answer of NATS, so that all of them are. In every other queue the oldest message is a
+   * record.
+   */
   async #answersIn(placed: ReadonlyMap<string, number>): Promise<string[]> {
     const { names } = this.#connection;
     for (const [subject, count] of this.#records) if (placed.get(subject) !== count) this.#records.delete(subject);

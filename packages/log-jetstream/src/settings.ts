@@ -57,7 +57,7 @@ export const LOG_SETTINGS = {
   NATS_TLS_KEY_FILE: { ...file, doc: 'Private key of NATS_TLS_CERT_FILE (PEM).' },
   NATS_CREDS_FILE: {
     ...file,
-    doc: 'NATS credentials file, read at each connection; while it cannot be read, the credentials before are used. Set at most one of NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN and NATS_USER.',
+    doc: 'NATS credentials file, read at each connection; while it cannot be read, the previous credentials are used. Set at most one of NATS_CREDS_FILE, NATS_CREDS, NATS_TOKEN and NATS_USER.',
   },
   NATS_CREDS: { type: 'string', optional: true, min: 1, max: 16_384, secret: true, doc: 'Content of a NATS credentials file.' },
   NATS_TOKEN: { type: 'string', optional: true, min: 1, max: 1_024, secret: true, doc: 'NATS token.' },

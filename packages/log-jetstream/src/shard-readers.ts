@@ -356,7 +356,7 @@ class SharedReading {
     }
   }
 
-  /** A shard ends. Returns whether others remain: the consumer then receives messages in vain. */
+  /** A shard ends. Returns whether others remain: the consumer then receives messages that no reader needs. */
   remove(open: OpenShard): boolean {
     this.#release(open);
     this.receivesInVain = this.#shards.size > 0;

@@ -147,7 +147,7 @@ class Group {
     if (others?.size === 0) this.#followers.delete(follower.subject);
   }
 
-  /** Makes every follower check its own tail until another consumer has its subject. */
+  /** Makes every follower check its own tail until another consumer covers the follower's subject. */
   lose(): void {
     if (this.#consumer === undefined) return;
     this.close();

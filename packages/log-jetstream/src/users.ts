@@ -157,7 +157,7 @@ const NEEDED_BUCKETS: Record<(typeof SERVICE_USERS)[number] | 'agent', readonly 
   agent: ['agents', 'messageIds', 'contexts', 'requeues'],
 };
 
-/** The streams, also those of buckets, without which a service is not ready: all of them for tools and tests. */
+/** The streams, including those of buckets, without which a service is not ready: all of them for tools and tests. */
 export function streamsNeededBy(user: LogUser | undefined, names: LogNames): string[] {
   if (user === undefined) return names.allStreams();
   const buckets = NEEDED_BUCKETS[user.startsWith('agent.') ? 'agent' : (user as (typeof SERVICE_USERS)[number])];

@@ -1,7 +1,5 @@
-import type { Role } from '@hopline/events';
 import {
   backoffMs,
-  type DeliveryBounds,
   deliveriesMax,
   type FairSlots,
   type Job,
@@ -12,11 +10,9 @@ import {
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { type Delivery, PullInbox } from './pull-inbox.ts';
-import type { RequeueCounts } from './requeue-counts.ts';
 import { pause, retry } from './retry.ts';
-import type { RunningItems } from './running-items.ts';
 import { isConsumerNotFound } from './stream-requests.ts';
-import { runItem } from './work-item.ts';
+import { type ItemOptions, runItem } from './work-item.ts';
 
 const PULL_EXPIRES_MS = 10_000;
 /** A pull is withdrawn when its worker has had fewer free slots than the pull asks for during this time. */
@@ -29,18 +25,11 @@ const REOPEN_MS_MAX = 5_000;
  */
 const REPLACE_WAIT_MS = 500;
 
-type WorkConsumerOptions = DeliveryBounds & {
-  role: Role;
+type WorkConsumerOptions = ItemOptions & {
   queue: Queue;
-  requeueCounts: RequeueCounts;
-  unclaimedWaitMs: number;
   queueTurnsMax: number;
   /** Shared by all queues of the worker. */
   slots: FairSlots<Queue>;
-  running: RunningItems;
-  /** Whether another worker has claimed a later delivery of an item. */
-  isClaimedElsewhere: (delivery: Delivery) => Promise<boolean>;
-  ended: AbortSignal;
 };
 
 /** Takes the items of one queue of a role, as many at a time as the worker has free slots for this queue. */

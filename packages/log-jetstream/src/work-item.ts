@@ -32,7 +32,7 @@ const DONE_TIMEOUT_MS = 10_000;
 /** Time limit to count a requeue: two tries of a publish, and well within the drain time of a service. */
 const REQUEUE_COUNT_MS_MAX = 5_000;
 
-type ItemOptions = DeliveryBounds & {
+export type ItemOptions = DeliveryBounds & {
   role: Role;
   requeueCounts: RequeueCounts;
   unclaimedWaitMs: number;

@@ -496,7 +496,7 @@ test('reused sequences are noticed before they pass the newest one', async () =>
   assert.deepEqual(got, [1, 2, 3, 4, 5]);
 });
 
-/** Followers that have received record 5, which `replace` then replaces by another one at the same sequence. */
+/** Followers that have received record 5, which `replace` then replaces with another one at the same sequence. */
 for (const [how, start] of Object.entries({
   'arrived live': { after: 'new', continuesText: false },
   'was skipped': { after: { newest: 0, skipsText: true }, continuesText: true },

@@ -59,7 +59,7 @@ test('no task takes more bytes than a row has room for, whatever its characters'
   }
 });
 
-test('a row has each agent of its task once, up to the last byte that fits, also if the task is too large for the row', () => {
+test('a row has each agent of its task once, up to the last byte that fits, even if the task is too large for the row', () => {
   const by = (...names: unknown[]) => names.map(sourceAgent => ({ artifactId: 'a', parts: [], metadata: { sourceAgent } }));
   const asks = (agent: unknown) => ({ ...user('q'), metadata: { agent } });
   const task = taskOf({ artifacts: by('guide', 'files', 'guide', 7), history: [asks('painter'), asks({}), user('r', 2)] });

@@ -92,7 +92,7 @@ function withIds(message: Message, known: Ids, ids: Ids): Message {
   };
 }
 
-/** Whether a text occurs in a question, in the beginning of the answer, or in the reason of a failure, in upper or lower case. */
+/** Whether a text occurs in a question, in the beginning of the answer, or in the reason of a failure, ignoring case. */
 export function hasText({ history = [], message, metadata, question = '', answer = '' }: ListedTask, text: string): boolean {
   const wanted = text.toLowerCase();
   const messages = [...history.filter(({ role }) => role === 'ROLE_USER'), ...(message ? [message] : [])];

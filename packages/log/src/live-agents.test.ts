@@ -63,7 +63,7 @@ test('an agent that is silent counts as seen until its last heartbeat is too old
   assert.deepEqual(seen(AGENT_SILENCE_MS_MAX + 101), [['b', true]]);
 });
 
-test('an agent that stopped in order counts as seen for as long, also after the watch was lost', async t => {
+test('an agent that stopped in order counts as seen for as long, even after the watch was lost', async t => {
   const log = createMemoryLog();
   const stop = new AbortController();
   t.after(() => stop.abort());

@@ -61,7 +61,9 @@ export class ResponseEncoder {
   #hasBegun = false;
   #hasEnded = false;
 
-  /** `passesGaps`: the response is made of the task after the gap. Without it, missing events end the stream, because they had numbers. */
+  /**
+   * `passesGaps`: the response is made from the task after the gap. Without it, missing events end the stream, because they had numbers.
+   */
   constructor(ref: ResponseRef, { passesGaps = false } = {}) {
     this.#ref = ref;
     this.#passesGaps = passesGaps;

@@ -9,10 +9,10 @@ const [USER, ASSISTANT] = ['\nUSER: ', '\nASSISTANT: '];
 const [HISTORY_BEGIN, HISTORY_END] = ['<chat_history>', '</chat_history>'];
 
 /**
- * The answer to a request by which a chat page asks its model about a chat: for a title, tags, follow-up questions, search queries, or the rest of a
- * sentence. Open WebUI sends such requests after the first answer, with the prompt as the message of the user, below `### Task:` and with the
- * messages in `<chat_history>`. To an agent each would be a task in the same conversation, with an answer that no page can use. So the title is made of the
- * first question, and the rest is empty. Undefined for other requests.
+ * The answer to a request by which a chat page asks its model about a chat: for a title, tags, follow-up questions, search queries, or the
+ * rest of a sentence. Open WebUI sends such requests after the first answer, with the prompt as the message of the user, below `### Task:`
+ * and with the messages in `<chat_history>`. To an agent each would be a task in the same conversation, with an answer that no page can
+ * use. So the title is made from the first question, and the rest is empty. Undefined for other requests.
  */
 export function sideAnswerOf(body: unknown): string | undefined {
   if (!isObject(body) || body.stream === true || !Array.isArray(body.messages)) return undefined;

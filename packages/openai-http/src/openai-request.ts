@@ -52,8 +52,8 @@ export function requireModel({ agents }: OpenAIRequest, model: string): void {
 }
 
 /**
- * The message for the agent. A request with an `Idempotency-Key` that is sent again starts no second task, because its message and, without a
- * conversation, its context have ids made of the key.
+ * The message for the agent. A request with an `Idempotency-Key` that is sent again starts no second task, because its message and, without
+ * a conversation, its context have ids derived from the key.
  */
 export function messageFor(
   { http, agents }: OpenAIRequest,

@@ -72,7 +72,7 @@ export function noticeStatus({ lane, artifact: { metadata }, parts }: ArtifactIn
   return progressStatus({ lane, taskId, parts, ...(metadata && { metadata }) });
 }
 
-/** Replaces each `{name}` by its value; a value is never read as a template. */
+/** Replaces each `{name}` with its value; a value is never read as a template. */
 export function fill(template: string, values: Readonly<Record<string, string>>): string {
   return template.replace(/\{(\w+)\}/g, (placeholder, name: string) => values[name] ?? placeholder);
 }

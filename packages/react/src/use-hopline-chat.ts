@@ -5,7 +5,7 @@ export type HoplineChat = ChatValue & Pick<ChatStore, 'contextId' | 'send' | 'st
 
 /**
  * A chat with agents: messages, status, error, `send`, `stop`, `retry`. With the `contextId` of an earlier chat it shows that chat and continues an
- * answer that is on its way, also after the page was loaded again.
+ * answer that is on its way, even after the page was loaded again.
  */
 export function useHoplineChat(client: TaskClient, { contextId, agent, initial }: ChatStoreOptions = {}): HoplineChat {
   // biome-ignore lint/correctness/useExhaustiveDependencies: `initial` is for the first view only; a later one must not open the stream again.

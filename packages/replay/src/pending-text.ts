@@ -76,7 +76,7 @@ export class PendingText {
     const partial = split === undefined ? undefined : this.#tokens[0];
     const text = `${taken.map(token => token.text).join('')}${partial?.text.slice(0, split) ?? ''}`.slice(this.#offset);
     const last = taken.at(-1)?.n ?? (first?.n ?? 1) - 1;
-    // Logs from before 2026-11-30 name the last whole token, also if an input that is not text is between it and the split one.
+    // Logs from before 2026-11-30 name the last whole token, even if an input that is not text is between it and the split one.
     const n = partial === undefined || timing.n === last ? last : partial.n - 1;
     const newest = partial ?? taken.at(-1) ?? first;
     // Runs that were merged in the queue name the record of a split token; a single run names that of the last whole token.

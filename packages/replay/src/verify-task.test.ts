@@ -55,7 +55,7 @@ test('an answer that names the generation of its question is the same, however t
   }
 });
 
-test('text that its producer held is the same, also beside a producer that does not hold, and with half a character at its end', () => {
+test('text that its producer held is verified as the same, even beside a producer that does not hold, and with half a character at its end', () => {
   for (const coalesce of [{}, { eventCostMs: 0 }, { chunkBytesMax: 8 }]) {
     const task = new TaskBuilder()
       .message()

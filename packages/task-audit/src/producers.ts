@@ -51,7 +51,7 @@ export type ProducerActivity = Pick<Producer, 'id' | 'agent' | 'turn' | 'attempt
 
 export type TracedTool = { name: string; fromMs: number; ms: number };
 
-/** Tokens and cost as the provider and the file of prices have them. */
+/** Tokens as the provider reports them, and their cost by the price file. */
 export type TracedModelCall = TokenUsage & { model: string; fromMs: number; ms: number; cost?: number };
 
 /** The attempts of all producers, in the order of their first record. */

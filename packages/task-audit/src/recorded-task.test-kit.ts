@@ -110,7 +110,7 @@ export class RecordedTask {
     then?.({ atMs: storedMs, timeline: this.#until(this.#beforeFold(timeline, foldMs), storedMs, 'append') });
   }
 
-  /** The record waited for the relay, and for its successor from the last record of the relay that died. */
+  /** Adds the time that the record waited for its relay and, from the last record of a relay that died, for the successor. */
   #beforeFold(timeline: Timeline, foldMs: number): Timeline {
     const createdMs = this.#turnStartMs + timeline.length;
     const takeover = this.#takeover;

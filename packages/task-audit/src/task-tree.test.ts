@@ -51,7 +51,7 @@ test('tasks below are read level by level, and an agent without an audit is a le
   assert.deepEqual(asked, ['regional r-1', 'argocd a-1', 'other o-1']);
 });
 
-test(`a tree has at most ${TREE_LEVELS_MAX} levels, also when a cluster is its own agent`, async () => {
+test(`a tree has at most ${TREE_LEVELS_MAX} levels, even when a cluster is its own agent`, async () => {
   let reads = 0;
   const [task] = await treeOf(auditWith({ self: 't' }), async () => {
     reads += 1;

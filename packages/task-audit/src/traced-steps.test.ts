@@ -93,7 +93,7 @@ test('a trace shows which steps of each attempt ran, and which were taken from t
   assert.doesNotMatch(JSON.stringify(report), /SECRET/);
 });
 
-test('an explanation lists the steps that the attempt had come to before the event', async () => {
+test('an explanation lists the steps that the attempt had reached before the event', async () => {
   const log = await taskWithSteps();
   const report = (await reportTask(log, 't'))!;
   const { generation } = report.events.find(({ name }) => name === 'receipt')!;

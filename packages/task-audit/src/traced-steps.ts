@@ -2,8 +2,9 @@ import type { AgentStepRecorded, FactRecord } from '@hopline/events';
 import { turnOfFact } from './turn-of-fact.ts';
 
 /**
- * A step of an attempt, as the log has it. `ran`: its outcome is stored. `failed`: it threw, which is stored, too. `reused`: it did not run, because
- * attempt `of` has stored its outcome. `open`: the attempt came to it and stored no outcome, so it may have run, and runs again in the next attempt.
+ * A step of an attempt, as the log has it. `ran`: its outcome is stored. `failed`: it threw, which is stored, too. `reused`: it did not
+ * run, because attempt `of` has stored its outcome. `open`: the attempt reached it and stored no outcome, so it may have run, and runs
+ * again in the next attempt.
  */
 export type TracedStep = {
   /** Its name, and how often the turn had used it. */
@@ -14,7 +15,7 @@ export type TracedStep = {
   of?: number;
   /** The call of the attempt was repeated: the next attempt runs this failed step again. */
   isRepeated?: true;
-  /** When the relay stored that the attempt had come to the step, and its outcome; milliseconds after the task's first input. */
+  /** When the relay stored that the attempt had reached the step, and when its outcome; milliseconds after the task's first input. */
   fromMs: number;
   toMs: number;
 };

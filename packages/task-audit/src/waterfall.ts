@@ -162,7 +162,7 @@ export function modelNote({ requests, inputTokens, cachedTokens, outputTokens, r
   ].join(', ');
 }
 
-/** A cost with three digits, in the currency of the file of prices. */
+/** A cost with three digits, in the currency of the price file. */
 export function costText(cost: number): string {
   return cost === 0 ? '0' : String(Number(cost.toPrecision(3)));
 }

@@ -30,9 +30,9 @@ const OPAQUE = ['data', 'payload', 'resume', 'run', 'outcome'];
 const TRACES = ['trace', 'firstTrace', 'lastTrace'];
 
 /**
- * Replaces text by filler and ids by pseudonyms. Every value that is not known to be harmless counts as text, so the lists name the values
- * that are kept. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text. Pseudonyms
- * are the same for the same `key`. Keep it secret; otherwise a short id can be found by brute force.
+ * Replaces text with filler and ids with pseudonyms. Every value that is not known to be harmless counts as text, so the lists name the
+ * values that are kept. White space stays, and every other UTF-16 unit becomes an `x`, so that joined tokens still equal their text.
+ * Pseudonyms are the same for the same `key`. Keep it secret; otherwise a short id can be found by brute force.
  */
 export class Redactor {
   readonly #key: Uint8Array;

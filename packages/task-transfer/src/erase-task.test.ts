@@ -79,7 +79,7 @@ test('an erased task leaves nothing in the log, other tasks keep theirs, and a r
   assert.deepEqual(await erase(log, 'two'), erased);
 });
 
-test('an interrupted removal is completed by a repetition, also while relays write the list', async () => {
+test('an interrupted removal is completed by a repetition, even while relays write the list', async () => {
   const log = createMemoryLog({ shards: 1 });
   const entry = await storeTask(log, 'one');
   const { purgeTask: eraseRecords } = log;

@@ -203,7 +203,7 @@ for (const endsOpen of [false, true]) {
   });
 }
 
-/** The log as an import has it that ends after so many records, or before the last task is listed. */
+/** The log during an import that breaks off after this many records, or before the last task is listed. */
 function breaksAfter(log: Log, records: number): Log {
   let left = records;
   const facts = new Proxy(log.facts, {

@@ -1,6 +1,6 @@
 import type { ApprovalRequest, Message, Metadata, Part, TaskState } from '@hopline/a2a/client';
 
-/** A task as a page shows it. Views are immutable: members that did not change are the same objects as in the view before. */
+/** A task as a page shows it. Views are immutable: members that did not change are the same objects as in the previous view. */
 export type ClientView = {
   /** Undefined until the first event, and for a server that answers with a message and creates no task. */
   taskId: string | undefined;

@@ -14,7 +14,7 @@ test('padding of base64 has no bytes', () => {
   assert.equal(bytesOf('YQ'), 1);
 });
 
-test('the bytes of a file are counted in linear time, also if it is not base64', () => {
+test('the bytes of a file are counted in linear time, even if it is not base64', () => {
   const growth = cpuGrowth(characters => `${'='.repeat(characters)}A`, 2 ** 16, bytesOf);
   assert.ok(growth < 64, `16 times the file took ${growth} times the work`);
 });

@@ -33,7 +33,7 @@ export type ViewFoldOptions = {
   /** The stream begins within a turn: whole answers are not compared with its texts, because the beginnings of these are missing. */
   resumed?: boolean;
   /**
-   * Artifacts with these names are part of the answer. With such a list, also an empty one, every other artifact whose name no profile knows
+   * Artifacts with these names are part of the answer. With such a list, even an empty one, every other artifact whose name no profile knows
    * is a file, whether or not the stream has named an answer.
    */
   answerNames?: readonly string[];
@@ -331,7 +331,7 @@ export class ViewFold {
     if (!isRepeated) this.#changes.push({ kind: 'question', question: this.#question });
   }
 
-  /** The turn has ended: completes the texts and files, also those whose last chunk is missing. */
+  /** The turn has ended: completes the texts and files, including those whose last chunk is missing. */
   #completeContent(): void {
     this.#reconcileAll();
     this.#texts.endAll();

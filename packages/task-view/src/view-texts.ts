@@ -14,9 +14,9 @@ type TextState = {
 };
 
 /**
- * The texts of a task: the answer and the plan, each a number of artifacts. A new attempt of an agent begins its text again. While it repeats
- * the text of the attempt before, nothing changes; once it differs, the text is restarted. Each delta is compared only with the characters at
- * its position, so that the cost does not grow with the square of the text.
+ * The texts of a task: the answer and the plan, each a number of artifacts. A new attempt of an agent begins its text again. While it
+ * repeats the text of the previous attempt, nothing changes; once it differs, the text is restarted. Each delta is compared only with the
+ * characters at its position, so that the cost does not grow with the square of the text.
  */
 export class ViewTexts {
   readonly #texts = new Map<string, TextState>();
@@ -83,7 +83,7 @@ export class ViewTexts {
   end(id: string): void {
     const state = this.#texts.get(id);
     if (state === undefined || state.isComplete) return;
-    // The last attempt ended with less text than the one before.
+    // The last attempt ended with less text than the previous one.
     if (state.repeated !== undefined) this.#restart(state, state.text.slice(0, state.repeated));
     state.isComplete = true;
     this.#touch(state);

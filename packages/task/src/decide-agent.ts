@@ -108,8 +108,8 @@ export function hasEnded(aggregate: TaskAggregate, { id }: Producer): boolean {
 }
 
 /**
- * Whether the id of the producer belongs to another agent than the one that sends its inputs. The subject of a record vouches only for the
- * agent; only the task knows to which agent the id belongs.
+ * Whether the producer's id belongs to an agent other than the one that sends its inputs. The subject of a record vouches for the sending
+ * agent; only the task knows which agent an id belongs to.
  */
 export function isOfOtherAgent(aggregate: TaskAggregate, { id, agent }: Producer): boolean {
   if (!isKnownProducer(aggregate, id) || id === SUPERVISOR) return false;

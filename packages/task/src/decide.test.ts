@@ -387,7 +387,7 @@ test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for
   }
 });
 
-test('the time of facts never decreases, also when the clock of the relay is set back [S4-17]', () => {
+test('the time of facts never decreases, even when the clock of the relay is set back [S4-17]', () => {
   const clock = [5_000, 6_000.4, 2_000, 7_000];
   const story = new Scenario('t1', () => clock.shift()!).message('hello');
   story.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).message('more', 'm2').cancel();

@@ -67,7 +67,7 @@ test('a log without its beginning is projected from the aggregate of its oldest 
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
 });
 
-test('generations of the first record are counted back from its aggregate, also while the record is applied', () => {
+test('generations of the first record are counted back from its aggregate, even while the record is applied', () => {
   const aggregate = aggregateOf([created, working, completed]);
   const seen: number[] = [];
   const step: Fact = { kind: 'step.recorded', at: 1, step: 's', payload: 1 };

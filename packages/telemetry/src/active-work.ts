@@ -18,7 +18,7 @@ export type ActiveWork = {
   readonly onModelCall?: (call: EndedModelCall) => void;
 };
 
-/** A request to a model. `at`: epoch milliseconds. `cost`: in the currency of the user's file of prices. */
+/** A request to a model. `at`: epoch milliseconds. `cost`: in the currency of the user's price file. */
 type EndedModelCall = {
   model: string;
   at: number;

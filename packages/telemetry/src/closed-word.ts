@@ -5,7 +5,7 @@ const PART_OF_AN_ID = /[0-9a-f]{8}|[0-9]{5}/i;
 const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9 _.-]*$/;
 
 /**
- * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else by `other`: an error message can
+ * Passes a word of a closed list (`window`, `NOT_FOUND`, `slow_viewer`) and replaces everything else with `other`: an error message can
  * quote content or a credential, and each id would become a time series of its own.
  */
 export function closedWord(word: string): string {
@@ -28,14 +28,14 @@ export function errorWord(error: unknown): string {
   return closedWord(error instanceof Error ? error.name : 'failed');
 }
 
-/** Passes the name of a configured agent and replaces any other text by `other`. */
+/** Passes the name of a configured agent and replaces any other text with `other`. */
 export function agentLabel(name: string): string {
   return name.length <= CLOSED_WORD_CHARS_MAX && AGENT_NAME.test(name) ? name : 'other';
 }
 
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9 _.:/@-]{0,95}$/;
 
-/** Passes the name of a configured model, such as `meta-llama/Llama-3.3-70B`, and replaces any other text by `other`. */
+/** Passes the name of a configured model, such as `meta-llama/Llama-3.3-70B`, and replaces any other text with `other`. */
 export function modelLabel(name: string): string {
   return MODEL_NAME.test(name) ? name : 'other';
 }

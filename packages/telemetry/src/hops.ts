@@ -164,7 +164,7 @@ export const HOPS = [
   // Only the trace of a task has these, because one process begins them and another one ends them.
   {
     name: 'silence',
-    from: 'last record of an attempt that wrote no end; in a turn that still runs, else the call',
+    from: 'last record of an attempt that wrote no end; in a turn that still runs also its call, if it has no record',
     to: 'the client, the supervisor or a relay ended its work; now, in a turn that still runs',
     measured: 'trace',
     per: 'part of a critical path',
@@ -187,7 +187,7 @@ const isMeasured = (hop: (typeof HOPS)[number]): hop is MeasuredHop => hop.measu
 export const HOP_NAMES = HOPS.filter(isMeasured).map(({ name }) => name);
 
 type OffPath = 'splice' | 'socket' | 'webhook' | 'client';
-/** Hops after the end of the turn is stored, and the wait for the client. */
+/** Hops that begin only after the end of the turn is stored, and the wait for the client. */
 const OFF_PATH: readonly string[] = ['splice', 'socket', 'webhook', 'client'] satisfies OffPath[];
 type PathHop = Exclude<(typeof HOPS)[number], { name: OffPath }>;
 const isOnPath = (hop: (typeof HOPS)[number]): hop is PathHop => !OFF_PATH.includes(hop.name);

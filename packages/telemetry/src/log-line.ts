@@ -32,7 +32,7 @@ export function showLogRecord(record: LogRecord): string {
   return [shown.join('  '), ...frames].map(printable).join('\n');
 }
 
-/** Replaces characters that control a terminal by JSON escapes. */
+/** Replaces characters that control a terminal with JSON escapes. */
 export function printable(text: string): string {
   return text.replace(UNSAFE, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -140,7 +140,10 @@ export function createLogger(options: LoggerOptions): Logger {
   return created;
 }
 
-/** Calls `line` with each line that a logger of `createLogger`, or a child of it, writes from now on; undefined ends it. */
+/**
+ * Calls `line` with each line that the logger, which `createLogger` made, or one of its children writes from now on. Undefined stops the
+ * calls.
+ */
 export function onLogLine(log: Logger, line: ((line: string) => void) | undefined): void {
   const root = roots.get(log);
   if (root !== undefined) root.line = line;

@@ -607,7 +607,7 @@ export const METRICS = {
     type: 'gauge',
     unit: 's',
     meaning:
-      'Age of the oldest event for which a webhook waits, also while all workers are taken, without webhooks that fail; 0 without one',
+      'Age of the oldest event for which a webhook waits, even while all workers are taken, without webhooks that fail; 0 without one',
     observed: true,
     services: ['notifier'],
   },
@@ -632,7 +632,7 @@ export const METRICS = {
     name: 'hopline.check.failing',
     type: 'gauge',
     unit: '{check}',
-    meaning: '1 while a check of /readyz fails, else 0, also for a check that leaves the process ready (`degraded`)',
+    meaning: '1 while a check of /readyz fails, else 0, even for a check that leaves the process ready (`degraded`)',
     observed: true,
     services: ALL,
     labels: { check: CHECKS },

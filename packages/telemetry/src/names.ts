@@ -126,7 +126,7 @@ export const ATTR = {
   /** How the hop ended: a state, an error code, `client_gone`, `slow_viewer`, `drain`, `requeued`, `superseded`, `stopped`. */
   outcome: 'hopline.outcome',
   correlation: 'hopline.correlation.id',
-  /** Cost of a request to a model, in the currency of the user's file of prices. */
+  /** Cost of a request to a model, in the currency of the user's price file. */
   cost: 'hopline.model.cost',
   tenant: 'hopline.tenant',
   /** Hash of the caller: `callerHash`. */

@@ -5,7 +5,7 @@ export const OTHER = 'other';
 const CANDIDATES_MAX = 1_000;
 /** Time after which counted uses are halved, and at most one name is replaced. */
 export const TURNOVER_MS = 60_000;
-/** A name takes the place of the least used one when it has been used so many times as often, and at least USES_MIN times. */
+/** A name replaces the least used one when it has been used this many times as often, and at least USES_MIN times. */
 const USES_FACTOR = 2;
 export const USES_MIN = 5;
 

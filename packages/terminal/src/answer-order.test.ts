@@ -68,7 +68,7 @@ test('concurrent and replaced texts each reach the reader once, in the order in 
   );
 });
 
-test('the printed text equals the answer of the view, also when an agent writes again after its last chunk', () => {
+test('the printed text equals the answer of the view, even when an agent writes again after its last chunk', () => {
   fc.assert(
     fc.property(ops, list => {
       const { seen, write, end, answer } = reader();

@@ -55,7 +55,7 @@ export class AnswerOrder {
       return !text.isPrinted;
     } else {
       text.pending += change.delta;
-      // A later attempt of a complete text has more of it. Texts after it may be printed already.
+      // A later attempt may extend a text that was complete, although texts after it may be printed already.
       if (text.isComplete && this.#isFollowed(id)) return false;
     }
     return true;

@@ -10,7 +10,7 @@ export type Display = {
   warn(text: string): void;
   /** A line about an artifact outside the answer; a note by default. */
   artifact?(text: string): void;
-  /** Ends an unfinished line of the answer, also in a pipe. Without this method headings separate texts. */
+  /** Ends an unfinished line of the answer, even in a pipe. Without this method headings separate texts. */
   endLine?(): void;
   /** A line above the text of an artifact. Without this method no headings are printed. */
   heading?(text: string): void;
@@ -28,8 +28,8 @@ export function withoutControls(text: string): string {
 }
 
 /**
- * Failed tries in a row from which on they are printed even into a pipe. Fewer end within a few seconds, also in an error if the server was never
- * reached.
+ * Failed tries in a row from which on each is reported, even into a pipe. A shorter outage ends within a few seconds, or in an error if the
+ * server was never reached.
  */
 const TRIES_WARNED_MIN = 5;
 

@@ -115,7 +115,7 @@ export class Output implements Display {
     return [this.#out, this.#err].find((sink): sink is Sink & NodeJS.WritableStream => sink.isTTY === true && 'on' in sink);
   }
 
-  /** Ends an unfinished line, also in a pipe, because several answers follow each other. */
+  /** Ends an unfinished line, even in a pipe, because several answers follow each other. */
   endLine(): void {
     if (this.#unendedAnswer) this.#out.write('\n');
     this.#midLine = false;

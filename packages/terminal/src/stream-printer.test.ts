@@ -170,7 +170,7 @@ test('an artifact without a name is part of the answer, and so is one that the u
   assert.match(printed(events, ['report']), /^── report\nGood day\n/);
 });
 
-test('a call that waits for an approval is printed with all of its arguments, also if its question leaves them out', () => {
+test('a call that waits for an approval is printed with all of its arguments, even if its question leaves them out', () => {
   const approval = { callId: 'c1', tool: 'refund', arguments: { order: '17', items: [1] } };
   const message = { messageId: 'm', role: 'ROLE_AGENT' as const, parts: approvalRequestParts(approval, 'Refund it?') };
   assert.equal(

@@ -32,7 +32,7 @@ function encoded(events: readonly StreamResponse[]) {
   return { chunks, view: fold.view, encoder };
 }
 
-/** The last message that the AI SDK makes of the chunks, each of which must be valid in its schema. */
+/** The last message that the AI SDK makes from the chunks, each of which must be valid in its schema. */
 async function messageOf(chunks: readonly UiChunk[]): Promise<{ message: UIMessage; errors: string[] }> {
   const { validate } = uiMessageChunkSchema();
   for (const chunk of chunks) {
@@ -55,7 +55,7 @@ async function messageOf(chunks: readonly UiChunk[]): Promise<{ message: UIMessa
 const textOf = ({ parts }: UIMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('');
 
 for (const name of ['plain-answer', 'plain-answer-transparent', 'two-agents-at-once', 'agent-killed', 'second-attempt'])
-  test(`the AI SDK shows the answer of the recorded task ${name} once, also where an attempt took text back [S2-34]`, async () => {
+  test(`the AI SDK shows the answer of the recorded task ${name} once, even where an attempt took text back [S2-34]`, async () => {
     const { chunks, view } = encoded(STREAMS.get(name)!.map(({ event }) => event));
     const { message, errors } = await messageOf(chunks);
     assert.deepEqual(errors, []);

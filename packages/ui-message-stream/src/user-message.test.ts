@@ -78,7 +78,7 @@ test('an answer goes to the task that asks, and a regenerated answer is another 
   assert.deepEqual([again.taskId, again.messageId], [undefined, 'new-id']);
 });
 
-test('an edited message, which keeps its id in the page, begins another task, also after a question', () => {
+test('an edited message, which keeps its id in the page, begins another task, even after a question', () => {
   const asking = { id: 'a', role: 'assistant', parts: [], metadata: { hopline: { taskId: 't1', state: 'input-required' } } };
   const messages = [asking, user({ type: 'text', text: 'another' })];
   const edited = (messageId?: string) =>

@@ -5,7 +5,7 @@ import { agentsOf } from './agents.ts';
 
 const listed = { description: '', state: 'live', default: false, skills: [{ id: 'chat', name: 'Chat' }] };
 
-test('a skill has the description of its own agent, also if two agents have a skill of one id', () => {
+test('a skill has the description of its own agent, even if two agents have a skill of one id', () => {
   const described = [
     { id: 'chat', description: 'of a', tags: ['x'], examples: ['hello'] },
     { id: 'b.chat', description: 'of b' },

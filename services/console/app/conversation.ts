@@ -39,7 +39,7 @@ export type ConversationState = { state: string; blocks: readonly Block[] };
 const SEGMENT_CHARS = 2_000;
 /** Without a line end, a segment is closed at a space: the browser lays out a whole segment again when text is added to it. */
 export const SEGMENT_CHARS_MAX = 4_000;
-/** A conversation state is kept every so many events, so that a seek folds at most this many. */
+/** A state of the conversation is kept after every this many events, so that a seek folds at most as many. */
 const SNAPSHOT_EVENTS = 500;
 
 /** The conversation after each event of a task. */

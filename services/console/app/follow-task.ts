@@ -60,7 +60,7 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: 
   try {
     for (let next = await read(); !next.done; next = await read()) yield next.value;
   } finally {
-    // Runs also if the consumer stops early, because the connection must not stay open.
+    // Also runs if the consumer stops early, because the connection must not stay open.
     reader.cancel().catch(() => {});
   }
 }

@@ -99,7 +99,7 @@ function usePageChange(route: Route): RefObject<HTMLElement | null> {
     // The clicked link may be gone, so the focus moves to the new page for keys and screen readers.
     main.current?.focus({ preventScroll: true });
   });
-  // A task replaces its title by its question.
+  // A task replaces its title with its question.
   useLayoutEffect(() => {
     document.title = titleOf(route);
   }, [routeAddress().pathname]);

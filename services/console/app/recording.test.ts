@@ -45,7 +45,7 @@ test('a link names a cursor or a log sequence', () => {
   for (const wrong of ['', 'x', '1.2.3', '-1', '1e3']) assert.equal(recording.indexOf(wrong), undefined);
 });
 
-test('an event is found by its generation, also after expired events', () => {
+test('an event is found by its generation, even after expired events', () => {
   const recording = recorded([0, 1]);
   recording.add(undefined, 'gap', 3);
   recording.add('9.40', text, 4);

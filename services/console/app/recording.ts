@@ -55,7 +55,7 @@ export class Recording {
     this.#place(this.items.length - 1, nowMs - (this.#startedAt ?? nowMs));
   }
 
-  /** Replaces arrival times by log times. */
+  /** Replaces arrival times with log times. */
   setTimes(times: Times | undefined): void {
     if (times === undefined) this.isPaceUnknown = true;
     else {

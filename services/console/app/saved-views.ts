@@ -3,7 +3,7 @@ type ListFilters = { state: string; agent: string; time: string; longer: string;
 /** Filters under a name. */
 type View = { name: string; filters: ListFilters };
 
-/** Views that this browser keeps, beside those that every page has. */
+/** Views that this browser keeps, besides those that every page has. */
 const STORAGE_KEY = 'hopline.views';
 export const SAVED_VIEWS_MAX = 50;
 

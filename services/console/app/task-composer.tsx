@@ -84,7 +84,7 @@ function ApprovalForm({ approval, onDecide, children }: ApprovalProps) {
   const [reason, setReason] = useState('');
   const [fault, setFault] = useState('');
   const [isSending, setSending] = useState(false);
-  // The agent may ask again, also for the same call.
+  // The agent may ask again, even for the same call.
   useEffect(() => setSending(false), [approval]);
   const decide = async (approved: boolean) => {
     setSending(true);

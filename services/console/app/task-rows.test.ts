@@ -121,7 +121,7 @@ test('a row has the reason of a failure, the time that the task took, and the to
   assert.equal(rowOf(task).agents, undefined);
 });
 
-test('words, an agent and a duration are searched by the server, the rest by the page, and both show how far they are', () => {
+test('the server searches words, an agent and a duration, the page searches the rest, and both show their progress', () => {
   const none = { state: '', agent: '', longer: '', text: ' ' };
   assert.deepEqual(
     [

@@ -44,7 +44,7 @@ type Props = {
   kills?: readonly Kill[] | undefined;
   /** Explains the event at a time, for the details of a bar. */
   explain: (atMs: number) => ComponentChildren;
-  /** The tasks below, for a task whose agents began so many at their own servers. */
+  /** Renders the tasks below this one. `known`: number of tasks that its agents have begun on their own servers. */
   below: (known: number) => ComponentChildren;
 };
 

@@ -20,7 +20,7 @@ const WRITES = ['/message:send', '/message:stream', `/tasks/${SEGMENT}:cancel`];
 
 const READ = new RegExp(`^(?:${READS.join('|')})$`);
 const WRITE = new RegExp(`^(?:${WRITES.join('|')})$`);
-/** A dot segment, also an encoded one: a proxy could resolve it. */
+/** A dot segment, even an encoded one: a proxy could resolve it. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
 /** Whether a request is passed on: `writes` only if the console may write, undefined never. */

@@ -153,14 +153,14 @@ async function signerOf(settings: PublicCardSettings): Promise<CardSigner | unde
   const key = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new TypeError(`HOPLINE_CARD_KEY_FILE cannot be read: ${error.code}`);
   });
-  return CardSigner.open({ key, keyId: settings.HOPLINE_CARD_KEY_ID, jku: settings.HOPLINE_CARD_JKU ?? ownKeysUrl(settings) });
+  return CardSigner.open({ key, keyId: settings.HOPLINE_CARD_KEY_ID, jku: settings.HOPLINE_CARD_JKU ?? publicKeysUrl(settings) });
 }
 
 /**
  * The default `jku`, if it is certain: it is not if the public address has a path (the URL of the root is then unknown) or uses http (keys
  * fetched over http can be forged, RFC 7515 4.1.2).
  */
-function ownKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
+function publicKeysUrl({ HOPLINE_PUBLIC_URL: publicUrl = '' }: PublicCardSettings): string | undefined {
   const url = URL.parse(publicUrl);
   if (url === null || url.pathname !== '/') return undefined;
   const safe = url.protocol === 'https:' || isLoopback(url.hostname);

@@ -31,7 +31,7 @@ const declared = defineServiceConfig({
   HOPLINE_COMPACT_RECORDS: {
     type: 'boolean',
     default: false,
-    doc: 'Store records of facts without the values that they repeat, also in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
+    doc: 'Store records of facts without the values that they repeat, even in streams that a version from before 2026-11-24 created. Set it when all services are newer: such a version cannot read these records. New streams always have them.',
   },
   ...leaseSettings(
     'A relay without a heartbeat for this long loses its shards; one whose connection to NATS is gone, after two heartbeats. Bounds the pause in a stream after the death of its relay.',

@@ -22,7 +22,7 @@ import { retryConflicts } from './retry-conflicts.ts';
  * that end in one shard within seconds.
  */
 const MOVE_MS = 30_000;
-/** How often lists that are due are looked for in that time. */
+/** How many times in that period the relay looks for lists that are due. */
 const LOOKS = 6;
 /** Tasks with which a list moves without that wait, so that an owner's entries stay few: a reader of its list reads them all. */
 const MOVED_SOON_MIN = 8;

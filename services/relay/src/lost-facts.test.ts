@@ -88,7 +88,7 @@ test('a running task whose newest facts are lost keeps all its text, and its gen
   assert.deepEqual([...new Set(kinds)], ['facts_lost']);
 });
 
-test('a loss that removes the leap after an earlier loss gives no generation again', { timeout: 120_000 }, async t => {
+test('a loss that removes the leap after an earlier loss does not make the relay repeat a generation', { timeout: 120_000 }, async t => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
   t.after(() => relay.stop());
@@ -295,7 +295,7 @@ test('an append whose answer a stopped relay did not wait for is lost: the task 
   assertLeap(found, startedAt);
 });
 
-test('a relay still doubts what a dead owner has stored after a start that fails', { timeout: 120_000 }, async t => {
+test('after a failed start, a relay still doubts what a dead owner has stored', { timeout: 120_000 }, async t => {
   const log = createMemoryLog({ shards: 1 });
   const processLog = log.another();
   const startedAt = Date.now();

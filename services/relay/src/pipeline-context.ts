@@ -49,8 +49,8 @@ export type PipelineContext = {
   /** Monotonic milliseconds, for holds: text must not wait for a clock that was set back. */
   now: () => number;
   /**
-   * Epoch milliseconds, for the times of facts: they must be right even after the machine was suspended. If this clock is set back, the decider
-   * keeps the time of the fact before.
+   * Epoch milliseconds, for the times of facts: they must be right even after the machine was suspended. If this clock is set back, the
+   * decider keeps the time of the previous fact.
    */
   wallNow: () => number;
   /** Returns a unique id for each append of this relay process. A retry of the append reuses it; another owner never does. */

@@ -223,7 +223,7 @@ test('a shard reads no more than its limit while an append is pending, even with
   }
 });
 
-test('the oldest input is the first stored one that is not folded, of whichever task', async () => {
+test('the oldest input is the first stored input of any task that is not folded', async () => {
   const log = createMemoryLog({ shards: 1 });
   const effects = new Map(['first', 'second'].map(taskId => [taskId, Promise.withResolvers<void>()]));
   const shard = shardOf(log, { applySideEffects: ({ aggregate }) => effects.get(aggregate.taskId)?.promise });

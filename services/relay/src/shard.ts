@@ -343,8 +343,8 @@ function unfoldedOf(task: LoadedTask): LoadedTask['unfolded'] {
 }
 
 /**
- * Whether the task cannot have facts yet, which saves a read of the log: its id was made for this message, and the message was stored
- * after this relay took the shard. If another relay has folded it nevertheless, the append conflicts and the shard restarts.
+ * Whether the task cannot have facts yet, which saves a read of the log: its id was made for this message, and the message was stored after
+ * this relay took the shard. If another relay has folded it anyway, the append conflicts and the shard restarts.
  */
 function createsTask({ record, isLive }: StoredInput): boolean {
   return isLive === true && record.from === 'client' && record.input.kind === 'message' && record.input.creates === true;

@@ -114,9 +114,9 @@ export class TaskAppender {
   }
 
   /**
-   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay has stopped. If the start differs
-   * from the command's, the previous owner has already copied the facts. The step is returned nevertheless, because that relay may have died before
-   * it wrote the task index, and without the entry the next copy-forward would never become due.
+   * Copies the facts of an open task forward. Resolves with undefined when the task has ended, or this relay has stopped. If the start
+   * differs from the command's, the previous owner has already copied the facts. The step is returned anyway, because that relay may have
+   * died before it wrote the task index, and without the entry the next copy-forward would never become due.
    */
   async copyForward({ startStoredAt }: CopyForwardInput): Promise<StoredChange | undefined> {
     const { context, ledger } = this.#options;

@@ -143,7 +143,7 @@ export class TenantBytesWrites {
     this.#begunAtMs = nowMs;
   }
 
-  /** Replaces the counts of records up to the end of the log by those of the tasks in the index. */
+  /** Replaces the counts of records up to the end of the log with those of the tasks in the index. */
   async #enterStored(): Promise<void> {
     const { log } = this.#options;
     const extent = await log.facts.extent();

@@ -4,7 +4,7 @@ import { createMemoryLog } from '@hopline/log/memory';
 import { createLogger, startTelemetry } from '@hopline/telemetry';
 import { newestOf, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
-test('turns and stored bytes have the tenant and caller of their task, and a shard the records that it read', async t => {
+test('turns and stored bytes have the tenant and caller of their task, and a shard counts the records that it has read', async t => {
   const telemetry = await startTelemetry({ service: 'relay', instance: 'relay-1', version: '0', env: {} });
   t.after(() => telemetry.shutdown());
   const lines: { msg: string; tenant?: string; caller?: string }[] = [];

@@ -13,8 +13,8 @@ type TurnWaitsOptions = {
 };
 
 /**
- * The turns whose first work item this relay has queued, until their supervisor, or the agent that is addressed directly, writes. A client
- * whose turn waits for a slot reads how many requests are ahead.
+ * The turns whose first work item this relay has queued and whose worker has written nothing yet. The worker is the supervisor, or the
+ * agent that is addressed directly. A client whose turn waits for a slot reads how many requests are ahead.
  */
 export class TurnWaits {
   readonly #options: TurnWaitsOptions;

@@ -18,7 +18,7 @@ async function writeInTurns(runs: readonly (readonly [string, InputWriter])[], f
   }
 }
 
-test('if a call has two work items, only the text of the first to write is folded, also after a takeover', async () => {
+test('if a call has two work items, only the text of the first to write is folded, even after a takeover', async () => {
   const log = createMemoryLog();
   let processLog = log.another();
   const dead = await relayOn(processLog);

@@ -1,6 +1,5 @@
 import { QUOTA_SETTINGS } from '@hopline/a2a-server';
-import { MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/agent-model/limits';
-import { API_KEY_FORM } from '@hopline/chat-model/limits';
+import { modelSettings } from '@hopline/chat-model/limits';
 import { ENDPOINT_SETTINGS, withEndpointChecked } from '@hopline/endpoint';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { COALESCE_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
@@ -70,22 +69,10 @@ const settings = defineServiceConfig({
     schemes: ['http', 'https'],
     doc: 'URL of the endpoint for clients, in the agent card and in webhooks of remote agents. Default: the address it listens on.',
   },
-  OPENAI_BASE_URL: {
-    type: 'url',
-    default: OPENAI_BASE_URL_DEFAULT,
-    schemes: ['http', 'https'],
-    doc: 'URL of the model for entries of adapter `model` without `baseUrl`.',
-  },
-  OPENAI_API_KEY: {
-    type: 'string',
-    optional: true,
-    form: API_KEY_FORM,
-    min: 1,
-    max: 4_096,
-    secret: true,
-    doc: 'API key for that URL. An entry with another URL names its own variable in `apiKeyEnv`.',
-  },
-  ...MODEL_SETTINGS,
+  ...modelSettings({
+    url: 'URL of the model for entries of adapter `model` without `baseUrl`.',
+    key: 'API key for that URL. An entry with another URL names its own variable in `apiKeyEnv`.',
+  }),
 });
 
 type SubAgentSettings = (typeof settings)['settings'];

@@ -107,7 +107,7 @@ test('content of CALL_CONTENT_BYTES_MAX bytes is stored with its call; with one 
   }
 });
 
-test('a supervisor that takes over does not queue the work of a call if its relay does, or if the item is in the queue', async () => {
+test('a supervisor that takes over queues the work of a call only if no relay does and the queue lacks the item', async () => {
   const { call, agent, ...content } = working();
   for (const isHeld of [true, false])
     for (const isQueued of [true, false])

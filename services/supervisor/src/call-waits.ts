@@ -88,7 +88,7 @@ export class CallWaits {
     else this.#artifact(call, agent, '');
   }
 
-  /** Leaves the task at its end, because the wait is of no interest later. An empty text closes it. */
+  /** This artifact leaves the task at its end, because the wait is of no use later. An empty text closes it. */
   #artifact(call: string, agent: string, text: string, place: object = {}): void {
     if (this.#progress === 'status' || this.#progress === undefined) return;
     const metadata = { sourceAgent: SUPERVISOR, tool: agent, toolCallId: call, ...place };

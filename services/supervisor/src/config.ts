@@ -1,4 +1,4 @@
-import { API_KEY_FORM, MODEL_LIMITS, MODEL_MS_MAX, MODEL_SETTINGS, OPENAI_BASE_URL_DEFAULT } from '@hopline/chat-model/limits';
+import { MODEL_LIMITS, MODEL_MS_MAX, modelSettings } from '@hopline/chat-model/limits';
 import { type Config, ConfigError, defineServiceConfig } from '@hopline/lifecycle';
 import { AGENT_REMEMBERED_MS, COALESCE_SETTINGS, DEFAULT_AGENT_SETTINGS, SLOTS_DEFAULT, SLOTS_DOC } from '@hopline/log';
 import { LOG_SETTINGS } from '@hopline/log-jetstream';
@@ -31,22 +31,7 @@ const declared = defineServiceConfig({
     doc: 'Agents are chosen by the skills on their cards, or by a language model, which conducts the whole turn.',
   },
   HOPLINE_MODEL: { type: 'string', optional: true, min: 1, max: 256, doc: 'Name of the planning model.' },
-  OPENAI_BASE_URL: {
-    type: 'url',
-    default: OPENAI_BASE_URL_DEFAULT,
-    schemes: ['http', 'https'],
-    doc: 'OpenAI-compatible address of the planning model.',
-  },
-  OPENAI_API_KEY: {
-    type: 'string',
-    optional: true,
-    form: API_KEY_FORM,
-    min: 1,
-    max: 4_096,
-    secret: true,
-    doc: 'API key for OPENAI_BASE_URL.',
-  },
-  ...MODEL_SETTINGS,
+  ...modelSettings({ url: 'OpenAI-compatible address of the planning model.', key: 'API key for OPENAI_BASE_URL.' }),
   HOPLINE_MODEL_STEPS_MAX: { type: 'integer', default: 16, min: 1, max: 64, doc: 'Requests to the model for one message.' },
   HOPLINE_MODEL_SUMMARY: {
     type: 'boolean',
@@ -75,7 +60,7 @@ const declared = defineServiceConfig({
     min: 1_000,
     max: AGENT_REMEMBERED_MS,
     unit: 'ms',
-    doc: `An agent is chosen until its last heartbeat is this old, also after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
+    doc: `An agent is chosen until its last heartbeat is this old, even after an orderly stop, as in a restart or a reload; its call then waits HOPLINE_AGENT_GONE_MS for it. How long a new task waits while no agent is known, if the supervisor started within this time; otherwise ${FIRST_AGENT_WAIT_MS / 1_000} s.`,
   },
   HOPLINE_AGENT_GONE_MS: {
     type: 'integer',

@@ -9,7 +9,7 @@ export const STEP_AGENT_CALLS_MAX = 16;
 
 /**
  * Maximum levels of JSON in the arguments of one call. Relays skip a record that nests deeper than INPUT_DEPTH_MAX, and the turn would wait
- * for its step without end; the step has four levels around the arguments.
+ * for its step forever; the step has four levels around the arguments.
  */
 export const ARGS_DEPTH_MAX = 32;
 

@@ -300,7 +300,7 @@ for (const profile of ['caipe', 'transparent']) {
   });
 }
 
-test('a turn whose notice cannot be stored is given back, and the process goes on', { timeout: 120_000 }, async t => {
+test('a turn whose notice cannot be stored is requeued, and the process goes on', { timeout: 120_000 }, async t => {
   const unhandled: unknown[] = [];
   const onUnhandled = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', onUnhandled);

@@ -36,7 +36,7 @@ export type CoalescerRow = {
   costRatio: number;
   /** The same ratio for the worst single lane of `WORST_TOKENS_MIN` tokens or more. */
   worstLaneRatio: number;
-  /** For clocks without structure: cost over that of the best online rule that knows the distribution. */
+  /** For clocks without structure: the cost divided by that of the best online rule, which knows the distribution. */
   bestOnlineRatio?: number;
 };
 

@@ -1,6 +1,6 @@
 import { children } from './process-usage.ts';
 
-/** Child processes end with this process, also on Ctrl-C and on an uncaught error. */
+/** Child processes end with this process, even on Ctrl-C and on an uncaught error. */
 const pids = new Set<number>();
 
 process.on('exit', () => {

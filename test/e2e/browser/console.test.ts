@@ -272,7 +272,7 @@ test('a search continues reading until it has found the task, and shows how much
   await type('no such text');
   await page.until(`document.querySelector('.empty')?.textContent.includes('0 found in all your tasks')`, SHOWN_MS_MAX);
   await save(page, 'tasks-none-found');
-  // So it does for an agent and a duration.
+  // The server also searches for an agent and a duration.
   const choose = (label: string, value: string) =>
     page.evaluate(
       `{ const field = document.querySelector('select[aria-label="${label}"]'); field.value = '${value}'; field.dispatchEvent(new Event('change', { bubbles: true })); }`,

@@ -15,7 +15,7 @@ const USAGE = `Runs tasks on real processes and a real NATS while faults happen,
 --mixed          no class: faults of every kind, two or three at a time, over agents of every kind, in rounds of
                  ${TASKS_OF_ROUND} tasks with a cluster of their own. The rounds have the seeds S, S+1, …; --tasks ${TASKS_OF_ROUND} --seed S+n repeats one
 --tasks N        of all classes together, at least (default 5000; with --mixed 10000)
---minutes N      with --mixed: no round begins after so many minutes, however many tasks there were
+--minutes N      with --mixed: no round begins after this many minutes, however many tasks there were
 --replicas N     1: one nats-server (default); 3: streams with three replicas
 --nodes N        nats-servers with --replicas 3 (default 3)
 --groups N       stream groups of the log (default 1)
@@ -35,7 +35,7 @@ export type CommandOptions = {
   help: boolean;
   isMixed: boolean;
   tasks: number;
-  /** No round of mixed faults begins after so many minutes. Undefined: the number of tasks decides. */
+  /** No round of mixed faults begins after this many minutes. Undefined: the number of tasks decides. */
   minutes: number | undefined;
   replicas: 1 | 3;
   size: ClusterSize;

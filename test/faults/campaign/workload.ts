@@ -12,9 +12,9 @@ export type TaskPlan = {
   cancelAfterMs: number | undefined;
   /** True if the client cancels instead of answering the first question. */
   cancelsAtQuestion?: boolean;
-  /** The first viewer reads the stream of the message, the others subscribe. Each leaves after so many frames, and resumes. */
+  /** The first viewer reads the stream of the message, the others subscribe. Each leaves after this many frames, and resumes. */
   viewers: { afterMs: number; leavesAfter: number[] }[];
-  /** Reads and lists, each so long after the first acknowledgement. `list all`: every page of the tasks of the caller. */
+  /** Reads and lists, each with its delay after the first acknowledgement. `list all`: every page of the tasks of the caller. */
   looks: { afterMs: number; kind: LookKind }[];
   /** Characters of the first message besides its script. */
   ballastChars: number;

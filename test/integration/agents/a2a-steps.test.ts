@@ -11,7 +11,9 @@ const URI = 'https://hopline.dev/extensions/steps/v1';
 
 type Body = { id: number; method: string; params: Record<string, unknown> };
 
-/** An agent whose stream breaks before its first step: later requests for steps are only in its task. `takes`: it takes answers. */
+/**
+ * An agent whose stream breaks before its first step: later requests for steps are only in its task. `takes`: whether it takes answers.
+ */
 async function agentWithSteps(t: TestContext, takes = true) {
   const calls: Body[] = [];
   const headers: (string | undefined)[] = [];

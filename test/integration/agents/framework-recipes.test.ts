@@ -35,7 +35,7 @@ const install = guide.command('npm install');
 const packages = await npmPackages(`mastra${install.match(/@\d[\d.]*/g)?.join('')}`, install, { type: 'module', private: true });
 
 let model: ModelServer;
-/** Resolves when a model that is asked to wait shall end. */
+/** Resolves when a model that was asked to wait may end. */
 let waiting: PromiseWithResolvers<void>;
 
 before(async () => {

@@ -79,7 +79,7 @@ test('the inbox of a Python graph contains the complete message, and data alone 
   assert.deepEqual([data.received, data.inbox.parts], [[], [{ data: { x: 1 } }]]);
 });
 
-test('interrupt() on a server: the answer resumes the thread, also without the resume value of the turn', async t => {
+test('interrupt() on a server: the answer resumes the thread, even without the resume value of the turn', async t => {
   const { agent, server } = await serve(t, 'asks');
   const question = lastOf(await eventsOf(agent, '', turn('asks', 'm-1', 'paint')), 'interrupted');
   assert.equal(question.message.parts[0]?.text, 'Which colour?');

@@ -82,7 +82,7 @@ test('an answer without text resumes with its data', async () => {
   assert.match((await runTurn(agent, turn('data', 'm-3', 'x', { resume }))).text, /^painted 7 x/);
 });
 
-test('a thread still waits after a restart of the process, also without the resume value of the turn', async t => {
+test('a thread still waits after a restart of the process, even without the resume value of the turn', async t => {
   const path = await saverFile(t);
   const started = async () => agentOf(graphs.asksBare.builder.compile(), { checkpointer: new FileSaver(path) });
   const first = await runTurn(await started(), turn('restart', 'm-1', 'paint'));

@@ -148,7 +148,7 @@ test('an outbox of an earlier turn is not the answer of this one [S1-12]', async
   assert.match(text, /turn-2/);
 });
 
-test('an outbox with both, with neither, or with something else fails the turn with its reason [S1-13]', async () => {
+test('an outbox with both a task and a message, with neither, or with anything else fails the turn with a reason [S1-13]', async () => {
   const failureReasonIn = async (outbox: unknown) => (await play(graphs.badOutbox(outbox))).end.reason;
   assert.equal(
     await failureReasonIn({ message: { parts: [] }, task: {} }),

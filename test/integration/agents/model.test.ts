@@ -178,7 +178,7 @@ test('a call that needs an approval waits, and another process runs it with the 
   }
 });
 
-test('a name in approve that no server has fails the turn, because its author means a tool that would run', async t => {
+test('a name in approve that no server has fails the turn: the tool that its author meant would run without approval', async t => {
   const { agent, server } = await standIn(t, [[{ text: 'hi' }]], { mcp: [MCP], approve: ['ok', 'nose'] });
   const failed = lastOf(await eventsOf(agent, 'go'), 'failed');
   assert.deepEqual(
@@ -274,7 +274,7 @@ test('a model that falls silent is a typed failure, never a hang', { timeout: 12
   await assertFailure(t, [{ text: 'so' }, { stall: true }], failure, { silenceMsMax: 200 });
 });
 
-test('comments and empty chunks do not count as signs of life of a model', { timeout: 120_000 }, async t => {
+test("comments and empty chunks do not keep a silent model's request alive", { timeout: 120_000 }, async t => {
   const notBegun = { reason: 'the model did not start its answer in time', retryable: true };
   await assertFailure(t, [{ keepAlive: true }], notBegun, { firstTokenMsMax: 300 });
   const silent = { reason: 'the model stopped sending', retryable: true };

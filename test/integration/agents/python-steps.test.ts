@@ -59,7 +59,7 @@ function effectsIn(file: string) {
   return { names: effects.map(([name]) => name), keys: new Set(effects.flatMap(([, key]) => key ?? [])) };
 }
 
-test('an agent that is killed behind a step has its effect once', options, async () => {
+test('the effect of a step happens once if the agent is killed after the step', options, async () => {
   const file = join(folder, 'between');
   const { state, answer } = await viewOf(`between ${file}`);
   assert.deepEqual([state, answer, existsSync(`${file}.died`)], ['TASK_STATE_COMPLETED', 'Charging. Charged 1. sent 1', true]);

@@ -122,7 +122,7 @@ test('the card has the skills of the file and of the agent, and the probes respo
   for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
 });
 
-test('the entry of a remote agent has what its card shows and the findings about it, also for a card that cannot be used', async t => {
+test('the entry of a remote agent has what its card shows and the findings about it, even for a card that cannot be used', async t => {
   const cardOf = async (agent: Agent) => {
     const { log } = await serve(t, agent);
     return (await log.agents.under('argocd'))[0]?.value.card;

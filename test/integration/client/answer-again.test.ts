@@ -115,7 +115,7 @@ for (const profile of ['transparent', 'caipe'] as const)
       assert.deepEqual(methods, ['SendStreamingMessage', 'SendStreamingMessage']);
     });
 
-    test(`a chat of the AI SDK shows it, for profile ${profile}, ${when}`, async t => {
+    test(`a chat of the AI SDK shows the text of the turn, for profile ${profile}, ${when}`, async t => {
       const { url, taskId, methods } = await openQuestion(t, profile, when);
       assert.equal(await chatAnswer(createClient({ url, retry: { baseMs: 1 } }), taskId), NEW);
       assert.deepEqual(methods, ['SendStreamingMessage', 'SendStreamingMessage']);

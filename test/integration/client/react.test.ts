@@ -213,7 +213,7 @@ test('a call is approved in the page, and the agent gets the decision', { timeou
   close();
 });
 
-test('stop cancels the task, also before its first event, and a failure is an error of the chat', {
+test('stop cancels the task, even before its first event, and a failure is an error of the chat', {
   timeout: 90_000,
 }, async () => {
   const contextId = randomUUID();

@@ -30,7 +30,7 @@ test('a NATS node that copies a stream fails the whole check until it has all of
   const behind = cluster.servers.get('c')!;
   await behind.kill();
   rmSync(join(behind.dir, 'jetstream'), { recursive: true });
-  // A server that stops replaces its Raft log by a snapshot, so the third one has to copy the stream.
+  // A server that stops replaces its Raft log with a snapshot, so the third one has to copy the stream.
   for (const name of ['a', 'b']) {
     await cluster.servers.get(name)!.restart();
     await until(async () => (await streams.info('log').catch(() => undefined))?.cluster?.leader !== undefined);

@@ -175,7 +175,7 @@ test('a worker that cannot be asked keeps its items alive one by one, and the se
   const proxy = await startNatsProxy(nats.port);
   t.after(() => proxy.close());
   proxy.lose = ({ subject }) => subject.startsWith('a2a.worker.');
-  // A machine that stalls the worker for as long has its items delivered to the other one.
+  // If the machine stalls the worker for as long, its items are delivered to the other one.
   const ackWaitMs = 2_000;
   const earlier = await openWorker({ servers: proxy.url, ackWaitMs });
   await request(earlier.log);

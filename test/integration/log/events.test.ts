@@ -142,7 +142,7 @@ describe('events of the log', () => {
     assert.equal([...read].filter(key => key.startsWith('malformed-')).length, 3);
   });
 
-  test('an undecodable work item is removed; an item that cannot be settled is a dead letter', async () => {
+  test('an undecodable work item is removed; an item that cannot be settled becomes a dead letter', async () => {
     events = [];
     await nc.request('a2a.work.agent.events.t1', '{"v":1}');
     const work: Work = {

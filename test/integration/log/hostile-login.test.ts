@@ -192,7 +192,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     await admin.streams.purge(WORK_STREAM, { filter: `a2a.work.${AGENT}.>` });
   });
 
-  test('items of an agent without workers stay, also in a full queue', async () => {
+  test('items of an agent without workers stay, even in a full queue', async () => {
     const guide = await open('agent.guide');
     const stop = new AbortController();
     const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => stop.abort());

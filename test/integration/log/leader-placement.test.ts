@@ -17,7 +17,7 @@ const CHECK_MS = 250;
 const SETTLED_MS_MAX = 60_000;
 
 for (const count of NODES) {
-  test(`the leaders of ${count} nodes become even to within one, also after a node was killed, and no record is lost`, {
+  test(`the leaders of ${count} nodes become even to within one, even after a node was killed, and no record is lost`, {
     timeout: 180_000,
   }, async t => {
     const nodes = Array.from({ length: count }, (_, index) => `n${index + 1}`);

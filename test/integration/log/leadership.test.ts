@@ -28,7 +28,7 @@ test('the leadership of the facts of one server lasts until it restarts', { time
   assert.equal(await leadershipOf(other), second);
 });
 
-test('the leadership of replicated facts lasts until they have another leader', { timeout: 120_000 }, async t => {
+test('the leadership of replicated facts stays the same until another server leads them', { timeout: 120_000 }, async t => {
   const cluster = await startNatsCluster(['n1', 'n2', 'n3']);
   t.after(() => cluster.stop());
   const servers = [...cluster.servers.values()].map(({ url }) => url);

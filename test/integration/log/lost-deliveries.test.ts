@@ -149,7 +149,7 @@ test('an item that is delivered again to the process that runs it runs once, and
     await until(isRedelivered, 'the item is delivered again');
     proxy.thaw();
     await until(() => deliveries > 1, 'its second delivery arrives');
-    // A machine that stalls the worker for longer than the ack wait has the item delivered again, but not in each period.
+    // If the machine stalls the worker for longer than the ack wait, the item is delivered again, but not in each period.
     let delivered = 0;
     for (let periods = 1; delivered !== deliveries; periods += 1) {
       assert.ok(periods <= PERIODS_MAX, 'kept alive under the newest delivery');

@@ -105,7 +105,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await assertHidden(guide, 'no-such-task');
   });
 
-  test('a task in which the agent was called in an earlier turn stays readable, also for a relay that has not seen the call', async () => {
+  test('a task in which the agent was called in an earlier turn stays readable, even for a relay that has not seen the call', async () => {
     const taskId = newTask();
     const call = { kind: 'call.started', call: 'c1', agent: 'guide', at: 1, generation: 1 } as never;
     await store(taskId, CALLED, { facts: [call] });
@@ -209,7 +209,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     stop.abort();
   });
 
-  test('when the relay of a feed is gone, another one sends the rest, also to followers of quiet tasks', async () => {
+  test('when the relay of a feed is gone, another one sends the rest, even to followers of quiet tasks', async () => {
     const [busy, quiet] = [newTask(), newTask()];
     await store(busy, CALLED);
     await store(quiet, CALLED);

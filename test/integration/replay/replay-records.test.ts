@@ -105,7 +105,7 @@ for (const [name, open] of [
       assert.equal(inputs, TASKS.length * RECORDS);
     });
 
-    test('replay continues after a checkpoint without missing or repeating a record, also with records stored since', async () => {
+    test('replay continues after a checkpoint without missing or repeating a record, including records stored since', async () => {
       const log = await open();
       await fill(log, TASKS.slice(0, 4));
       const whole: { taskId: string; steps: number[] }[] = [];

@@ -49,7 +49,7 @@ test('every attempt that died after its first token has exported its span and it
   }
   assert.equal(shapeOf((await task).at(-1)!), 'status:failed');
   assert.ok(deaths >= 2, `the agent has died ${deaths} times`);
-  // NATS counts a delivery that a dying process requested, too, so the numbers of attempts may have gaps.
+  // NATS also counts a delivery that a dying process requested, so the numbers of attempts may have gaps.
   const lines = () => deadly!.output.split('\n').filter(line => line.includes('"turn taken"') && line.endsWith('}'));
   // A line arrives by a pipe, and may be later than the event of the client.
   await until(() => lines().length > deaths, 'a line of each attempt');

@@ -57,7 +57,7 @@ async function pushed(instance: string, wanted: readonly string[]): Promise<void
     assert.ok(performance.now() < endsAt, `${instance} pushes the lag of ${shards()}, and owns ${wanted}`);
 }
 
-test('a relay exports the lag of only the shards that it owns, also after it gave some of them away', {
+test('a relay exports the lag of only the shards that it owns, even after it gave some of them away', {
   timeout: 240_000,
 }, async () => {
   const [first, second] = cluster.relays as [ServiceProcess, ServiceProcess];

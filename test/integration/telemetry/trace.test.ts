@@ -33,7 +33,7 @@ const CLIENT_SPAN_ID = 'b7ad6b7169203331';
 
 const services = (spans: ExportedSpan[]) => new Set(spans.map(span => span.service));
 
-/** The spans of a trace of four services. Processes export by themselves, so a span may arrive before its parent. */
+/** The spans of a trace of four services. Each process exports its own spans, so a span may arrive before its parent. */
 function spansOf(traceId: string): Promise<ExportedSpan[]> {
   return until(() => {
     const spans = receiver.spans.filter(span => span.traceId === traceId);

@@ -126,7 +126,7 @@ test('a credentials file that is missing or incomplete during a reconnect does n
     events.length = 0;
     await nats.restart();
     await until(() => reports() > 0, 'a report');
-    await until(() => events.some(({ type }) => type === 'reconnected'), 'a connection with the credentials before');
+    await until(() => events.some(({ type }) => type === 'reconnected'), 'a connection with the previous credentials');
     await log.check();
   };
   await rm(path);

@@ -207,7 +207,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     tests: ['packages/log/src/queue-waits.test.ts'],
   },
   {
-    name: 'a work item is run with the log of the turn before',
+    name: 'a work item is run with the log of the previous turn',
     edits: [
       {
         file: 'packages/log/src/read-task.ts',

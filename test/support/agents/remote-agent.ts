@@ -50,7 +50,7 @@ export type RemoteAgentOptions = {
   answersAfter?: Promise<void>;
   /** Responds to a non-blocking send with the state of the task before the message. */
   answersWithPreviousState?: boolean;
-  /** Rejects a context id that it has not assigned itself. */
+  /** Assigns context ids itself, and rejects any other. */
   ownContexts?: boolean;
   /** Writes a comment to each stream at this interval in milliseconds, as sse-starlette does every 15 s. */
   pingMs?: number;

@@ -258,7 +258,7 @@ type SharedServices = {
   base: Cluster;
   /** Names of all agents so far. */
   names: Set<unknown>;
-  /** The supervisor may still know agents of a file that has left, also those that the file has started itself. */
+  /** The supervisor may still know agents of a file that has left, including those that the file has started itself. */
   hasOldAgents: boolean;
   secondRelay: Promise<void> | undefined;
   fronts: Front[];

@@ -48,7 +48,7 @@ export class Guide {
     this.#left = new Set(runnableParts(this.blocks).filter(part => notRun(name, part) === undefined));
   }
 
-  /** This command, or the one that begins so. Throws unless there is exactly one. */
+  /** This command, or the one that begins with this text. Throws unless there is exactly one. */
   command(begin: string): string {
     const commands = this.#commands();
     if (commands.includes(begin)) return this.#take(begin);

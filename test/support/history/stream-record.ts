@@ -9,7 +9,7 @@ type StreamRequest =
   | { kind: 'send'; messageId: string; contextId: string }
   | { kind: 'subscribe'; taskId: string; cursor: string | undefined };
 
-/** Collects the frames of one streaming response, and makes the operations of the history from them. */
+/** Collects the frames of one streaming response, and turns them into operations of the history. */
 export class StreamRecord {
   readonly #frames: Frames = [];
   /** The task as the first frame shows it. */

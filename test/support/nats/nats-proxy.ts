@@ -20,7 +20,7 @@ export type NatsProxy = {
   strand(): void;
   /** From now on delays everything by `ms`, in both directions. */
   delay(ms: number): void;
-  /** From now on passes at most so many bytes a second to each client. */
+  /** From now on passes at most this many bytes a second to each client. */
   limit(bytesPerSecond: number): void;
   /** Passes what was held back. */
   thaw(): void;

@@ -54,7 +54,7 @@ export async function pythonsWithPackages(requirements: readonly string[]): Prom
   return Promise.all(ends.map(python => withPackages(python, requirements)));
 }
 
-/** The same of the newest Python only. */
+/** The same, with the newest Python only. */
 export async function newestPythonWith(requirements: readonly string[]): Promise<FoundPython> {
   const newest = (await pythons()).at(-1);
   return newest === undefined ? { skip: 'no Python of 3.10 or newer: install one' } : withPackages(newest, requirements);

@@ -101,8 +101,8 @@ export class TaskFeed implements ListenableFeed {
   }
 
   /**
-   * The subscription leaves this process before the task's message, on the same connection, so waiting for its confirmation would only
-   * cost a round trip. If a record is missed nevertheless, a gap or the check of the tail shows it.
+   * The subscription leaves this process before the task's message, on the same connection, so waiting for its confirmation would only cost
+   * a round trip. If a record is missed anyway, a gap or the check of the tail shows it.
    */
   #openNew(): void {
     void this.#run(this.#log.facts.follow(this.taskId, 'new', this.#reader.signal));

@@ -32,7 +32,8 @@ export async function appendFirst(server: A2AServer, context: OperationContext, 
     await storeMessage(server, context, resolved, earlier);
     return;
   }
-  // A context id made by this request has no earlier tasks, so the writes run at once: the message first, its answer is awaited.
+  // A context id made by this request has no earlier tasks, so all writes run at once. The message goes first, because its answer is
+  // awaited.
   await Promise.all([storeMessage(server, context, resolved), join(), addToLists(server, context, resolved)]);
 }
 

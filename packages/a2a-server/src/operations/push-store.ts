@@ -99,7 +99,7 @@ function deliveriesOf({ id, url, dialect, after }: PushConfigEntry, progress: Pu
 }
 
 /**
- * The configuration of an id. Without an id it is the one with the task's id, or else the first one. Throws TASK_NOT_FOUND ([A2A 1.0]
+ * The configuration with this id; without an id, the one with the task's id, otherwise the first one. Throws TASK_NOT_FOUND ([A2A 1.0]
  * 3.1.8).
  */
 export async function pushConfigOf(
@@ -162,7 +162,7 @@ export async function storePushConfig(
   }
   const countKey = webhookCountKey(context.caller, key, bytes);
   await server.quotas.addWebhook(context.caller, await usageOf(server, taskId, countKey, { bytes, bytesBefore }));
-  // Before the webhook: one that is not counted would be worse than a count of none, which a retry replaces.
+  // Counted before the webhook is stored: a webhook without a count would be worse than a count without a webhook, which a retry replaces.
   await orFault(putWebhookCount(pushConfigs, countKey), taskId);
   const revision = await orFault(pushConfigs.put(key, entry), taskId);
   if (known !== undefined && bytesBefore !== bytes) await removeCount(server, known);

@@ -142,7 +142,7 @@ export function taskEnded(taskId: string): A2AError {
   });
 }
 
-/** `expected`: the generation of the request. Absent if the question is answered that the message would have answered. */
+/** `expected` is the generation that the request names; absent if the question that the message would answer is already answered. */
 export function otherGeneration({ taskId, generation: current }: TaskFeed, expected = current): A2AError {
   const detail = `expected ${expected} but current generation is ${current}`;
   return new A2AError('TASK_GENERATION_MISMATCH', { detail, taskId, generations: { expected, current } });

@@ -60,7 +60,7 @@ export class OpenTasksCount {
     for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
   }
 
-  /** Counts the tasks of the caller and its tenant where that is due. `max`, `tenantMax`: their limits. */
+  /** Counts again what is due: the tasks of the caller, and those of its tenant. `max` and `tenantMax` are their limits. */
   async refresh(caller: Owner, max: number, tenantMax: number): Promise<void> {
     for (const { key, isTenant } of partiesOf(caller)) {
       const party = this.#party(key);

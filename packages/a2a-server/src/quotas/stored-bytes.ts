@@ -38,7 +38,7 @@ export class StoredBytes {
     this.#extent = new RecentExtent(options.log.facts, this.#now);
   }
 
-  /** Reads the bytes of the caller's tenant where that is due. If that fails, the last ones count. */
+  /** Reads the bytes of the caller's tenant again when that is due. If the read fails, the previous bytes count. */
   async refresh(caller: Owner): Promise<void> {
     const filter = tenantBytesFilter(caller);
     if (filter === undefined) return;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TokenBucket } from './token-bucket.ts';
 
-test('a full bucket gives its burst at once, then so many per second', () => {
+test('a full bucket gives its burst at once, then its rate per second', () => {
   const bucket = new TokenBucket({ perSecond: 8, burst: 5 }, 0);
   for (let n = 1; n <= 5; n += 1) {
     assert.equal(bucket.waitMs(1, 0), 0);

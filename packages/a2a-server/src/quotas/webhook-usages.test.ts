@@ -50,7 +50,7 @@ test('a caller that is near its limit reads what its tenant has, and nothing of 
   assert.deepEqual(usages.of({ subject: 'anna' }), { owner: { entries: 0, bytes: 0 }, tenant: undefined });
 });
 
-test('a webhook counts at once where it is set, and once when the log has it', async () => {
+test('a webhook counts at once in the process that sets it, and not twice when the log has it', async () => {
   const { usages, stored, after } = opened();
   usages.add(ANNA, ONE);
   usages.add(ANNA, { entries: 0, bytes: 50 });
@@ -67,7 +67,7 @@ test('a webhook counts at once where it is set, and once when the log has it', a
   assert.equal(usages.of(ANNA).owner.entries, 2);
 });
 
-test('two callers of a tenant that read at the same time count what was added meanwhile once', async () => {
+test('when two callers of a tenant read at the same time, webhooks that were added meanwhile count once', async () => {
   const { usages, stored } = opened();
   for (const [caller, name] of [
     [ANNA, 'a'],

@@ -14,8 +14,8 @@ const UNSEEN_SHARE = 1 / 16;
 const PARTIES_MAX = 10_000;
 
 /**
- * `added`: all that this process has added. `addedBefore`: what of it the usage that was read last has. Both only grow, because two callers of a tenant may
- * read at the same time.
+ * `added` counts everything that this process has added, `addedBefore` the part of it that the last read usage includes. Both only grow,
+ * because two callers of a tenant may read at the same time.
  */
 type Party = { read: WebhookUsage; added: WebhookUsage; addedBefore: WebhookUsage; readAtMs: number; reading?: Promise<void> };
 type Parties = { owner: Party; tenant: Party | undefined };
@@ -41,7 +41,7 @@ export class WebhookUsages {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Reads the usage of the caller and its tenant where that is due. `max`: limits of one caller. */
+  /** Reads again what is due: the usage of the caller, and that of its tenant. `max` has the limits of one caller. */
   async refresh(caller: Owner, max: WebhookUsage): Promise<void> {
     const parties = this.#of(caller);
     const { owner, tenant } = parties;

@@ -7,7 +7,7 @@ import type { Quotas, SlotKind } from '../quotas/quotas.ts';
 /** How the process keeps an open stream alive and ends it. */
 export type OpenStream = {
   keepAlive(): void;
-  /** When the record was stored from which it reads on, epoch milliseconds; undefined if it needs none that the log has. */
+  /** When the record from which it continues to read was stored, in epoch milliseconds; undefined if it needs no record of the log. */
   readonly neededSince: number | undefined;
   /** Asks the client to reconnect, and ends the stream. */
   drain(): void;
@@ -15,8 +15,8 @@ export type OpenStream = {
 };
 
 /**
- * All streams get their comment in at most so many parts, in half of the interval. A write takes 15 µs, so 10,000 idle clients at once would delay every token
- * of this process by 150 ms.
+ * All streams get their comment within half of the interval, in at most this many parts. A write takes 15 µs, so 10,000 idle clients at
+ * once would delay every token of this process by 150 ms.
  */
 const KEPT_PARTS = 64;
 const KEPT_AT_ONCE_MIN = 64;
@@ -34,7 +34,7 @@ export class OpenStreams {
   readonly #streams = new Set<OpenStream>();
   readonly #draining = new AbortController();
   readonly #heartbeat: NodeJS.Timeout;
-  /** The next part of the streams; undefined when all of them have got their comment. */
+  /** Timer of the next part of the streams; undefined when all streams have got their comment. */
   #keeping: NodeJS.Timeout | undefined;
   readonly #taken: Record<SlotKind, number> = { stream: 0, request: 0 };
 
@@ -104,7 +104,7 @@ export class OpenStreams {
   }
 
   #keepAlive(): void {
-    // A process that is so late completes this round first, so that no stream is left out.
+    // A late process completes the previous round first, so that no stream is left out.
     if (this.#keeping !== undefined) return;
     const count = Math.max(KEPT_AT_ONCE_MIN, Math.ceil(this.#streams.size / KEPT_PARTS));
     this.#keepPart([...this.#streams], 0, count);

@@ -158,7 +158,7 @@ async function store(log: MemoryLog, fact: Fact & { generation: number }): Promi
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
-test('a log that lost its tail: open viewers get a gap, the task once it is folded again, and the events after it', async t => {
+test('when the log loses its tail, open viewers get a gap, the task once it is folded again, and the events after it', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
@@ -223,7 +223,7 @@ test('a later generation that names the one before it follows without a gap, liv
   assert.deepEqual(resumed, live);
 });
 
-test('a log that lost a task and reuses its sequences before the viewers notice: a gap and the task', async t => {
+test('viewers get a gap and the task if the log has lost the task and reuses its sequences before they notice', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });

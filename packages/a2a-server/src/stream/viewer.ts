@@ -53,7 +53,7 @@ export class Viewer implements FeedListener, OpenStream {
   #next = 1;
   /** Log sequence from which to read that event. */
   #hint = 0;
-  /** When the newest record of which the client has events was stored, epoch milliseconds; undefined before the first. */
+  /** When the newest record whose events the client has was stored, in epoch milliseconds; undefined before the first. */
   #storedAt: number | undefined;
   /** The record that is being folded adds this message, and a snapshot is due at its end. */
   #addedMessage: string | undefined;
@@ -99,8 +99,8 @@ export class Viewer implements FeedListener, OpenStream {
   }
 
   /**
-   * Sends the task as it was after a message that it has, then everything that followed: the stream of a message that is sent again has the
-   * whole turn, as its first one. If the record of the message has expired, it has the task as it is.
+   * Sends the task as it was after one of its messages, then everything that followed: if a client sends a message again, the new stream
+   * has the whole turn, like the first one. If the record of the message has expired, sends the task as it is.
    */
   followFromMessage(feed: TaskFeed, messageId: string): void {
     this.#attach(feed);
@@ -305,7 +305,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.#storedAt = entry.live?.storedAt ?? this.#storedAt;
     this.#meter.add(entry, feed);
     const { fact, cursor, generation } = entry;
-    // A created task has one message. Its timeline is made of it.
+    // A created task has one message. Its timeline is made from it.
     if (fact.kind === 'task.created' && this.#historyLength === 0 && !this.#showsTimeline)
       this.#sink.addSnapshot(withHistory(fact.event.task, 0), cursor, generation);
     else this.#sink.addEvent(entry, feed.artifactIndex);

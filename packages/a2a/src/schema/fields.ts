@@ -50,6 +50,15 @@ export const nullableBase64 = Type.Optional(
 );
 export const anything = Type.Optional(Type.Unknown());
 
+/** Members that a message has in 1.0 and in 0.3. */
+export const messageMembers = {
+  contextId: optionalId,
+  taskId: optionalId,
+  metadata,
+  extensions: names,
+  referenceTaskIds: names,
+};
+
 export function optionalObject<T extends TProperties>(properties: T): ReturnType<typeof Type.Optional<TObject<T>>> {
   return Type.Optional(Type.Object(properties, nullable));
 }

@@ -19,7 +19,7 @@ export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_TOKEN_CHARS_MAX = 512;
 /** Text for which a list searches. */
 export const LIST_TEXT_CHARS_MAX = 256;
-/** Characters of the agent for whose tasks a list searches. The names of a cluster's agents have at most 32. */
+/** Characters of the agent's name in a search for its tasks. The names of a cluster's agents have at most 32. */
 export const LIST_AGENT_CHARS_MAX = 64;
 /** Largest `minDurationMs` of a list: 365 days. */
 export const LIST_DURATION_MS_MAX = 31_536_000_000;

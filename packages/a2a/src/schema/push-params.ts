@@ -75,8 +75,8 @@ const pushConfig03 = Type.Object({ ...pushConfig, authentication: authentication
 const INLINE_MEMBERS = ['taskPushNotificationConfig', 'pushNotificationConfig', 'push_notification_config'] as const;
 
 /**
- * Throws INVALID_PARAMS when the configuration of a send has the webhook only under the name of another version: a client whose webhook is ignored
- * waits in vain. A client may send both names.
+ * Throws INVALID_PARAMS when the configuration of a send has the webhook only under the name of another version: a client whose webhook is
+ * ignored would wait for nothing. A client may send both names.
  */
 export function requireInlineMember(configuration: JsonObject, version: string, own: (typeof INLINE_MEMBERS)[number]): void {
   const other = INLINE_MEMBERS.find(member => member !== own && isObject(configuration[member]));

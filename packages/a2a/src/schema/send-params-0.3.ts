@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { flag, historyLength, id, metadata, name, names, nullableBase64, optionalId, optionalObject } from './fields.ts';
+import { flag, historyLength, id, messageMembers, metadata, name, names, nullableBase64, optionalObject } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
 import { authentication03, pushConfig } from './push-params.ts';
 import { Type } from './type.ts';
@@ -38,11 +38,7 @@ const message = Type.Object({
   messageId: id,
   role: Type.Enum(['user', 'agent'], { reason: 'must be user or agent' }),
   parts: Type.Array(part, { minItems: 1, maxItems: PARTS_MAX }),
-  contextId: optionalId,
-  taskId: optionalId,
-  metadata,
-  extensions: names,
-  referenceTaskIds: names,
+  ...messageMembers,
 });
 
 /** Params of message/send and message/stream. */

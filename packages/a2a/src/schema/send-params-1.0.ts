@@ -4,11 +4,11 @@ import {
   generation,
   historyLength,
   id,
+  messageMembers,
   metadata,
   name,
   names,
   nullableBase64,
-  optionalId,
   optionalObject,
 } from './fields.ts';
 import { PARTS_MAX } from './limits.ts';
@@ -35,11 +35,7 @@ const message = Type.Object({
   messageId: id,
   role: Type.Enum(['ROLE_USER', 'ROLE_AGENT'], { reason: 'must be ROLE_USER or ROLE_AGENT' }),
   parts: Type.Array(part, { minItems: 1, maxItems: PARTS_MAX }),
-  contextId: optionalId,
-  taskId: optionalId,
-  metadata,
-  extensions: names,
-  referenceTaskIds: names,
+  ...messageMembers,
 });
 
 /** Params of SendMessage and SendStreamingMessage. */

@@ -4,7 +4,7 @@ import { authentication03, pushConfig } from './push-params.ts';
 import { part } from './send-params-0.3.ts';
 import { Type } from './type.ts';
 
-/** Messages of this form have no id, but one that is sent nevertheless is used. */
+/** Messages of this form have no id, but one that is sent anyway is used. */
 const message = Type.Object({
   messageId: optionalId,
   role: Type.Enum(['user', 'agent'], { reason: 'must be user or agent' }),

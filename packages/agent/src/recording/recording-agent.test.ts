@@ -28,7 +28,7 @@ async function file(t: TestContext, lines: object[]): Promise<string> {
   return path;
 }
 
-test('every token has its own id, also in a second attempt [S0-22]', async t => {
+test('every token has its own id, even in a second attempt [S0-22]', async t => {
   const agent = await createRecordingAgent({ path: await file(t, [{ t: 'ha' }, { t: 'ha' }]), pace: 'burst' });
   const signal = new AbortController().signal;
   const events = [...(await collect(agent.run(turn(signal)))), ...(await collect(agent.run(turn(signal, 2))))];

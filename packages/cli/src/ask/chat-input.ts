@@ -2,7 +2,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { Output } from '@hopline/terminal';
 
-/** Most lines that may wait for their turn. While so many wait, a pipe is not read. */
+/** Most lines that may wait for their turn. While this many wait, a pipe is not read. */
 const WAITING_MAX = 100;
 
 type ChatInputEvents = {

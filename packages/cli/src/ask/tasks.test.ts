@@ -98,7 +98,7 @@ test('--json prints tasks without history and artifacts, with or without a filte
     );
 });
 
-test('the command stops reading a server that sends empty pages without end', { timeout: 120_000 }, async t => {
+test('the command stops reading a server that sends empty pages endlessly', { timeout: 120_000 }, async t => {
   const empty = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tasks: [], nextPageToken: 'more' } });
   const { url, asked } = await listing(t, [], () => empty);
   assert.deepEqual(await list(url, '--text', 'x'), { code: 0, out: '', err: '' });

@@ -93,7 +93,7 @@ async function* tasksOf(context: CommandContext, options: ListOptions): AsyncGen
       left -= 1;
       if (left === 0) return;
     }
-    // An empty page counts like a full one, because a server could send empty pages without end.
+    // An empty page counts like a full one, because a server could send empty pages forever.
     scanned += page.tasks.length || PAGE_SIZE_MAX;
     pageToken = page.nextPageToken;
     if (pageToken === undefined) return;

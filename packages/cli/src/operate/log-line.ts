@@ -19,7 +19,7 @@ const NATS_LEVEL = /^\[(\w{3})\] /;
 /** The levels of nats-server, which writes no JSON. */
 const NATS_LEVELS: Readonly<Record<string, string>> = { DBG: 'debug', TRC: 'trace', WRN: 'warn', ERR: 'error', FTL: 'fatal' };
 
-/** A line as JSON: as it is, or with its time, level and text. */
+/** A line as JSON: unchanged if it is JSON already, otherwise an object with its time, level and text. */
 export function jsonLine({ instance, text, time, record }: LogLine): string {
   if (record !== undefined) return text;
   const rest = text.replace(NATS_TIME, '').trimStart();

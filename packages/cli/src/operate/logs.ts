@@ -24,7 +24,7 @@ export const logs = command({
   subject: optional('[SERVICE]', 'one service, instance or agent', SERVICES),
   summary: 'prints the logs of the local cluster in order of time',
   details:
-    'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints one object a line, also for lines that are text',
+    'of all services, or of one: ingress, relay-1, sub-agent, the name of an agent; --json prints one object a line, even for lines that are text',
   asksNoServer: true,
   options: {
     follow: flag('prints new lines until Ctrl-C', { short: 'f' }),

@@ -21,7 +21,7 @@ export const top = command({
   summary: 'shows live tasks, rates, lag and agents every two seconds; q quits',
   details:
     'your open tasks and the agents of the server; for the cluster of `npm start` also the rates, lag, takeovers, and the load of each process, ' +
-    'from their metrics, also while the server or NATS is away; in a pipe, or with --json, one snapshot',
+    'from their metrics, even while the server or NATS is away; in a pipe, or with --json, one snapshot',
   options: {},
   async run(_given, context) {
     const { client, output, json, url, signal, environment } = context;

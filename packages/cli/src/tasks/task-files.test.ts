@@ -150,7 +150,7 @@ test('an export of an unknown task leaves no file behind, and an export to a ful
   assert.doesNotMatch(limited.stderr, /\n\s+at /);
 });
 
-test('a redacted export has no text, also when its connection breaks', async () => {
+test('a redacted export has no text, even when its connection breaks', async () => {
   await using server = await exporting(4);
   const { code, out } = await hopline(['export', TASK, '--redact'], server.url);
   assert.equal(code, 0);

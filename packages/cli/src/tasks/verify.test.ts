@@ -62,7 +62,7 @@ test('a difference is reported by input, fact and member, never with text of the
   assert.deepEqual(JSON.parse(counts!), { tasks: 2, same: 1, differs: 1, failed: 0, unreadable: 0, expired: 0 });
 });
 
-test('a terminal shows how many tasks are verified, and the line gives way to each difference and to the counts', async () => {
+test('a terminal shows how many tasks are verified, in a line that each difference and the counts replace', async () => {
   const path = await fileOf('progress.hopline.jsonl', plainAnswer().stored(), changed());
   const { err } = await runWith(folder, ['verify', path], {}, true);
   const clear = '\r\x1b[K';

@@ -36,8 +36,8 @@ export class ReadClient {
   }
 
   /**
-   * Asks once. Rejects with an error that `retry` repeats. `reader`: the relay that shall answer; absent: any. `failures`: of earlier requests for the
-   * same, after which this one may take longer.
+   * Asks once. Rejects with an error that `retry` repeats. `reader` is the relay that should answer; absent for any. `failures` counts the
+   * failures of earlier requests for the same answer, after which this one may take longer.
    */
   askOnce(
     request: ReadRequest,

@@ -118,7 +118,7 @@ export class LeaseView {
     return { shards, live, leaving, owners };
   }
 
-  /** The proven silence of a member: until the newest heartbeat of this process. */
+  /** How long a member had been silent when this process last saw its own heartbeat. Any longer silence is not proven. */
   #silentMs(changedAtMs: number): number {
     return this.#ownSeenAtMs - changedAtMs;
   }

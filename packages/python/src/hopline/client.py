@@ -238,7 +238,7 @@ class Client:
         min_duration_ms: int | None = None,
     ) -> TaskPage:
         """
-        One page of the caller's tasks. `page_size`: 1 to 100. `page_token`: `next_page_token` of the page before. `text`: only tasks with this
+        One page of the caller's tasks. `page_size`: 1 to 100. `page_token`: `next_page_token` of the previous page. `text`: only tasks with this
         text in a question, in the beginning of the answer or in the reason of a failure. `agent`: only tasks in which this agent worked.
         `min_duration_ms`: only tasks that took at least this long. Servers other than Hopline ignore the last three.
         """

@@ -19,7 +19,7 @@ class ServerSentEvent:
 
 
 class EventStreamDecoder:
-    """Accepts LF, CR and CRLF, comments, several data lines, and chunks that are split anywhere, also inside a code point."""
+    """Accepts LF, CR and CRLF, comments, several data lines, and chunks that are split anywhere, even inside a code point."""
 
     def __init__(self, event_bytes_max: int) -> None:
         self._event_bytes_max = event_bytes_max

@@ -76,7 +76,7 @@ Frame = tuple[Json | None, str | None]
 async def _frames(
     transport: HttpTransport, begin: Begin, position: StreamPosition, tries: Tries
 ) -> AsyncGenerator[Frame | StreamGap, None]:
-    """The frames of one connection until it ends. Raises FailedTry also when the server drains, and for an error instead of an event."""
+    """The frames of one connection until it ends. Raises FailedTry even when the server drains, and for an error instead of an event."""
     limits = transport.limits
     cursor = position.cursor
     position.connect()

@@ -9,7 +9,7 @@ from .a2a_events import TERMINAL_STATES, state_of, task_id_of
 from .client_view import Json
 
 BEGINNING = "0.0"
-"""The cursor before the first event: with it a stream starts at the beginning of a task, also of one that has ended."""
+"""The cursor before the first event: with it a stream starts at the beginning of a task, even of one that has ended."""
 
 _CURSOR = re.compile(r"([0-9]{1,15})\.[0-9]{1,15}")
 

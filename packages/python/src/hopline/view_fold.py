@@ -285,7 +285,7 @@ class ViewFold:
             self._changed("question")
 
     def _complete_content(self) -> None:
-        """The turn has ended: completes the texts and files, also those whose last chunk is missing."""
+        """The turn has ended: completes the texts and files, including those whose last chunk is missing."""
         self._reconcile_all()
         self._texts.end_all()
         self._files.end_all()

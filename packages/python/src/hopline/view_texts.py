@@ -50,7 +50,7 @@ class _TextState:
 
 class ViewTexts:
     """
-    Folds the texts. A new attempt of an agent begins its text again: while it repeats the text of the attempt before, nothing changes; once it
+    Folds the texts. A new attempt of an agent begins its text again: while it repeats the text of the previous attempt, nothing changes; once it
     differs, the text is restarted. Each delta is compared only with the characters at its position.
     """
 
@@ -99,7 +99,7 @@ class ViewTexts:
         state = self._texts.get(text_id)
         if state is None or state.is_complete:
             return
-        # The last attempt ended with less text than the one before.
+        # The last attempt ended with less text than the previous one.
         if state.repeated is not None:
             self._restart(state, state.content.whole()[: state.repeated])
         state.is_complete = True

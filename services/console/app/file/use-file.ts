@@ -6,7 +6,7 @@ import type { OpenedFile } from './open-file.ts';
 /** The build of the page for `hopline view` (vite.config.ts): it is one file, and no server is behind it. */
 export const IS_STATIC = import.meta.env?.MODE === 'file';
 
-/** Reading a file of this machine never pauses for so long. */
+/** Reading a file of this machine never pauses for this long. */
 const SILENCE_MS_MAX = 60_000;
 
 export type FileState = {

@@ -83,7 +83,7 @@ function BlockView({ block }: { block: MarkdownBlock }) {
 function Table({ block: { aligns, head, rows } }: { block: MarkdownBlock & { kind: 'table' } }) {
   const align = (index: number) => (aligns[index] === undefined ? '' : `align-${aligns[index]}`);
   return (
-    // A wide table scrolls, also with keys.
+    // A wide table also scrolls with keys.
     <div class="markdown-table" tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead>
@@ -118,7 +118,7 @@ function Code({ language, segments }: { language: string; segments: readonly str
         <span class="muted">{visibleText(language)}</span>
         <CopyButton text={() => segments.join('')} label="Copy the code" />
       </figcaption>
-      {/* Wide code scrolls, also with keys. */}
+      {/* Wide code also scrolls with keys. */}
       <pre tabIndex={0}>
         <code>
           {segments.map((segment, index) => (

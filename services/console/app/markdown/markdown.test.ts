@@ -22,7 +22,7 @@ test('headings, paragraphs, rules and quotes are blocks; line ends in a paragrap
   assert.deepEqual(blocksOf('#hashtag'), [paragraph('#hashtag')]);
 });
 
-test('code keeps every character, also blank lines and marks, until its own fence', () => {
+test('code keeps every character, including blank lines and marks, until its own fence', () => {
   assert.deepEqual(blocksOf('```ts title\nconst a = `b`;\n\n~~~\n# no heading\n```\nafter'), [
     { kind: 'code', language: 'ts', segments: ['const a = `b`;\n\n~~~\n# no heading\n'] },
     paragraph('after'),
@@ -205,7 +205,7 @@ test('a block is cut at its largest number of lines, and a list continues with i
   );
 });
 
-test('a text of marks that nothing closes is parsed, and none of it is repeated', () => {
+test('text full of unclosed marks is parsed, and no part of it is shown twice', () => {
   const SIZE = 20_000;
   for (const piece of [
     '`',

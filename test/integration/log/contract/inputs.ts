@@ -122,7 +122,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'what a reader has not yielded is unread, and nothing else, also where another shard has more',
+    name: 'what a reader has not yielded is unread, and nothing else, even where another shard has more',
     async run({ log, another }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       let busy = tasksOfOneShard(1);
@@ -198,7 +198,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a reader that is aborted yields nothing more, also of what has arrived',
+    name: 'a reader that is aborted yields nothing more, not even of what has arrived',
     async run({ log, readersLeft }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;
@@ -214,7 +214,7 @@ export const inputCases: Case[] = [
     },
   },
   {
-    name: 'a record stored after the reading of its shard began is marked as such, also after a reconnect, an earlier one is not',
+    name: 'a record stored after the reading of its shard began is marked as such, even after a reconnect, an earlier one is not',
     async run({ log, another, cut }) {
       const { shard, taskIds } = tasksOfOneShard(1);
       const taskId = taskIds[0]!;

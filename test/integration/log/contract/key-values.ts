@@ -213,7 +213,7 @@ export const keyValueCases: Case[] = [
     },
   },
   {
-    name: 'a watch that is aborted yields nothing more, also of what has arrived',
+    name: 'a watch that is aborted yields nothing more, not even of what has arrived',
     async run({ log }) {
       const prefix = newTask();
       await Promise.all(range(1, 20).map(n => log.messageIds.put(`${prefix}.${n}`, value(`${n}`))));

@@ -110,8 +110,8 @@ export async function onceWithin(ms: number, what: string, run: () => Promise<nu
 }
 
 /**
- * For deliveries that must not happen: a machine that stalls a process or the server for longer than the acknowledgement wait has them rightly, so
- * `run` has to pass only once in STALLED_RUNS_MAX runs. A log that delivers again without a stall fails in each.
+ * For deliveries that must not happen: if a machine stalls a process or the server for longer than the acknowledgement wait, they are
+ * right, so `run` has to pass only once in STALLED_RUNS_MAX runs. A log that delivers again without a stall fails in each.
  */
 export async function passesOnce(run: () => Promise<void>): Promise<void> {
   for (let runs = 1; ; runs++) {

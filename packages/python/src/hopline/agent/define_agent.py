@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Approval:
-    """The call of `needs_approval` in the turn before, with the decision."""
+    """The call of `needs_approval` in the previous turn, with the decision."""
 
     call_id: str
     tool: str

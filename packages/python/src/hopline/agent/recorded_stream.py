@@ -55,7 +55,7 @@ def read_stream(path: str | Path) -> list[RecordedToken]:
 
 
 def write_stream(path: str | Path, tokens: Iterable[RecordedToken | str]) -> None:
-    """Writes a recording, such as the words of a model that a test shall repeat."""
+    """Writes a recording, such as the words of a model that a test should repeat."""
     lines = []
     for token in tokens:
         one = RecordedToken(token) if isinstance(token, str) else token
