@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { DIALECTS } from '@hopline/a2a';
+import { DIALECTS, textOf } from '@hopline/a2a';
 import type { FactRecord } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import { addEnded, endedTaskOf, type Log, listKeyOf, listPrefixOf, readTask, removedBefore, removeEnded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { projectRecord, type TaskView } from '@hopline/task';
+import { artifactIdOf, projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type RecordKind, readTaskFile, writeTask } from '@hopline/task-file';
 import { collect } from '../../../test/kit/collect.ts';
@@ -84,7 +84,13 @@ it('a task with new ids differs only in them, and links to its origin', async ()
   const link = `"metadata":{"hopline.origin":"task-1"}`;
   const text = await shown(target, first!.taskId);
   assert.ok(text.includes(link));
-  const restored = text.replaceAll(`,${link}`, '').replaceAll(first!.taskId, 'task-1').replaceAll(first!.contextId, 'c1');
+  const artifactIds = [first!, second!].map(({ taskId }) => artifactIdOf(taskId, 'a'));
+  assert.ok(text.includes(artifactIds[0]!) && (await shown(target, second!.taskId)).includes(artifactIds[1]!));
+  const restored = text
+    .replaceAll(`,${link}`, '')
+    .replaceAll(first!.taskId, 'task-1')
+    .replaceAll(first!.contextId, 'c1')
+    .replaceAll(artifactIds[0]!, artifactIdOf('task-1', 'a'));
   assert.equal(restored, await shown(origin, 'task-1'));
   const { aggregate } = (await target.facts.last(first!.taskId))!.record;
   assert.deepEqual([aggregate.owner, aggregate.foldedSeq, aggregate.lastNSeq], [undefined, 0, undefined]);
@@ -105,6 +111,18 @@ it('an imported task is in the lists of its owner and in its context', async () 
     assert.deepEqual([value.state, value.owner, value.generation], ['TASK_STATE_COMPLETED', { subject: 'bob' }, 5]);
     assert.ok(value.startSeq > 0);
   }
+});
+
+it('an imported task leaves the list of its owner when retention has removed its facts', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const [{ taskId }] = (await importAll(target, await fileOf(origin, ['task-1']))) as [ImportedTask];
+  const { value } = (await target.tasks.get(taskId))!;
+  const prefix = listPrefixOf(taskId, value, target.layouts);
+  await addEnded(target.taskLists, prefix, [endedTaskOf(taskId, value)]);
+  const { seq } = (await target.facts.last(taskId))!;
+  assert.equal(await removeEnded(target.taskLists, prefix, removedBefore(seq)), 0);
+  assert.equal(await removeEnded(target.taskLists, prefix, removedBefore(seq + 1)), 1);
 });
 
 it('the export of an imported task equals the imported file except for ids and positions in the log', async () => {
@@ -203,6 +221,20 @@ for (const endsOpen of [false, true]) {
   });
 }
 
+it('an import under the same ids that is repeated when it is complete lists no task again', async () => {
+  const [origin, log] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const file = await fileOf(origin, ['task-1']);
+  const first = await importAll(log, file, { sameIds: true });
+  const { value } = (await log.tasks.get('task-1'))!;
+  const key = listKeyOf('task-1', value, log.layouts);
+  // As a relay moves it into the list of its owner.
+  await addEnded(log.taskLists, listPrefixOf('task-1', value, log.layouts), [endedTaskOf('task-1', value)]);
+  await log.taskLists.purge(key, (await log.taskLists.get(key))!.revision);
+  assert.deepEqual(await importAll(log, file, { sameIds: true }), first);
+  assert.equal(await log.taskLists.get(key), undefined);
+});
+
 /** The log as an import has it that ends after so many records, or before the last task is listed. */
 function breaksAfter(log: Log, records: number): Log {
   let left = records;
@@ -274,7 +306,10 @@ it('with endsOpen an open task ends as canceled, with its text and with closed a
   );
   let view: TaskView | undefined;
   for await (const { record } of readTask(target.facts, newest!)) view = projectRecord(view, record);
-  assert.equal(view!.task.artifacts?.[0]?.parts[0]?.text, 'half of');
+  assert.deepEqual(
+    view!.task.artifacts?.map(({ parts }) => textOf(parts)),
+    ['half of'],
+  );
   assert.ok(Object.values(newest!.record.aggregate.lanes).every(({ phase }) => phase === 'closed'));
   assert.equal((await target.tasks.get(imported[0]!.taskId))?.value.state, 'TASK_STATE_CANCELED');
 });

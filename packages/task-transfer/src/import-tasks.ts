@@ -225,9 +225,19 @@ class TaskInLog {
     if (!isTerminal(this.#newest!.aggregate.state)) await this.#cancel(this.#newest!);
     const { aggregate } = this.#newest!;
     const { taskId, contextId, role, state, generation, at, owner } = aggregate;
+    const imported = { taskId, contextId, origin: this.#origin, records: this.#records };
+    // A relay has moved the entry into the list of the owner by now, so another entry would be a second row.
+    if (this.#earlier !== undefined && (await this.#isListed(aggregate))) return imported;
     await joinContext(this.#log, { owner, contextId, taskId });
-    const place = { startSeq: this.#startSeq, startStoredAt: this.#now };
+    // Relays remove the row of a list by its sequence once retention has removed the task.
+    const place = { startSeq: this.#startSeq, startStoredAt: this.#now, seq: this.#seq };
     await putTask(this.#log, taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
-    return { taskId, contextId, origin: this.#origin, records: this.#records };
+    return imported;
+  }
+
+  /** Whether an earlier import has completed the task: the entry by id is written last. */
+  async #isListed({ taskId, generation }: TaskAggregate): Promise<boolean> {
+    const entry = (await this.#log.tasks.get(taskId))?.value;
+    return entry !== undefined && isTerminal(entry.state) && entry.generation >= generation;
   }
 }

@@ -1,5 +1,6 @@
 import { isTime, type Message, type Metadata, type TaskStatus } from '@hopline/a2a';
 import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskAggregate } from '@hopline/events';
+import { artifactIdOf } from '@hopline/task';
 
 /** The ids and names that a recorded task gets. */
 export type Binding = {
@@ -17,13 +18,14 @@ export type Binding = {
 
 /**
  * Turns a recorded record of facts into one of another task, or of the same task in another log. Clients see no change except in the ids,
- * and in times and metadata if the binding sets them. Raw sequences in `chunk` remain those of the origin; no input is folded here.
+ * and in times and metadata if the binding sets them. Raw sequences in `chunk` remain those of the origin; no input is folded here. Artifact ids that
+ * follow from the task and the lane are those of the new task, so that the rules close the same artifacts.
  */
 export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding: Binding): FactRecord {
   const { takeover } = record;
   return {
     ...record,
-    facts: record.facts.map(fact => rebindFact(fact, binding)),
+    facts: record.facts.map(fact => rebindFact(fact, binding, record.aggregate.taskId)),
     aggregate: rebindAggregate(record.aggregate, binding),
     startSeq: 0,
     startStoredAt: 0,
@@ -37,7 +39,7 @@ function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggreg
   return { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0, ...(owner && { owner }) };
 }
 
-function rebindFact(fact: Fact, binding: Binding): Fact {
+function rebindFact(fact: Fact, binding: Binding, origin: string): Fact {
   const at = shifted(fact.at, binding);
   switch (fact.kind) {
     case 'task.created': {
@@ -69,7 +71,12 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
     case 'artifact.updated': {
       const { artifactUpdate } = fact.event;
       const { taskId, contextId } = binding;
-      return { ...fact, at, event: { artifactUpdate: { ...artifactUpdate, taskId, contextId } } };
+      const { artifactId } = artifactUpdate.artifact;
+      const isDerived = artifactId === artifactIdOf(origin, fact.lane);
+      const artifact = isDerived
+        ? { ...artifactUpdate.artifact, artifactId: artifactIdOf(taskId, fact.lane) }
+        : artifactUpdate.artifact;
+      return { ...fact, at, event: { artifactUpdate: { ...artifactUpdate, taskId, contextId, artifact } } };
     }
     case 'call.ended':
       return {
