@@ -155,12 +155,12 @@ function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
     const oldest = together.find(one => one.kind === 'text');
     const wayMs = storedAt - (record.at + (oldest?.dt?.[0] ?? 0) + heldMs);
     let n = firstN;
-    const alone = (at: number, content: AgentInput): AgentRecord => ({ ...rest, at, n: n++, inputs: [content] });
+    const recordOf = (at: number, content: AgentInput): AgentRecord => ({ ...rest, at, n: n++, inputs: [content] });
     return together.flatMap(one => {
-      if (one.kind !== 'text') return [single(storedAt, alone(record.at, one))];
+      if (one.kind !== 'text') return [single(storedAt, recordOf(record.at, one))];
       return one.tokens.map((token, index) => {
         const atMs = record.at + (one.dt?.[index] ?? 0);
-        return single(atMs + wayMs, alone(atMs, { ...one, tokens: [token], dt: [0], ids: [] }));
+        return single(atMs + wayMs, recordOf(atMs, { ...one, tokens: [token], dt: [0], ids: [] }));
       });
     });
   });
