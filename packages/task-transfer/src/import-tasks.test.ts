@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { DIALECTS, textOf } from '@hopline/a2a';
 import type { FactRecord } from '@hopline/events';
-import { addEnded, endedTaskOf, type Log, listKeyOf, listPrefixOf, readTask, removedBefore, removeEnded } from '@hopline/log';
+import { addEnded, endedTaskOf, type Log, listKeyOf, listPrefixOf, putTask, readTask, removedBefore, removeEnded } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { artifactIdOf, projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -233,6 +233,42 @@ it('an import under the same ids that is repeated when it is complete lists no t
   await log.taskLists.purge(key, (await log.taskLists.get(key))!.revision);
   assert.deepEqual(await importAll(log, file, { sameIds: true }), first);
   assert.equal(await log.taskLists.get(key), undefined);
+});
+
+it('an import under the same ids brings back the tasks that are gone, and leaves those that the cluster still has', async () => {
+  const log = createMemoryLog();
+  for (const taskId of ['task-1', 'task-2']) await storeTask(log, taskId);
+  const { contextId, role, state, generation, at, owner } = (await log.facts.last('task-1'))!.record.aggregate;
+  await putTask(log, 'task-1', { contextId, role, state, startSeq: 1, startStoredAt: 1, generation, at, ...(owner && { owner }) });
+  const [one, two] = [await shown(log, 'task-1'), await shown(log, 'task-2')];
+  const file = await fileOf(log, ['task-1', 'task-2']);
+  await log.purgeTask('task-2');
+  const { seq } = (await log.facts.last('task-1'))!;
+  const { revision } = (await log.tasks.get('task-1'))!;
+  const imported = await importAll(log, file, { sameIds: true });
+  assert.deepEqual(
+    imported.map(({ taskId }) => taskId),
+    ['task-1', 'task-2'],
+  );
+  assert.deepEqual([(await log.facts.last('task-1'))!.seq, (await log.tasks.get('task-1'))!.revision], [seq, revision]);
+  assert.deepEqual([await shown(log, 'task-1'), await shown(log, 'task-2')], [one, two]);
+});
+
+it('a task that is imported under its id keeps its earlier tasks and the point that it continues', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  const task = new StoredScenario(origin.facts, 'task-1');
+  const metadata = { 'hopline.fork': { taskId: 'task-0', cursor: '1.1' } };
+  task.message('hello', 'm1', 'supervisor', 'caipe', { metadata, earlierTasks: ['task-0'] });
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  const file = await fileOf(origin, ['task-1']);
+  for (const sameIds of [true, false]) {
+    const [{ taskId }] = (await importAll(target, file, { sameIds })) as [ImportedTask];
+    const { aggregate } = (await target.facts.last(taskId))!.record;
+    const [created] = (await collect(target.facts.read(taskId, 1)))[0]!.record.facts;
+    assert.ok(created?.kind === 'task.created');
+    const links = [created.earlierTasks, created.request, aggregate.hasHistory];
+    assert.deepEqual(links, sameIds ? [['task-0'], metadata, true] : [undefined, {}, undefined]);
+  }
 });
 
 /** The log as an import has it that ends after so many records, or before the last task is listed. */

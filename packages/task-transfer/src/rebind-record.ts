@@ -34,25 +34,30 @@ export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding
 }
 
 function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
-  const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory: _hasHistory, ...kept } = aggregate;
+  const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory, ...kept } = aggregate;
   const { taskId, contextId, owner, role = aggregate.role } = binding;
-  return { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0, ...(owner && { owner }) };
+  const history = taskId === aggregate.taskId && hasHistory === true && { hasHistory };
+  const rebound = { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0 };
+  return { ...rebound, ...(owner && { owner }), ...history };
 }
 
 function rebindFact(fact: Fact, binding: Binding, origin: string): Fact {
   const at = shifted(fact.at, binding);
   switch (fact.kind) {
     case 'task.created': {
-      const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
-      // Like the earlier tasks, the origin of a fork has another id here or is absent.
-      const { [FORK_KEY]: _fork, ...requestMetadata } = request ?? {};
       const { taskId, contextId, owner, role = fact.role } = binding;
+      const { owner: _owner, earlierTasks, request, ...kept } = fact;
+      // In another task, the earlier tasks and the origin of a fork have other ids or are absent.
+      const { [FORK_KEY]: fork, ...others } = request ?? {};
+      const isSame = taskId === origin;
+      const requestMetadata = isSame && fork !== undefined ? { ...others, [FORK_KEY]: fork } : others;
       const { task } = fact.event;
       const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
       const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
       const status = rebindStatus(task.status, binding);
       const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
-      return { ...kept, at, event, role, ...(request && { request: requestMetadata }), ...(owner && { owner }) };
+      const links = { ...(request && { request: requestMetadata }), ...(isSame && earlierTasks && { earlierTasks }) };
+      return { ...kept, at, event, role, ...links, ...(owner && { owner }) };
     }
     case 'message.received':
       return { ...fact, at, message: rebindMessage(fact.message, binding) };
