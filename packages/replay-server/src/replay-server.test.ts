@@ -258,25 +258,25 @@ const conversation = (isTogether: boolean) =>
 
 for (const isTogether of [false, true])
   test(`a recorded conversation waits for the answer of the client${isTogether ? ', also if its facts are in one record' : ''}`, async t => {
-  const recordings = await conversation(isTogether);
-  const { client } = await serve(t, { recordings });
-  const asked = eventsOf(await collect(client().stream(message('delete it'))));
-  assert.equal(shape(asked).at(-1), 'input-required');
-  const [first] = asked;
-  assert.ok(first !== undefined && 'task' in first);
-  const taskId = first.task.id;
-  const answered = eventsOf(await collect(client().stream(message('the second', { taskId }))));
-  assert.deepEqual(shape(answered).slice(-3), [...ANSWER.slice(-2), 'completed']);
-  const { history = [] } = await client().get(taskId);
-  assert.deepEqual(
-    history.map(({ parts }) => textOf(parts)),
-    ['delete it', 'Which one?', 'the second'],
-  );
-  const again = eventsOf(await collect(client().stream(message('delete it'))));
-  const [second] = again;
-  assert.ok(second !== undefined && 'task' in second);
-  const refused = eventsOf(await collect(client().stream(message('the third', { taskId: second.task.id }))));
-  assert.equal(shape(refused).at(-1), 'rejected');
+    const recordings = await conversation(isTogether);
+    const { client } = await serve(t, { recordings });
+    const asked = eventsOf(await collect(client().stream(message('delete it'))));
+    assert.equal(shape(asked).at(-1), 'input-required');
+    const [first] = asked;
+    assert.ok(first !== undefined && 'task' in first);
+    const taskId = first.task.id;
+    const answered = eventsOf(await collect(client().stream(message('the second', { taskId }))));
+    assert.deepEqual(shape(answered).slice(-3), [...ANSWER.slice(-2), 'completed']);
+    const { history = [] } = await client().get(taskId);
+    assert.deepEqual(
+      history.map(({ parts }) => textOf(parts)),
+      ['delete it', 'Which one?', 'the second'],
+    );
+    const again = eventsOf(await collect(client().stream(message('delete it'))));
+    const [second] = again;
+    assert.ok(second !== undefined && 'task' in second);
+    const refused = eventsOf(await collect(client().stream(message('the third', { taskId: second.task.id }))));
+    assert.equal(shape(refused).at(-1), 'rejected');
   });
 
 test('a task that was open when it was exported fails at the end of its recording', async t => {
@@ -316,7 +316,10 @@ for (const isCanceled of [false, true])
       items.push(item);
       const [first] = eventsOf(items);
       const hasText = items.some(one => 'event' in one && 'artifactUpdate' in one.event);
-      if (isCanceled && hasText && first !== undefined && 'task' in first) await client().cancel(first.task.id).catch(() => {});
+      if (isCanceled && hasText && first !== undefined && 'task' in first)
+        await client()
+          .cancel(first.task.id)
+          .catch(() => {});
     }
     const updates = eventsOf(items).flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate] : []));
     assert.equal(new Set(updates.map(({ artifact }) => artifact.artifactId)).size, 1);

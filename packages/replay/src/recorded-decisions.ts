@@ -45,7 +45,14 @@ const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, 
 const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
 /** Members that a replay may lack although they are stored. A later version may store others, which are not compared. */
-const OPTIONAL_MEMBERS = ['owner', 'hasHistory', 'inputRequest', 'authRequest', 'queued', 'steps'] as const satisfies readonly (keyof TaskAggregate)[];
+const OPTIONAL_MEMBERS = [
+  'owner',
+  'hasHistory',
+  'inputRequest',
+  'authRequest',
+  'queued',
+  'steps',
+] as const satisfies readonly (keyof TaskAggregate)[];
 
 type StoredFact = { fact: Fact; seq: number; at: number };
 

@@ -65,7 +65,11 @@ export async function exportTask(
  * The records of facts from which an export takes those after `after`. A copy that was stored since the export was cut repeats facts that are in the
  * file, so it must not be the beginning.
  */
-function factsAfter({ facts }: Pick<Log, 'facts'>, newest: StoredFacts, after: TaskProgress | undefined): AsyncIterable<StoredFacts> {
+function factsAfter(
+  { facts }: Pick<Log, 'facts'>,
+  newest: StoredFacts,
+  after: TaskProgress | undefined,
+): AsyncIterable<StoredFacts> {
   const lastFactsSeq = after?.lastFactsSeq ?? 0;
   if (lastFactsSeq === 0 || startSeqOf(newest) <= lastFactsSeq) return readTask(facts, newest);
   const { taskId, owner } = newest.record.aggregate;

@@ -2,7 +2,17 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { DIALECTS, textOf } from '@hopline/a2a';
 import type { FactRecord } from '@hopline/events';
-import { addEnded, endedTaskOf, type Log, listKeyOf, listPrefixOf, putTask, readTask, removedBefore, removeEnded } from '@hopline/log';
+import {
+  addEnded,
+  endedTaskOf,
+  type Log,
+  listKeyOf,
+  listPrefixOf,
+  putTask,
+  readTask,
+  removedBefore,
+  removeEnded,
+} from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { artifactIdOf, projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
@@ -239,7 +249,16 @@ it('an import under the same ids brings back the tasks that are gone, and leaves
   const log = createMemoryLog();
   for (const taskId of ['task-1', 'task-2']) await storeTask(log, taskId);
   const { contextId, role, state, generation, at, owner } = (await log.facts.last('task-1'))!.record.aggregate;
-  await putTask(log, 'task-1', { contextId, role, state, startSeq: 1, startStoredAt: 1, generation, at, ...(owner && { owner }) });
+  await putTask(log, 'task-1', {
+    contextId,
+    role,
+    state,
+    startSeq: 1,
+    startStoredAt: 1,
+    generation,
+    at,
+    ...(owner && { owner }),
+  });
   const [one, two] = [await shown(log, 'task-1'), await shown(log, 'task-2')];
   const file = await fileOf(log, ['task-1', 'task-2']);
   await log.purgeTask('task-2');
