@@ -31,7 +31,7 @@ export function withheldFromOwner(entry: RecordEntry): RecordEntry {
 }
 
 /**
- * A later version may store facts of other kinds, which this version cannot tell apart: those without an event are for services. Clients see the others
+ * A later version may store facts of other kinds, which this version cannot distinguish: those without an event are for services. Clients see the others
  * anyway, and without them the generations would have a hole.
  */
 function isKnownOrVisible(fact: Fact): boolean {
