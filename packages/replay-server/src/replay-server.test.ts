@@ -279,6 +279,23 @@ for (const isTogether of [false, true])
     assert.equal(shape(refused).at(-1), 'rejected');
   });
 
+test('a client may answer while the recording still stores what clients do not see', async t => {
+  const recordings = await record('task-1', async (task, clock) => {
+    await task.message('delete it', 'm1').store();
+    const question = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
+    await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question }).store();
+    clock.at += 3_600_000;
+    await task.input(supervisor(), { kind: 'step', step: '1', payload: 1 }).store();
+    await task.message('the second', 'm2').store();
+    await task.input(supervisor(1, 2), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  });
+  const { client } = await serve(t, { recordings, pace: 1 });
+  const [first] = eventsOf(await collect(client().stream(message('delete it'))));
+  assert.ok(first !== undefined && 'task' in first);
+  const answered = eventsOf(await collect(client().stream(message('the second', { taskId: first.task.id }))));
+  assert.equal(shape(answered).at(-1), 'completed');
+});
+
 test('a task that was open when it was exported fails at the end of its recording', async t => {
   const recordings = await record('task-1', async task => {
     await task.message(QUESTION).store();
