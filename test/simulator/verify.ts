@@ -156,7 +156,8 @@ async function verifyCopies(
 
 function contentOf(task: Task | undefined): string {
   const messages = task?.history?.map(({ messageId }) => messageId);
-  const texts = task?.artifacts?.map(({ artifactId, parts }) => [artifactId, textOf(parts)]);
+  // The ids of artifacts follow from the id of the task.
+  const texts = task?.artifacts?.map(({ name, parts }) => [name, textOf(parts)]);
   return JSON.stringify([messages, texts, task?.status.state, task?.status.timestamp]);
 }
 

@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Fact } from '@hopline/events';
 import type { Log } from '@hopline/log';
-import { type Checkpoint, replayFacts } from '@hopline/replay';
+import { type Checkpoint, CheckpointMismatch, replayFacts } from '@hopline/replay';
 
 /** A transaction ends with the batch that reaches this many records. It includes the checkpoint, so that no record counts twice. */
 const TRANSACTION_RECORDS = 1_000;
@@ -29,8 +29,21 @@ export class TaskTable {
     this.#statements = Object.fromEntries(prepared) as Statements;
   }
 
-  /** Applies the records stored since the last run. Resolves with the number of records and tokens. */
+  /**
+   * Applies the records stored since the last run. Resolves with the number of records and tokens. Begins again if the log has lost some of the
+   * records of earlier runs.
+   */
   async update(log: Pick<Log, 'layouts' | 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
+    try {
+      return await this.#apply(log);
+    } catch (error) {
+      if (!(error instanceof CheckpointMismatch)) throw error;
+      this.#db.exec('BEGIN; DELETE FROM tasks; DELETE FROM calls; DELETE FROM checkpoint; COMMIT');
+      return this.#apply(log);
+    }
+  }
+
+  async #apply(log: Pick<Log, 'layouts' | 'shards' | 'facts'>): Promise<{ records: number; tokens: number }> {
     const replay = replayFacts(log, { ...this.#after(), shardsAtOnce: log.shards });
     const done = { records: 0, tokens: 0 };
     let open = false;
@@ -45,7 +58,7 @@ export class TaskTable {
       for await (const records of replay.batches()) {
         if (!open) this.#db.exec('BEGIN');
         open = true;
-        for (const { taskId, facts } of records) for (const fact of facts) done.tokens += this.#apply(taskId, fact);
+        for (const { taskId, facts } of records) for (const fact of facts) done.tokens += this.#applyFact(taskId, fact);
         done.records += records.length;
         uncommitted += records.length;
         if (uncommitted < TRANSACTION_RECORDS) continue;
@@ -73,7 +86,7 @@ export class TaskTable {
   }
 
   /** The number of tokens in the fact. */
-  #apply(task: string, fact: Fact): number {
+  #applyFact(task: string, fact: Fact): number {
     const { created, turn, state, text, frame, callStarted, callEnded } = this.#statements;
     switch (fact.kind) {
       case 'task.created':

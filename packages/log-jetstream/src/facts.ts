@@ -184,14 +184,18 @@ export class JetStreamFacts implements FactLog {
     const from = 'seq' in start ? start.seq : new Date(start.sinceMs);
     for await (const batch of this.#history.readBatches(stream, filter, from, tail)) {
       const records: RecordFacts[] = [];
+      let last: Msg | undefined;
       for (const { msg, seq, storedAt } of batch) {
         const { subject } = msg;
         const taskId = subject.slice(subject.indexOf('.', prefix) + 1);
         if (!isTaskId(taskId)) continue;
         const facts = decodeFactsOnly(msg.data, taskId);
-        if (facts) records.push({ seq, taskId, facts, storedAt });
-        else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
+        if (facts) {
+          records.push({ seq, taskId, facts, storedAt });
+          last = msg;
+        } else this.#connection.onEvent({ type: 'undecodable', where: 'facts' });
       }
+      if (last !== undefined) records.push({ ...records.pop()!, ...idOf(headersOf(last)) });
       yield records;
     }
   }

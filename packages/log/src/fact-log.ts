@@ -143,6 +143,8 @@ export type RecordFacts = {
   facts: readonly Fact[];
   /** Epoch milliseconds at which the log stored it. Absent when a read of the newest record of a task does not report it. */
   storedAt?: number;
+  /** Id of the append. Only the last record of a batch of `readStoredShard` has it, for a later check whether the log has lost the record. */
+  id?: string;
 };
 
 export function recordFactsOf({ seq, record, storedAt }: StoredFacts): RecordFacts {

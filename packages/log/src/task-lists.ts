@@ -37,7 +37,10 @@ export type EndedTask = [
 export type EndedTasks = { v: 1; ended: EndedTask[]; pages: EndedPageRange[] };
 export type EndedPage = { v: 1; ended: EndedTask[] };
 
-/** A page with its number, the number of its tasks, and the first and last times and sequences of them. */
+/**
+ * A page with its number, the number of its tasks, and the first and last times and sequences of them. `seqFrom` is the first that is known, and
+ * `seqTo` is 0 if one is unknown.
+ */
 export type EndedPageRange = { n: number; tasks: number; from: number; to: number; seqFrom: number; seqTo: number };
 
 /** Tasks that the newest part of a list holds before its oldest ones become a page. */
@@ -241,7 +244,8 @@ function compareEnds(one: EndedTask, other: EndedTask): number {
 }
 
 function rangeOf(n: number, tasks: readonly EndedTask[]): EndedPageRange {
-  const seqs = tasks.map(task => task[5]);
-  const [seqFrom, seqTo] = [Math.min(...seqs), Math.max(...seqs)];
+  const known = tasks.map(task => task[5]).filter(seq => seq > 0);
+  const seqFrom = known.length === 0 ? 0 : Math.min(...known);
+  const seqTo = known.length < tasks.length ? 0 : Math.max(...known);
   return { n, tasks: tasks.length, from: tasks[0]![3], to: tasks.at(-1)![3], seqFrom, seqTo };
 }

@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isInProgress, type Message, type TerminalState } from '@hopline/a2a';
-import type { AgentInput, ClientInput, Fact, FactRecord, MessageInput, TaskAggregate } from '@hopline/events';
+import {
+  type AgentInput,
+  type ClientInput,
+  type Fact,
+  type FactRecord,
+  isVisible,
+  type MessageInput,
+  type TaskAggregate,
+} from '@hopline/events';
 import { type Log, putTask, type StoredInput } from '@hopline/log';
 import { decide, evolve } from '@hopline/task';
 import { type Binding, rebindRecord } from '@hopline/task-transfer';
@@ -122,7 +130,8 @@ export class RecordedRelay {
 
   /** A further message answers a question of the recording, which continues at the same message. */
   async #continue(playing: Playing, input: MessageInput): Promise<void> {
-    const { recording, next } = playing;
+    const { recording } = playing;
+    const next = nextShown(recording?.records ?? [], playing.next);
     const expected = recording?.records[next]?.facts.find(fact => fact.kind === 'message.received');
     if (expected === undefined || !this.#recordings.isSame(expected.message, input.message)) {
       playing.stop.abort();
@@ -132,6 +141,9 @@ export class RecordedRelay {
       await this.#end(playing, 'TASK_STATE_REJECTED', `The recorded task has ${recorded} at this point.`);
       return;
     }
+    // The client may answer before the last records of the turn that it does not see.
+    playing.stop.abort();
+    playing.stop = new AbortController();
     const { aggregate } = recording!.records[next]!;
     this.#replaceMessage(playing, expected.message.messageId, input.message);
     playing.binding = { ...playing.binding, shiftMs: Date.now() - aggregate.at };
@@ -142,7 +154,7 @@ export class RecordedRelay {
         ? { ...fact, message: { ...fact.message, messageId, parts, role, ...(metadata && { metadata }) } }
         : fact;
     await this.#append(playing, { ...rebound, facts: rebound.facts.map(received) });
-    playing.next += 1;
+    playing.next = next + 1;
     this.#play(playing, playing.stop.signal).catch(error => this.#onError(error));
   }
 
@@ -212,4 +224,11 @@ export class RecordedRelay {
     const { taskId, contextId, state, generation, at } = aggregate;
     await putTask(this.#log, taskId, { contextId, role: ROLE, state, startSeq, generation, at });
   }
+}
+
+/** Index of the next record with an event or a message of the client. */
+function nextShown(records: readonly FactRecord[], from: number): number {
+  const isShown = (fact: Fact) => isVisible(fact) || fact.kind === 'message.received';
+  const found = records.findIndex(({ facts }, index) => index >= from && facts.some(isShown));
+  return found < 0 ? records.length : found;
 }

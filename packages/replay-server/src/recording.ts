@@ -1,5 +1,6 @@
 import { type Message, type Metadata, textOf } from '@hopline/a2a';
-import type { FactRecord, MessageInput } from '@hopline/events';
+import type { FactRecord, MessageInput, TaskAggregate } from '@hopline/events';
+import { evolve } from '@hopline/task';
 import { type TaskEntry, TaskFileError, type TaskHeader } from '@hopline/task-file';
 
 /** A recorded task: the question, and the records of facts that answered it. */
@@ -38,7 +39,24 @@ function recordingOf(header: TaskHeader, records: FactRecord[]): Recording {
     );
   }
   const message = created.event.task.history?.[0];
-  return { header, question: questionOf(message), agent: agentOf(message, created.request), records };
+  return { header, question: questionOf(message), agent: agentOf(message, created.request), records: apartInTime(records) };
+}
+
+/** The records with a record for each time: a copy of the facts, and a relay under load, store those of many times together. */
+function apartInTime(records: readonly FactRecord[]): FactRecord[] {
+  const apart: FactRecord[] = [];
+  let aggregate: TaskAggregate | undefined;
+  for (const record of records) {
+    const parts: FactRecord[] = [];
+    for (const fact of record.facts) {
+      const newest = aggregate?.at === fact.at ? parts.pop() : undefined;
+      aggregate = evolve(aggregate, fact);
+      parts.push({ ...record, facts: [...(newest?.facts ?? []), fact], aggregate });
+    }
+    ({ aggregate } = record);
+    apart.push(...parts.slice(0, -1), { ...record, facts: parts.at(-1)?.facts ?? [] });
+  }
+  return apart;
 }
 
 /** Messages that differ only in white space ask the same question. */

@@ -236,33 +236,64 @@ test('equal questions get their recordings in turn', async t => {
   assert.deepEqual(ends, ['completed', 'failed', 'completed', 'failed']);
 });
 
-test('a recorded conversation waits for the answer of the client', async t => {
-  const recordings = await record('task-1', async task => {
+/** `isTogether`: all facts are in one record, as after a copy of them. */
+const conversation = (isTogether: boolean) =>
+  record('task-1', async task => {
+    const stored = async () => isTogether || (await task.store());
+    task.message('delete it', 'm1');
+    await stored();
+    const question = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
+    task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question });
+    await stored();
+    task.message('the second', 'm2');
+    await stored();
+    const from = supervisor(1, 2);
+    task.input(from, { kind: 'status', state: 'TASK_STATE_WORKING' }).open(from, 'b', { name: 'streaming_result' });
+    for (const [index, text] of ANSWER.entries()) {
+      await stored();
+      task.text(from, 'b', text, index === ANSWER.length - 1);
+    }
+    await task.input(from, { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  });
+
+for (const isTogether of [false, true])
+  test(`a recorded conversation waits for the answer of the client${isTogether ? ', also if its facts are in one record' : ''}`, async t => {
+    const recordings = await conversation(isTogether);
+    const { client } = await serve(t, { recordings });
+    const asked = eventsOf(await collect(client().stream(message('delete it'))));
+    assert.equal(shape(asked).at(-1), 'input-required');
+    const [first] = asked;
+    assert.ok(first !== undefined && 'task' in first);
+    const taskId = first.task.id;
+    const answered = eventsOf(await collect(client().stream(message('the second', { taskId }))));
+    assert.deepEqual(shape(answered).slice(-3), [...ANSWER.slice(-2), 'completed']);
+    const { history = [] } = await client().get(taskId);
+    assert.deepEqual(
+      history.map(({ parts }) => textOf(parts)),
+      ['delete it', 'Which one?', 'the second'],
+    );
+    const again = eventsOf(await collect(client().stream(message('delete it'))));
+    const [second] = again;
+    assert.ok(second !== undefined && 'task' in second);
+    const refused = eventsOf(await collect(client().stream(message('the third', { taskId: second.task.id }))));
+    assert.equal(shape(refused).at(-1), 'rejected');
+  });
+
+test('a client may answer while the recording still stores what clients do not see', async t => {
+  const recordings = await record('task-1', async (task, clock) => {
     await task.message('delete it', 'm1').store();
     const question = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
     await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED', message: question }).store();
+    clock.at += 3_600_000;
+    await task.input(supervisor(), { kind: 'step', step: '1', payload: 1 }).store();
     await task.message('the second', 'm2').store();
-    await answer(task, supervisor(1, 2), 'b');
     await task.input(supervisor(1, 2), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
   });
-  const { client } = await serve(t, { recordings });
-  const asked = eventsOf(await collect(client().stream(message('delete it'))));
-  assert.equal(shape(asked).at(-1), 'input-required');
-  const [first] = asked;
+  const { client } = await serve(t, { recordings, pace: 1 });
+  const [first] = eventsOf(await collect(client().stream(message('delete it'))));
   assert.ok(first !== undefined && 'task' in first);
-  const taskId = first.task.id;
-  const answered = eventsOf(await collect(client().stream(message('the second', { taskId }))));
-  assert.deepEqual(shape(answered).slice(-3), [...ANSWER.slice(-2), 'completed']);
-  const { history = [] } = await client().get(taskId);
-  assert.deepEqual(
-    history.map(({ parts }) => textOf(parts)),
-    ['delete it', 'Which one?', 'the second'],
-  );
-  const again = eventsOf(await collect(client().stream(message('delete it'))));
-  const [second] = again;
-  assert.ok(second !== undefined && 'task' in second);
-  const refused = eventsOf(await collect(client().stream(message('the third', { taskId: second.task.id }))));
-  assert.equal(shape(refused).at(-1), 'rejected');
+  const answered = eventsOf(await collect(client().stream(message('the second', { taskId: first.task.id }))));
+  assert.equal(shape(answered).at(-1), 'completed');
 });
 
 test('a task that was open when it was exported fails at the end of its recording', async t => {
@@ -287,12 +318,54 @@ test('a recording in progress is canceled', async t => {
   assert.equal(shape(eventsOf(await collect(stream))).at(-1), 'canceled');
 });
 
-test('the recorded pace is kept', async t => {
-  const { client } = await serve(t, { pace: 0.5 });
-  const startMs = performance.now();
-  await collect(client().stream(message(QUESTION)));
-  // Nine events follow the first, GAP_MS apart, at half the speed.
-  assert.ok(performance.now() - startMs >= 9 * GAP_MS * 2 - 5);
+for (const isCanceled of [false, true])
+  test(`an artifact that is open when the answer ${isCanceled ? 'is canceled' : 'ends early'} is closed under its own id`, async t => {
+    const recordings = await record('task-1', async (task, clock) => {
+      await task.message(QUESTION).store();
+      await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' }).store();
+      await task.open(supervisor(), 'a', { name: 'streaming_result' }).text(supervisor(), 'a', 'How').store();
+      if (isCanceled) clock.at += 3_600_000;
+      await task.text(supervisor(), 'a', ' it').store();
+    });
+    const { client } = await serve(t, { recordings, pace: isCanceled ? 1 : Number.POSITIVE_INFINITY });
+    const items: StreamItem[] = [];
+    for await (const item of client().stream(message(QUESTION))) {
+      items.push(item);
+      const [first] = eventsOf(items);
+      const hasText = items.some(one => 'event' in one && 'artifactUpdate' in one.event);
+      if (isCanceled && hasText && first !== undefined && 'task' in first)
+        await client()
+          .cancel(first.task.id)
+          .catch(() => {});
+    }
+    const updates = eventsOf(items).flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate] : []));
+    assert.equal(new Set(updates.map(({ artifact }) => artifact.artifactId)).size, 1);
+    assert.equal(updates.at(-1)?.lastChunk, true);
+  });
+
+test('the answers to two equal questions have different artifact ids', async t => {
+  const { client } = await serve(t);
+  const idOf = async () => {
+    const events = eventsOf(await collect(client().stream(message(QUESTION))));
+    return events.flatMap(event => ('artifactUpdate' in event ? [event.artifactUpdate.artifact.artifactId] : []))[0];
+  };
+  assert.notEqual(await idOf(), await idOf());
+});
+
+test('the recorded pace is kept, also if the facts are in one record', async t => {
+  const together = await record('task-2', async task => {
+    task.message('at once', 'm-recorded').input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
+    task.open(supervisor(), 'a', { name: 'streaming_result' });
+    for (const [index, text] of ANSWER.entries()) task.text(supervisor(), 'a', text, index === ANSWER.length - 1);
+    await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  });
+  const { client } = await serve(t, { recordings: [...(await recorded()), ...together], pace: 0.5 });
+  for (const question of [QUESTION, 'at once']) {
+    const startMs = performance.now();
+    await collect(client().stream(message(question)));
+    // Nine events follow the first, GAP_MS apart, at half the speed.
+    assert.ok(performance.now() - startMs >= 9 * GAP_MS * 2 - 5, question);
+  }
 });
 
 test('the card names every interface, and the questions', async t => {

@@ -44,6 +44,16 @@ const RELAY_REASONS: ReadonlySet<unknown> = new Set([TOO_LARGE, TASK_TOO_LARGE, 
 /** Members of the aggregate that depend on the content of one append: ordinals, sequences and sizes. */
 const PROGRESS_MEMBERS: ReadonlySet<string> = new Set(['producers', 'foldedSeq', 'lastNSeq', 'storedBytes']);
 
+/** Members that a replay may lack although they are stored. A later version may store others, which are not compared. */
+const OPTIONAL_MEMBERS = [
+  'owner',
+  'hasHistory',
+  'inputRequest',
+  'authRequest',
+  'queued',
+  'steps',
+] as const satisfies readonly (keyof TaskAggregate)[];
+
 type StoredFact = { fact: Fact; seq: number; at: number };
 
 /** A stored fact with the text of one run. */
@@ -144,10 +154,10 @@ export class RecordedDecisions implements CommandQueue {
     const { aggregate } = this.#task;
     const found = this.#aggregate;
     if (this.#isOver || found === undefined) return;
-    for (const [name, value] of Object.entries(found)) {
+    for (const name of new Set([...Object.keys(found), ...OPTIONAL_MEMBERS])) {
       if (PROGRESS_MEMBERS.has(name)) continue;
-      const stored = (aggregate as Record<string, unknown>)[name];
-      if (!isSameFact(stored, value)) this.#diverge(undefined, name);
+      const [stored, replayed] = [aggregate, found].map(one => (one as Record<string, unknown>)[name]);
+      if (!isSameFact(stored, replayed)) this.#diverge(undefined, name);
     }
   }
 

@@ -75,6 +75,16 @@ test('text that its producer held is verified as the same, even beside a produce
   }
 });
 
+test('a stored aggregate with a member that does not follow from the facts differs', () => {
+  const stored = plainAnswer().stored();
+  for (const more of [{ hasHistory: true }, { queued: true }, { authRequest: { n: 1, at: 1 } }, { steps: 2 }] as const) {
+    const verdict = verifyTask({ ...stored, aggregate: { ...stored.aggregate, ...more } }) as Differs;
+    assert.deepEqual([verdict.verdict, verdict.aggregateMember], ['differs', Object.keys(more)[0]]);
+  }
+  const later = { ...stored.aggregate, ofLaterVersion: 1 };
+  assert.equal(verdictOf({ ...stored, aggregate: later }), 'same');
+});
+
 test('a takeover, a dead attempt, a repeated record, a late one and a rejected one are not differences', () => {
   const task = new TaskBuilder().message().send(supervisor(), status('TASK_STATE_WORKING'), call);
   task.send(agent(1, 1), open(), text('a', 'dead', ' at')).after(5_000);

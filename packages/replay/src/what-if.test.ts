@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { AgentInput, Producer } from '@hopline/events';
 import { agent, call, close, ended, open, plainAnswer, status, supervisor, TaskBuilder, text } from './stored-task.test-kit.ts';
 import { WhatIf } from './what-if.ts';
 
@@ -81,6 +82,32 @@ test('text that its producer held costs what it would have cost if the relay had
     const whatIf = new WhatIf({
       settings: [{ eventCostMs: 0 }, { eventCostMs: 20 }, { eventCostMs: 110 }, { eventCostMs: 2_000 }],
     });
+    whatIf.add(end(task).stored());
+    return whatIf.rows.slice(1);
+  };
+  assert.deepEqual(rowsOf(held), rowsOf(apart));
+});
+
+test('text that two producers held at the same time costs what it would have cost if the relay had held it', () => {
+  const other: Producer = { id: 'call-2', agent: 'reader', turn: 1, item: 3, attempt: 1 };
+  const begin = () => {
+    const task = new TaskBuilder().message().send(supervisor(), call, { ...call, call: 'call-2', agent: 'reader' } as AgentInput);
+    return task.send(agent(), open(), text('a', 'first ')).send(other, open('c'), text('c', 'first '));
+  };
+  const end = (builder: TaskBuilder) =>
+    builder.after(1).send(agent(), close()).send(other, close('c')).send(supervisor(), status('TASK_STATE_COMPLETED'));
+  const [apart, held] = [begin(), begin()];
+  for (let record = 0; record < 8; record += 1) {
+    for (let token = 0; token < 3; token += 1) {
+      apart.after(25).send(other, text('c', `word ${token} `));
+      apart.after(25).send(agent(), text('a', `word ${token} `));
+    }
+    const tokens = ['word 0 ', 'word 1 ', 'word 2 '];
+    held.after(125).held(other, { lane: 'c', tokens, everyMs: 50, heldMs: 100 });
+    held.after(25).held(agent(), { lane: 'a', tokens, everyMs: 50, heldMs: 100 });
+  }
+  const rowsOf = (task: TaskBuilder) => {
+    const whatIf = new WhatIf({ settings: [{ eventCostMs: 0 }, { eventCostMs: 20 }, { eventCostMs: 110 }] });
     whatIf.add(end(task).stored());
     return whatIf.rows.slice(1);
   };

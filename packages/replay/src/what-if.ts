@@ -1,5 +1,5 @@
 import { type CoalesceSettings, checkSettings, DEFAULT_SETTINGS, offlineOptimum } from '@hopline/coalesce';
-import { type AgentInput, type Fact, isVisible, type Producer } from '@hopline/events';
+import { type AgentInput, type AgentRecord, type Fact, isVisible, type Producer } from '@hopline/events';
 import type { StoredInput } from '@hopline/log';
 import { SUPERVISOR, withDecidedConditions } from '@hopline/task';
 import type { StoredTask } from './stored-task.ts';
@@ -132,30 +132,40 @@ function forwarded(inputs: readonly StoredInput[]): StoredInput[] {
 
 /**
  * The inputs as they would have been stored if no producer had held text: the time that a record took from the end of its hold to the log counts from
- * the creation of each of its tokens. Only then do other settings show how long text would have waited.
+ * the creation of each of its tokens. Only then do other settings show how long text would have waited. Tokens of several producers are in the order
+ * of these times, and those of one producer in its own order.
  */
 function withoutHolds(inputs: readonly StoredInput[]): StoredInput[] {
+  const newestOf = new Map<string, number>();
+  let newestMs = 0;
   const apart = inputs.flatMap(input => {
-    const { record, storedAt } = input;
-    if (!('inputs' in record) || record.heldMs === undefined) return [input];
+    const { record } = input;
+    // The clock of the log may have been set back, for example by another leader.
+    newestMs = Math.max(newestMs, input.storedAt);
+    const storedAt = newestMs;
+    if (!('inputs' in record)) return [{ ...input, storedAt }];
     const { heldMs, inputs: together, n: firstN, ...rest } = record;
+    const producer = runOf(record.from);
+    const single = (atMs: number, record: AgentRecord) => {
+      const ms = Math.min(storedAt, Math.max(atMs, newestOf.get(producer) ?? 0));
+      newestOf.set(producer, ms);
+      return { ...input, storedAt: ms, record };
+    };
+    if (heldMs === undefined) return [single(storedAt, record)];
     const oldest = together.find(one => one.kind === 'text');
     const wayMs = storedAt - (record.at + (oldest?.dt?.[0] ?? 0) + heldMs);
     let n = firstN;
+    const recordOf = (at: number, content: AgentInput): AgentRecord => ({ ...rest, at, n: n++, inputs: [content] });
     return together.flatMap(one => {
-      const single = (atMs: number, content: AgentInput) => ({
-        ...input,
-        storedAt: Math.min(storedAt, atMs + wayMs),
-        record: { ...rest, at: atMs, n: n++, inputs: [content] },
+      if (one.kind !== 'text') return [single(storedAt, recordOf(record.at, one))];
+      return one.tokens.map((token, index) => {
+        const atMs = record.at + (one.dt?.[index] ?? 0);
+        return single(atMs + wayMs, recordOf(atMs, { ...one, tokens: [token], dt: [0], ids: [] }));
       });
-      if (one.kind !== 'text') return [{ ...single(record.at, one), storedAt }];
-      return one.tokens.map((token, index) =>
-        single(record.at + (one.dt?.[index] ?? 0), { ...one, tokens: [token], dt: [0], ids: [] }),
-      );
     });
   });
   // Sequences only show the order here.
-  return apart.map((input, index) => ({ ...input, seq: index + 1 }));
+  return apart.toSorted((one, other) => one.storedAt - other.storedAt).map((input, index) => ({ ...input, seq: index + 1 }));
 }
 
 function runOf({ id, turn, item, attempt }: Producer): string {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { AgentRecord, CallContent, FactRecord } from '@hopline/events';
+import type { AgentRecord, CallContent, Fact, FactRecord } from '@hopline/events';
 import fc from 'fast-check';
 import { collect } from '../../../test/kit/collect.ts';
 import { exampleEntries, HEADER, OUTCOME } from './example-task.test-kit.ts';
@@ -215,8 +215,18 @@ it('the facts that the owner of a task gets are those that clients receive', () 
   const call = { kind: 'call.started', at: 1, call: 'c', agent: 'guide', ...callContent(SECRET) } as const;
   const [, entry] = exampleEntries();
   assert.ok(entry?.kind === 'facts');
-  const facts = [...entry.record.facts, step, ended, lane, call];
-  const shown = withheldFromOwner({ ...entry, record: { ...entry.record, facts } });
+  // A relay of a later version stores facts that this version does not know.
+  const unknown = { kind: 'secret.stored', at: 1, secret: SECRET } as unknown as Fact;
+  const facts = [...entry.record.facts, step, ended, lane, call, unknown];
+  const authRequest = { message: message('Sign in'), resume: { token: SECRET } };
+  const aggregate = { ...entry.record.aggregate, calls: { c: { agent: 'guide', authRequest }, d: { agent: 'guide' } } };
+  const shown = withheldFromOwner({ ...entry, record: { ...entry.record, facts, aggregate } });
   assert.ok(!JSON.stringify(shown).includes(SECRET));
   assert.deepEqual((shown.record as FactRecord).facts[0], entry.record.facts[0]);
+  assert.deepEqual((shown.record as FactRecord).aggregate.calls, {
+    c: { agent: 'guide', authRequest: { message: message('Sign in') } },
+    d: { agent: 'guide' },
+  });
+  const kinds = (shown.record as FactRecord).facts.slice(-4).map(({ kind }) => kind);
+  assert.deepEqual(kinds, ['step.recorded', 'call.ended', 'lane.opened', 'call.started']);
 });

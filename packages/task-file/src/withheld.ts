@@ -1,13 +1,17 @@
-import type {
-  AgentInput,
-  AgentStepInput,
-  AgentStepRecorded,
-  CallContent,
-  CallEnded,
-  EndedInput,
-  Fact,
-  StepInput,
-  StepRecorded,
+import {
+  type AgentInput,
+  type AgentStepInput,
+  type AgentStepRecorded,
+  type CallContent,
+  type CallEnded,
+  type CallState,
+  type EndedInput,
+  type Fact,
+  isVisible,
+  type StepInput,
+  type StepRecorded,
+  type TaskAggregate,
+  type VisibleFact,
 } from '@hopline/events';
 import type { RecordEntry } from './format.ts';
 
@@ -19,11 +23,30 @@ import type { RecordEntry } from './format.ts';
 export function withheldFromOwner(entry: RecordEntry): RecordEntry {
   if (entry.kind === 'facts') {
     const { record } = entry;
-    return { ...entry, record: { ...record, facts: record.facts.map(withheldFact) } };
+    const facts = record.facts.filter(isKnownOrVisible).map(withheldFact);
+    return { ...entry, record: { ...record, facts, aggregate: withheldAggregate(record.aggregate) } };
   }
   const { record } = entry;
   return 'inputs' in record ? { ...entry, record: { ...record, inputs: record.inputs.map(withheldInput) } } : entry;
 }
+
+/**
+ * A later version may store facts of other kinds, which this version cannot distinguish: those without an event are for services. Clients see the others
+ * anyway, and without them the generations would have a hole.
+ */
+function isKnownOrVisible(fact: Fact): boolean {
+  return isVisible(fact) || KINDS_WITHOUT_EVENT.has(fact.kind);
+}
+
+const KINDS_WITHOUT_EVENT: ReadonlySet<string> = new Set<Exclude<Fact, VisibleFact>['kind']>([
+  'message.received',
+  'lane.opened',
+  'call.started',
+  'call.ended',
+  'step.recorded',
+  'remote-run.started',
+  'agent-step.recorded',
+]);
 
 function withheldInput(input: AgentInput): AgentInput {
   switch (input.kind) {
@@ -75,6 +98,18 @@ function withheldFact(fact: Fact): Fact {
     default:
       return fact;
   }
+}
+
+/** The state of a call that waits for credentials includes what its agent gets back. */
+function withheldAggregate(aggregate: TaskAggregate): TaskAggregate {
+  const calls = Object.entries(aggregate.calls).map(([id, call]) => [id, withoutResume(call)] as const);
+  return { ...aggregate, calls: Object.fromEntries(calls) };
+}
+
+function withoutResume({ authRequest, ...call }: CallState): CallState {
+  if (authRequest === undefined) return call;
+  const { resume: _resume, ...shown } = authRequest;
+  return { ...call, authRequest: shown };
 }
 
 function withoutPayload<S extends StepInput | StepRecorded>(step: S): S {

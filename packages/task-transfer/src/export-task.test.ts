@@ -91,8 +91,8 @@ it('records that retention has removed are named in the header', async () => {
   assert.equal(count, 1 + 1 + 3 + 1);
 });
 
-it('facts that were copied forward are exported once', async () => {
-  const { log, task } = await openTask();
+/** Stores the facts of the task again in two parts, as a relay does before retention removes them. */
+async function copyForward({ log, task }: Awaited<ReturnType<typeof openTask>>): Promise<void> {
   const facts = [...task.facts];
   const { aggregate } = (await log.facts.last(TASK))!.record;
   const parts = [facts.slice(0, 2), facts.slice(2)];
@@ -104,6 +104,12 @@ it('facts that were copied forward are exported once', async () => {
     const { seq } = await log.facts.append(record, { expected, id: `copy-${index}` });
     startSeq ||= seq;
   }
+}
+
+it('facts that were copied forward are exported once', async () => {
+  const { log, task } = await openTask();
+  const facts = [...task.facts];
+  await copyForward({ log, task });
   const { header, outcome, records } = (await exportTask(log, TASK, { ...OPTIONS, contains: ['facts'] }))!;
   const exported = await collect(records());
   assert.deepEqual(
@@ -113,6 +119,32 @@ it('facts that were copied forward are exported once', async () => {
   const file = await textOf(writeTask(header, exported, { outcome }));
   for await (const _entry of readTaskFile([Buffer.from(file)]));
   assert.ok(!file.includes('"copied"'));
+});
+
+it('an export that was cut continues without repeated facts after the task was copied forward', async () => {
+  const { task } = await openTask();
+  const facts = [...task.facts];
+  for (const kept of [1, 3, 6]) {
+    const opened = await openTask();
+    const { header, records } = (await exportTask(opened.log, TASK, OPTIONS))!;
+    const writer = new TaskWriter();
+    let text = writer.header(header);
+    for await (const entry of records()) {
+      if (writer.progress.inputs + writer.progress.facts === kept) break;
+      text += writer.record(entry);
+    }
+    await copyForward(opened);
+    const later = (await exportTask(opened.log, TASK, OPTIONS))!;
+    text += await textOf(
+      writeTask(later.header, later.records(writer.progress), { outcome: later.outcome, after: writer.progress }),
+    );
+    const read = await collect(readTaskFile([Buffer.from(text)]));
+    assert.deepEqual(
+      read.flatMap(entry => (entry.kind === 'facts' ? entry.record.facts : [])),
+      facts,
+      `cut after ${kept} records`,
+    );
+  }
 });
 
 it('an unknown task is not exported', async () => {

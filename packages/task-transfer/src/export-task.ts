@@ -1,5 +1,5 @@
 import type { TaskAggregate } from '@hopline/events';
-import { type Log, readTask, type StoredFacts, type StoredInput } from '@hopline/log';
+import { type Log, readTask, type StoredFacts, type StoredInput, startSeqOf } from '@hopline/log';
 import {
   type FactsEntry,
   type InputEntry,
@@ -55,10 +55,25 @@ export async function exportTask(
   };
   const records = (after?: TaskProgress) => {
     const inputs = contains.includes('inputs') ? inputEntries(log.inputs.read(taskId), after?.lastInputSeq) : nothing();
-    const facts = contains.includes('facts') ? factsEntries(readTask(log.facts, newest), after?.lastFactsSeq) : nothing();
+    const facts = contains.includes('facts') ? factsEntries(factsAfter(log, newest, after), after?.lastFactsSeq) : nothing();
     return inOrderOfTime(inputs, facts);
   };
   return { header, outcome: { generation, state }, records };
+}
+
+/**
+ * The records of facts from which an export takes those after `after`. A copy that was stored since the export was cut repeats facts that are in the
+ * file, so it must not be the beginning.
+ */
+function factsAfter(
+  { facts }: Pick<Log, 'facts'>,
+  newest: StoredFacts,
+  after: TaskProgress | undefined,
+): AsyncIterable<StoredFacts> {
+  const lastFactsSeq = after?.lastFactsSeq ?? 0;
+  if (lastFactsSeq === 0 || startSeqOf(newest) <= lastFactsSeq) return readTask(facts, newest);
+  const { taskId, owner } = newest.record.aggregate;
+  return facts.read(taskId, lastFactsSeq + 1, owner, newest.seq);
 }
 
 async function* nothing(): AsyncGenerator<never, void> {}

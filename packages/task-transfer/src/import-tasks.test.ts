@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { DIALECTS } from '@hopline/a2a';
+import { DIALECTS, textOf } from '@hopline/a2a';
 import type { FactRecord } from '@hopline/events';
-import { type Log, readTask } from '@hopline/log';
+import {
+  addEnded,
+  endedTaskOf,
+  type Log,
+  listKeyOf,
+  listPrefixOf,
+  putTask,
+  readTask,
+  removedBefore,
+  removeEnded,
+} from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
-import { projectRecord, type TaskView } from '@hopline/task';
+import { artifactIdOf, projectRecord, type TaskView } from '@hopline/task';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type RecordKind, readTaskFile, writeTask } from '@hopline/task-file';
 import { collect } from '../../../test/kit/collect.ts';
@@ -84,7 +94,13 @@ it('a task with new ids differs only in them, and links to its origin', async ()
   const link = `"metadata":{"hopline.origin":"task-1"}`;
   const text = await shown(target, first!.taskId);
   assert.ok(text.includes(link));
-  const restored = text.replaceAll(`,${link}`, '').replaceAll(first!.taskId, 'task-1').replaceAll(first!.contextId, 'c1');
+  const artifactIds = [first!, second!].map(({ taskId }) => artifactIdOf(taskId, 'a'));
+  assert.ok(text.includes(artifactIds[0]!) && (await shown(target, second!.taskId)).includes(artifactIds[1]!));
+  const restored = text
+    .replaceAll(`,${link}`, '')
+    .replaceAll(first!.taskId, 'task-1')
+    .replaceAll(first!.contextId, 'c1')
+    .replaceAll(artifactIds[0]!, artifactIdOf('task-1', 'a'));
   assert.equal(restored, await shown(origin, 'task-1'));
   const { aggregate } = (await target.facts.last(first!.taskId))!.record;
   assert.deepEqual([aggregate.owner, aggregate.foldedSeq, aggregate.lastNSeq], [undefined, 0, undefined]);
@@ -105,6 +121,18 @@ it('an imported task is in the lists of its owner and in its context', async () 
     assert.deepEqual([value.state, value.owner, value.generation], ['TASK_STATE_COMPLETED', { subject: 'bob' }, 5]);
     assert.ok(value.startSeq > 0);
   }
+});
+
+it('an imported task leaves the list of its owner when retention has removed its facts', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const [{ taskId }] = (await importAll(target, await fileOf(origin, ['task-1']))) as [ImportedTask];
+  const { value } = (await target.tasks.get(taskId))!;
+  const prefix = listPrefixOf(taskId, value, target.layouts);
+  await addEnded(target.taskLists, prefix, [endedTaskOf(taskId, value)]);
+  const { seq } = (await target.facts.last(taskId))!;
+  assert.equal(await removeEnded(target.taskLists, prefix, removedBefore(seq)), 0);
+  assert.equal(await removeEnded(target.taskLists, prefix, removedBefore(seq + 1)), 1);
 });
 
 it('the export of an imported task equals the imported file except for ids and positions in the log', async () => {
@@ -203,6 +231,65 @@ for (const endsOpen of [false, true]) {
   });
 }
 
+it('an import under the same ids that is repeated when it is complete lists no task again', async () => {
+  const [origin, log] = [createMemoryLog(), createMemoryLog()];
+  await storeTask(origin, 'task-1');
+  const file = await fileOf(origin, ['task-1']);
+  const first = await importAll(log, file, { sameIds: true });
+  const { value } = (await log.tasks.get('task-1'))!;
+  const key = listKeyOf('task-1', value, log.layouts);
+  // As a relay moves it into the list of its owner.
+  await addEnded(log.taskLists, listPrefixOf('task-1', value, log.layouts), [endedTaskOf('task-1', value)]);
+  await log.taskLists.purge(key, (await log.taskLists.get(key))!.revision);
+  assert.deepEqual(await importAll(log, file, { sameIds: true }), first);
+  assert.equal(await log.taskLists.get(key), undefined);
+});
+
+it('an import under the same ids brings back the tasks that are gone, and leaves those that the cluster still has', async () => {
+  const log = createMemoryLog();
+  for (const taskId of ['task-1', 'task-2']) await storeTask(log, taskId);
+  const { contextId, role, state, generation, at, owner } = (await log.facts.last('task-1'))!.record.aggregate;
+  await putTask(log, 'task-1', {
+    contextId,
+    role,
+    state,
+    startSeq: 1,
+    startStoredAt: 1,
+    generation,
+    at,
+    ...(owner && { owner }),
+  });
+  const [one, two] = [await shown(log, 'task-1'), await shown(log, 'task-2')];
+  const file = await fileOf(log, ['task-1', 'task-2']);
+  await log.purgeTask('task-2');
+  const { seq } = (await log.facts.last('task-1'))!;
+  const { revision } = (await log.tasks.get('task-1'))!;
+  const imported = await importAll(log, file, { sameIds: true });
+  assert.deepEqual(
+    imported.map(({ taskId }) => taskId),
+    ['task-1', 'task-2'],
+  );
+  assert.deepEqual([(await log.facts.last('task-1'))!.seq, (await log.tasks.get('task-1'))!.revision], [seq, revision]);
+  assert.deepEqual([await shown(log, 'task-1'), await shown(log, 'task-2')], [one, two]);
+});
+
+it('a task that is imported under its id keeps its earlier tasks and the point that it continues', async () => {
+  const [origin, target] = [createMemoryLog(), createMemoryLog()];
+  const task = new StoredScenario(origin.facts, 'task-1');
+  const metadata = { 'hopline.fork': { taskId: 'task-0', cursor: '1.1' } };
+  task.message('hello', 'm1', 'supervisor', 'caipe', { metadata, earlierTasks: ['task-0'] });
+  await task.input(supervisor(), { kind: 'status', state: 'TASK_STATE_COMPLETED' }).store();
+  const file = await fileOf(origin, ['task-1']);
+  for (const sameIds of [true, false]) {
+    const [{ taskId }] = (await importAll(target, file, { sameIds })) as [ImportedTask];
+    const { aggregate } = (await target.facts.last(taskId))!.record;
+    const [created] = (await collect(target.facts.read(taskId, 1)))[0]!.record.facts;
+    assert.ok(created?.kind === 'task.created');
+    const links = [created.earlierTasks, created.request, aggregate.hasHistory];
+    assert.deepEqual(links, sameIds ? [['task-0'], metadata, true] : [undefined, {}, undefined]);
+  }
+});
+
 /** The log during an import that breaks off after this many records, or before the last task is listed. */
 function breaksAfter(log: Log, records: number): Log {
   let left = records;
@@ -274,7 +361,10 @@ it('with endsOpen an open task ends as canceled, with its text and with closed a
   );
   let view: TaskView | undefined;
   for await (const { record } of readTask(target.facts, newest!)) view = projectRecord(view, record);
-  assert.equal(view!.task.artifacts?.[0]?.parts[0]?.text, 'half of');
+  assert.deepEqual(
+    view!.task.artifacts?.map(({ parts }) => textOf(parts)),
+    ['half of'],
+  );
   assert.ok(Object.values(newest!.record.aggregate.lanes).every(({ phase }) => phase === 'closed'));
   assert.equal((await target.tasks.get(imported[0]!.taskId))?.value.state, 'TASK_STATE_CANCELED');
 });

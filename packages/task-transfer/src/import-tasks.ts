@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isTerminal, stateWord } from '@hopline/a2a';
 import { joinContext } from '@hopline/context-history';
 import type { FactRecord, Owner, TaskAggregate } from '@hopline/events';
-import { IMPORTER, type Log, putTask, type StoredFacts, startSeqOf } from '@hopline/log';
+import { fromStart, IMPORTER, type Log, putTask, type StoredFacts, startSeqOf } from '@hopline/log';
 import { decide, evolve, TaskViewBuilder } from '@hopline/task';
 import type { TaskEntry, TaskHeader } from '@hopline/task-file';
 import { type Binding, rebindRecord } from './rebind-record.ts';
@@ -15,7 +15,7 @@ const BINDING_BYTES = 1_024;
 export type ImportOptions = {
   /**
    * True if the tasks keep their ids, contexts and owners. A task that the log has already must be the one of the file: an import that was interrupted
-   * is repeated this way, and continues after the last record that it stored.
+   * is repeated this way, and continues after the last record that it stored. An ended task that the cluster itself has stored stays as it is.
    */
   sameIds: boolean;
   /** Owner of tasks with new ids. Absent: no owner, as without authentication. */
@@ -59,7 +59,7 @@ export async function checkImport(
     } else if (entry.kind === 'facts') {
       records += 1;
       fold(task, entry.record, header!.taskId);
-      await earlier?.next(rebindRecord(entry.record, sameBinding(header!)));
+      await earlier?.next(entry.record, rebindRecord(entry.record, sameBinding(header!)));
       const bytes = Buffer.byteLength(JSON.stringify(entry.record)) + BINDING_BYTES;
       if (bytes > log.recordBytesMax)
         throw new ImportRefused(
@@ -138,24 +138,30 @@ async function earlierRecords(
   // Relays list each task that they fold; an import lists a task when it is complete.
   if (!isTerminal(state) && (await tasks.get(taskId)) !== undefined)
     throw new ImportRefused(`task ${taskId} is ${stateWord(state)} in this cluster: import it with new ids`);
-  return new EarlierRecords(taskId, facts.read(taskId, startSeqOf(newest), owner));
+  const records = fromStart(facts.read(taskId, startSeqOf(newest), owner));
+  return new EarlierRecords(taskId, records, newest.relay === IMPORTER);
 }
 
-/** The records that an interrupted import has stored of a task. */
+/** The records that the log has of a task: those of an interrupted import, or those of the exported task itself. */
 class EarlierRecords {
   readonly #taskId: string;
   readonly #records: AsyncIterator<StoredFacts, unknown>;
+  readonly #isImported: boolean;
 
-  constructor(taskId: string, records: AsyncIterable<StoredFacts>) {
+  constructor(taskId: string, records: AsyncIterable<StoredFacts>, isImported: boolean) {
     this.#taskId = taskId;
     this.#records = records[Symbol.asyncIterator]();
+    this.#isImported = isImported;
   }
 
-  /** The next stored record; undefined after the last. Throws ImportRefused if its content differs from `record`. */
-  async next(record: FactRecord): Promise<StoredFacts | undefined> {
+  /**
+   * The next stored record; undefined after the last. Throws ImportRefused if its content differs from the file. `recorded`: as the file has it;
+   * `rebound`: as an import stores it.
+   */
+  async next(recorded: FactRecord, rebound: FactRecord): Promise<StoredFacts | undefined> {
     const next = await this.#records.next();
     if (next.done === true) return undefined;
-    if (!isDeepStrictEqual(contentOf(next.value.record), contentOf(record)))
+    if (!isDeepStrictEqual(contentOf(next.value.record), contentOf(this.#isImported ? rebound : recorded)))
       throw new ImportRefused(`this cluster has another task ${this.#taskId}: import the file with new ids`);
     return next.value;
   }
@@ -198,11 +204,11 @@ class TaskInLog {
   }
 
   async append(record: FactRecord): Promise<void> {
-    await this.#store(rebindRecord(record, this.#binding));
+    await this.#store(rebindRecord(record, this.#binding), record);
   }
 
-  async #store(record: FactRecord): Promise<void> {
-    const earlier = await this.#earlier?.next(record);
+  async #store(record: FactRecord, recorded = record): Promise<void> {
+    const earlier = await this.#earlier?.next(recorded, record);
     // The records after it get the time of the first import.
     if (earlier !== undefined) this.#now = earlier.record.startStoredAt;
     const stored = { ...record, startSeq: this.#startSeq, startStoredAt: this.#now };
@@ -225,9 +231,19 @@ class TaskInLog {
     if (!isTerminal(this.#newest!.aggregate.state)) await this.#cancel(this.#newest!);
     const { aggregate } = this.#newest!;
     const { taskId, contextId, role, state, generation, at, owner } = aggregate;
+    const imported = { taskId, contextId, origin: this.#origin, records: this.#records };
+    // A relay has moved the entry into the list of the owner by now, so another entry would be a second row.
+    if (this.#earlier !== undefined && (await this.#isListed(aggregate))) return imported;
     await joinContext(this.#log, { owner, contextId, taskId });
-    const place = { startSeq: this.#startSeq, startStoredAt: this.#now };
+    // Relays remove the row of a list by its sequence once retention has removed the task.
+    const place = { startSeq: this.#startSeq, startStoredAt: this.#now, seq: this.#seq };
     await putTask(this.#log, taskId, { contextId, role, state, ...place, generation, at, ...(owner && { owner }) });
-    return { taskId, contextId, origin: this.#origin, records: this.#records };
+    return imported;
+  }
+
+  /** Whether an earlier import has completed the task: the entry by id is written last. */
+  async #isListed({ taskId, generation }: TaskAggregate): Promise<boolean> {
+    const entry = (await this.#log.tasks.get(taskId))?.value;
+    return entry !== undefined && isTerminal(entry.state) && entry.generation >= generation;
   }
 }

@@ -1,5 +1,6 @@
 import { isTime, type Message, type Metadata, type TaskStatus } from '@hopline/a2a';
 import { type Fact, type FactRecord, FORK_KEY, type Owner, type Role, type TaskAggregate } from '@hopline/events';
+import { artifactIdOf } from '@hopline/task';
 
 /** The ids and names that a recorded task gets. */
 export type Binding = {
@@ -17,13 +18,14 @@ export type Binding = {
 
 /**
  * Turns a recorded record of facts into one of another task, or of the same task in another log. Clients see no change except in the ids,
- * and in times and metadata if the binding sets them. Raw sequences in `chunk` remain those of the origin; no input is folded here.
+ * and in times and metadata if the binding sets them. Raw sequences in `chunk` remain those of the origin; no input is folded here. Artifact ids that
+ * follow from the task and the lane are those of the new task, so that the rules close the same artifacts.
  */
 export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding: Binding): FactRecord {
   const { takeover } = record;
   return {
     ...record,
-    facts: record.facts.map(fact => rebindFact(fact, binding)),
+    facts: record.facts.map(fact => rebindFact(fact, binding, record.aggregate.taskId)),
     aggregate: rebindAggregate(record.aggregate, binding),
     startSeq: 0,
     startStoredAt: 0,
@@ -32,25 +34,30 @@ export function rebindRecord({ copied: _copied, ...record }: FactRecord, binding
 }
 
 function rebindAggregate(aggregate: TaskAggregate, binding: Binding): TaskAggregate {
-  const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory: _hasHistory, ...kept } = aggregate;
+  const { owner: _owner, lastNSeq: _lastNSeq, storedBytes: _storedBytes, hasHistory, ...kept } = aggregate;
   const { taskId, contextId, owner, role = aggregate.role } = binding;
-  return { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0, ...(owner && { owner }) };
+  const history = taskId === aggregate.taskId && hasHistory === true && { hasHistory };
+  const rebound = { ...kept, taskId, contextId, role, at: shifted(aggregate.at, binding), foldedSeq: 0 };
+  return { ...rebound, ...(owner && { owner }), ...history };
 }
 
-function rebindFact(fact: Fact, binding: Binding): Fact {
+function rebindFact(fact: Fact, binding: Binding, origin: string): Fact {
   const at = shifted(fact.at, binding);
   switch (fact.kind) {
     case 'task.created': {
-      const { owner: _owner, earlierTasks: _earlierTasks, request, ...kept } = fact;
-      // Like the earlier tasks, the origin of a fork has another id here or is absent.
-      const { [FORK_KEY]: _fork, ...requestMetadata } = request ?? {};
       const { taskId, contextId, owner, role = fact.role } = binding;
+      const { owner: _owner, earlierTasks, request, ...kept } = fact;
+      // In another task, the earlier tasks and the origin of a fork have other ids or are absent.
+      const { [FORK_KEY]: fork, ...others } = request ?? {};
+      const isSame = taskId === origin;
+      const requestMetadata = isSame && fork !== undefined ? { ...others, [FORK_KEY]: fork } : others;
       const { task } = fact.event;
       const metadata = binding.metadata && { ...task.metadata, ...binding.metadata };
       const history = task.history && { history: task.history.map(message => rebindMessage(message, binding)) };
       const status = rebindStatus(task.status, binding);
       const event = { task: { ...task, id: taskId, contextId, status, ...history, ...(metadata && { metadata }) } };
-      return { ...kept, at, event, role, ...(request && { request: requestMetadata }), ...(owner && { owner }) };
+      const links = { ...(request && { request: requestMetadata }), ...(isSame && earlierTasks && { earlierTasks }) };
+      return { ...kept, at, event, role, ...links, ...(owner && { owner }) };
     }
     case 'message.received':
       return { ...fact, at, message: rebindMessage(fact.message, binding) };
@@ -69,7 +76,12 @@ function rebindFact(fact: Fact, binding: Binding): Fact {
     case 'artifact.updated': {
       const { artifactUpdate } = fact.event;
       const { taskId, contextId } = binding;
-      return { ...fact, at, event: { artifactUpdate: { ...artifactUpdate, taskId, contextId } } };
+      const { artifactId } = artifactUpdate.artifact;
+      const isDerived = artifactId === artifactIdOf(origin, fact.lane);
+      const artifact = isDerived
+        ? { ...artifactUpdate.artifact, artifactId: artifactIdOf(taskId, fact.lane) }
+        : artifactUpdate.artifact;
+      return { ...fact, at, event: { artifactUpdate: { ...artifactUpdate, taskId, contextId, artifact } } };
     }
     case 'call.ended':
       return {

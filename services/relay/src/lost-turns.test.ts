@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
-import type { Job } from '@hopline/log';
+import { type Job, putTask } from '@hopline/log';
 import { createMemoryLog, type MemoryLog } from '@hopline/log/memory';
 import { WORK_LOST } from '@hopline/task';
 import { until } from '../../../test/kit/until.ts';
-import { LostTurns, UNBEGUN_SILENT_MS } from './lost-turns.ts';
+import { LostTurns, UNBEGUN_SILENT_MS, WAITING_SILENT_MS } from './lost-turns.ts';
 import { logger, relayOn, sendMessage, storedWhen, write, writerOf } from './relay.test-kit.ts';
 
 const TIMEOUT = { timeout: 120_000 };
@@ -83,6 +83,25 @@ test('a turn that had begun fails as retryable when its work item is gone', TIME
   await relay.stop();
 });
 
+test('a turn fails, too, if the log has lost its question while the index still shows it', TIMEOUT, async () => {
+  const log = createMemoryLog();
+  const first = await relayOn(log.another());
+  const lost = lose(log);
+  await sendMessage(log);
+  await until(() => lost.jobs.length > 0);
+  await lost.stop();
+  await write(writerOf(log), WORKS);
+  await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state);
+  await until(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  await first.stop();
+  const { value: entry } = (await log.tasks.get('t'))!;
+  const asked = { ...entry, state: ASKS.state, generation: entry.generation + 1, inputRequest: { n: 1, at: entry.at } };
+  await putTask(log, 't', asked);
+  const relay = await relayOn(log.another(), { lostTurns: { ...TIMES, waitingSilentMs: 300 } });
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
+  await relay.stop();
+});
+
 test('a silent turn whose item is in the queue, or at a worker, is left alone', TIMEOUT, async () => {
   const log = createMemoryLog();
   const looks: string[] = [];
@@ -114,7 +133,7 @@ test('a silent turn whose item is in the queue, or at a worker, is left alone', 
 });
 
 test(
-  'a turn is examined once UNBEGUN_SILENT_MS has passed since its last change, and not a millisecond earlier',
+  'a turn is examined once UNBEGUN_SILENT_MS, or WAITING_SILENT_MS, has passed since its last change, and not a millisecond earlier',
   TIMEOUT,
   async () => {
     const log = createMemoryLog();
@@ -124,9 +143,13 @@ test(
     await relay.stop();
     const { value: entry, revision } = (await log.tasks.get('t'))!;
     const { at } = (await log.facts.last('t'))!.record.aggregate;
-    for (const [nowMs, expected] of [
-      [Math.max(at, entry.at) + UNBEGUN_SILENT_MS - 1, 0],
-      [Math.max(at, entry.at) + UNBEGUN_SILENT_MS, 1],
+    const asked = { ...entry, state: ASKS.state };
+    const since = Math.max(at, entry.at);
+    for (const [nowMs, entryNow, expected] of [
+      [since + UNBEGUN_SILENT_MS - 1, entry, 0],
+      [since + UNBEGUN_SILENT_MS, entry, 1],
+      [since + WAITING_SILENT_MS - 1, asked, 0],
+      [since + WAITING_SILENT_MS, asked, 1],
     ] as const) {
       let [checks, looks] = [0, 0];
       const { promise: checked, resolve } = Promise.withResolvers<void>();
@@ -146,7 +169,7 @@ test(
             // The first check has ended when the second one begins.
             checks += 1;
             if (checks > 1) resolve();
-            return new Map([['t', { entry, revision }]]);
+            return new Map([['t', { entry: entryNow, revision }]]);
           },
         },
         owns: () => true,
@@ -156,6 +179,7 @@ test(
         ...TIMES,
         unbegunSilentMs: UNBEGUN_SILENT_MS,
         begunSilentMs: NEVER_MS,
+        waitingSilentMs: WAITING_SILENT_MS,
       });
       await checked;
       turns.stop();

@@ -1,4 +1,4 @@
-import { isInProgress } from '@hopline/a2a';
+import { isInProgress, isInterrupted } from '@hopline/a2a';
 import { entryOf, type TaskAggregate } from '@hopline/events';
 import { fromStart, type Log, LogFull, newestForWork, type StoredFacts, startSeqOf } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
@@ -14,9 +14,11 @@ const EXAMINED_PER_CHECK_MAX = 256;
 export const UNBEGUN_SILENT_MS = 60_000;
 /** The same for a turn that has begun. Its worker may still run it, and be silent because its agent is. */
 const BEGUN_SILENT_MS = 5 * 60_000;
+/** The same for a task that waits for its client according to its entry. The log may have lost the question, the input that made it, and the item. */
+export const WAITING_SILENT_MS = 60 * 60_000;
 
 /** In milliseconds; for tests. */
-export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number };
+export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number; waitingSilentMs?: number };
 
 type LostTurnsOptions = LostTurnsTimes & {
   log: Pick<Log, 'inputs' | 'facts' | 'work'>;
@@ -33,14 +35,14 @@ type LostTurnsOptions = LostTurnsTimes & {
 
 /**
  * Finds turns whose work item the queue has lost (a single server lost power, or the stream was purged), so that no worker will ever begin or
- * end them. Queues the item of a turn that has not begun again. A turn that has begun fails as retryable, because a second item of it is not folded
+ * end them. The entry of such a turn may already show the question that ended it, if the log has lost that, too. Queues the item of a turn that has not begun again. A turn that has begun fails as retryable, because a second item of it is not folded
  * (ADR 35); what its worker stored before is folded first. The supervisor does the same for the items of its calls.
  */
 export class LostTurns {
   readonly #options: LostTurnsOptions;
   readonly #timer: NodeJS.Timeout;
-  /** When a task is examined next, epoch milliseconds. Absent: when its entry is old enough. */
-  readonly #dueAt = new Map<string, number>();
+  /** When a task is examined next, epoch milliseconds, while its entry waits or does not. Absent: when its entry is old enough. */
+  readonly #dueAt = new Map<string, { at: number; isWaiting: boolean }>();
   #isChecking = false;
   #isStopped = false;
 
@@ -60,16 +62,18 @@ export class LostTurns {
     const { tasks, owns, isBusy, now, logger } = this.#options;
     const { open } = tasks;
     for (const taskId of this.#dueAt.keys()) if (!open.has(taskId)) this.#dueAt.delete(taskId);
-    const due: { taskId: string; at: number }[] = [];
+    const due: { taskId: string; at: number; isWaiting: boolean }[] = [];
     for (const [taskId, { entry }] of open) {
-      const at = Math.max(entry.at + this.#silentMs(false), this.#dueAt.get(taskId) ?? 0);
-      if (isInProgress(entry.state) && at <= now() && owns(taskId) && !isBusy(taskId)) due.push({ taskId, at });
+      const isWaiting = isInterrupted(entry.state);
+      const next = this.#dueAt.get(taskId);
+      const at = Math.max(entry.at + this.#entrySilentMs(isWaiting), next?.isWaiting === isWaiting ? next.at : 0);
+      if (at <= now() && owns(taskId) && !isBusy(taskId)) due.push({ taskId, at, isWaiting });
     }
     due.sort((one, other) => one.at - other.at);
     try {
-      for (const { taskId } of due.slice(0, EXAMINED_PER_CHECK_MAX)) {
+      for (const { taskId, isWaiting } of due.slice(0, EXAMINED_PER_CHECK_MAX)) {
         if (this.#isStopped) break;
-        await this.#examine(taskId);
+        await this.#examine(taskId, isWaiting);
       }
     } catch (error) {
       logger.warn({ err: error }, 'the work items of silent turns could not be checked');
@@ -77,16 +81,16 @@ export class LostTurns {
     this.#isChecking = false;
   }
 
-  async #examine(taskId: string): Promise<void> {
+  async #examine(taskId: string, isWaiting: boolean): Promise<void> {
     const { log, now } = this.#options;
     const newest = await log.facts.last(taskId);
     const aggregate = newest?.record.aggregate;
     const hasBegun = aggregate !== undefined && entryOf(aggregate.producers, rootProducer(aggregate)) !== undefined;
     const silentMs = this.#silentMs(hasBegun);
     const silentAt = (aggregate?.at ?? now()) + silentMs;
-    this.#dueAt.set(taskId, Math.max(silentAt, now() + this.#silentMs(false)));
+    this.#dueAt.set(taskId, { at: Math.max(silentAt, now() + this.#entrySilentMs(isWaiting)), isWaiting });
     if (newest === undefined || aggregate === undefined || silentAt > now() || !isInProgress(aggregate.state)) return;
-    this.#dueAt.set(taskId, now() + silentMs);
+    this.#dueAt.set(taskId, { at: now() + silentMs, isWaiting });
     if (await log.work.hasItem(aggregate.role, taskId)) return;
     if (hasBegun) await this.#end(aggregate);
     else await this.#queueAgain(newest);
@@ -127,6 +131,11 @@ export class LostTurns {
         if (item?.id === messageItemId(aggregate.taskId, aggregate.turn)) return item;
       }
     return undefined;
+  }
+
+  #entrySilentMs(isWaiting: boolean): number {
+    const { waitingSilentMs = WAITING_SILENT_MS } = this.#options;
+    return isWaiting ? waitingSilentMs : this.#silentMs(false);
   }
 
   #silentMs(hasBegun: boolean): number {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { isTerminal } from '@hopline/a2a';
 import { Layouts, type Owner } from '@hopline/events';
 import {
+  addEnded,
   ENDED_ADDED_MAX,
   ENDED_NEWEST_KEPT,
   ENDED_NEWEST_MAX,
@@ -18,6 +19,8 @@ import {
   listKeyOf,
   listPrefixOf,
   ownerFilters,
+  removedBefore,
+  removeEnded,
   type TaskIndexEntry,
   toLogExtent,
 } from '@hopline/log';
@@ -81,6 +84,17 @@ test('a list moves when it has many ended tasks, or when its oldest one has wait
   assert.deepEqual(await listed(log), { entries: few.toSorted(), ended: many.toSorted() });
   await ended.move(0);
   assert.deepEqual(await listed(log), { entries: [], ended: [...many, ...few].toSorted() });
+});
+
+test('a task of which the sequence is unknown does not keep the other tasks of its page in the list', async () => {
+  const { taskLists } = createMemoryLog();
+  const tasks = Array.from({ length: ENDED_ADDED_MAX }, (_, n): EndedTask => [`t${n}`, 'c', COMPLETED.state, n, 1, n]);
+  await addEnded(taskLists, 'p.o.00', tasks);
+  const { value } = (await taskLists.get(endedKey('p.o.00')))!;
+  assert.ok(isEndedTasks(value));
+  assert.deepEqual([value.pages[0]?.seqFrom, value.pages[0]?.seqTo], [1, 0]);
+  assert.equal(await removeEnded(taskLists, 'p.o.00', removedBefore(1_000)), tasks.length - 1);
+  assert.equal(await removeEnded(taskLists, 'p.o.00', removedBefore(1_000)), 0);
 });
 
 test('a relay that takes over reads the open tasks of its shards, and moves what its predecessor left', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { Log } from '@hopline/log';
+import { createMemoryLog } from '@hopline/log/memory';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { TaskTable } from '../../../infra/examples/projection/task-table.ts';
@@ -59,4 +60,18 @@ test('a projection into SQLite continues from its checkpoint, and counts no reco
     await log.close();
     await server.stop();
   }
+});
+
+test('a projection begins again when the log has lost records that it contains', async () => {
+  const [log, lost] = [createMemoryLog({ shards: 4 }), createMemoryLog({ shards: 4 })];
+  for (const taskId of ['first', 'second']) await store(log, taskId);
+  await store(lost, 'second');
+  const table = new TaskTable(join(folder, 'lost.sqlite'));
+  await table.update(log);
+  assert.equal((await table.update(lost)).tokens, CHUNKS * 4);
+  assert.deepEqual(
+    table.query('SELECT id, tokens FROM tasks').map(row => ({ ...(row as object) })),
+    [{ id: 'second', tokens: CHUNKS * 4 }],
+  );
+  table.close();
 });

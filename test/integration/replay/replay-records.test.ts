@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { Layouts, shardOf } from '@hopline/events';
+import { type Fact, type FactRecord, Layouts, shardOf } from '@hopline/events';
 import type { Log } from '@hopline/log';
 import { createMemoryLog } from '@hopline/log/memory';
 import { openJetStreamLog } from '@hopline/log-jetstream';
 import { type Checkpoint, CheckpointMismatch, replayFacts, replayInputs } from '@hopline/replay';
-import { agent, StoredScenario } from '@hopline/task/test-kit';
+import { agent, Scenario, StoredScenario } from '@hopline/task/test-kit';
 import { collect } from '../../kit/collect.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
@@ -135,6 +135,10 @@ for (const [name, open] of [
       const shard = shardOf('c', LAYOUTS);
       const ofShard = await readFacts(log, { shards: [shard] });
       assert.ok(ofShard.items.length > 0 && ofShard.items.every(({ taskId }) => shardOf(taskId, LAYOUTS) === shard));
+      assert.deepEqual((await readFacts(log, { taskId: 'c', sinceMs })).items, []);
+      await new StoredScenario(log.facts, 'whole').message('hi').store();
+      assert.equal((await readFacts(log, { taskId: 'whole', sinceMs })).items.length, 1);
+      assert.deepEqual((await readFacts(log, { taskId: 'whole', untilMs: sinceMs })).items, []);
       assert.equal((await collect(replayInputs(log, { taskId: 'c', sinceMs }))).length, 0);
       assert.equal((await collect(replayInputs(log, { taskId: 'c' }))).length, RECORDS);
     });
@@ -148,6 +152,49 @@ for (const [name, open] of [
       assert.equal((await readFacts(log, {})).items.length, 1);
       const [, ...none] = (await readFacts(log, { taskId: 'a' })).items;
       assert.deepEqual(none, []);
+    });
+
+    test('yields the copy of a task once if nothing else of the task precedes it', async () => {
+      const log = await open();
+      const task = new Scenario('a').message('hi', 'm1', 'agent.argocd');
+      const step = (n: number) => task.input(agent('agent'), { kind: 'step', step: `${n}`, payload: n });
+      step(1);
+      step(2);
+      const aggregate = task.aggregate!;
+      let seq = 0;
+      const copy = async (part: number, last: boolean, facts: Fact[]) => {
+        const copied = { part, last, facts };
+        const record: FactRecord = { v: 1, facts: [], aggregate, startSeq: 0, startStoredAt: 1, copied };
+        ({ seq } = await log.facts.append(record, { expected: seq, id: `a:${seq}` }));
+      };
+      // The relay died before the last part, and its successor copied the facts again.
+      await copy(1, false, task.facts.slice(0, 1));
+      await copy(1, false, task.facts.slice(0, 2));
+      await new StoredScenario(log.facts, 'b').message('hi').store();
+      await copy(2, true, task.facts.slice(2));
+      const { checkpoint } = await readFacts(log, {});
+      const [, , , newest] = step(3).facts;
+      const record: FactRecord = { v: 1, facts: [newest!], aggregate: task.aggregate!, startSeq: 2, startStoredAt: 1 };
+      ({ seq } = await log.facts.append(record, { expected: seq, id: 'a:3' }));
+      await copy(1, true, task.facts);
+      const whole = await collect(replayFacts(log));
+      const ofTask = whole.filter(({ taskId }) => taskId === 'a').flatMap(({ facts }) => facts);
+      assert.deepEqual(ofTask, task.facts);
+      assert.deepEqual(stepsOf((await readFacts(log, { after: checkpoint })).items), { a: [3] });
+    });
+
+    test('rejects a checkpoint that is ahead of the log, or names another record', async () => {
+      const [log, other] = [await open(), await open()];
+      await fill(log);
+      await fill(other, TASKS.slice(0, 4));
+      const { checkpoint } = await readFacts(log, {});
+      await assert.rejects(readFacts(other, { after: checkpoint }), CheckpointMismatch);
+      await assert.rejects(readFacts(other, { taskId: 'a', after: checkpoint }), /replay from the beginning/);
+      assert.deepEqual((await readFacts(log, { after: checkpoint })).items, []);
+      // The other log has grown beyond the checkpoint, as after a loss of power.
+      await fill(other, TASKS.slice(4));
+      await fill(other, ['i', 'j', 'k', 'l']);
+      await assert.rejects(readFacts(other, { after: checkpoint }), CheckpointMismatch);
     });
 
     test('ends when its signal aborts, and rejects a checkpoint of another number of shards', async () => {

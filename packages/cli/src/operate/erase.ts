@@ -10,6 +10,7 @@ import { UsageError } from '../command/usage-error.ts';
 const REMAINS = [
   'backups (`hopline backup`) and files that were exported before',
   'copies with ids of their own: forks, reruns and imports of the task, and later tasks of its conversation that repeat its text',
+  'what projections of the log have stored in tables of their own',
   'what remote agents, models and receivers of webhooks have received',
   'traces, logs and the list of its conversation: ids and times, no text',
   'the disk of NATS: blocks of its streams, until it compacts or removes them',

@@ -167,8 +167,12 @@ export class MemoryFacts implements FactLog {
 
   async *readStoredShard(shard: number, start: ReadStart): AsyncGenerator<readonly RecordFacts[], void> {
     requireOpen(this.#closed);
-    const records = this.#streams.ofShard(shard, start).map(toFacts);
-    yield records.filter(stored => stored !== undefined).map(recordFactsOf);
+    const records = this.#streams.ofShard(shard, start).flatMap(stored => {
+      const facts = toFacts(stored);
+      return facts === undefined ? [] : [{ facts: recordFactsOf(facts), id: stored.id }];
+    });
+    const last = records.at(-1);
+    yield records.map(({ facts, id }) => (facts === last?.facts ? { ...facts, id } : facts));
   }
 
   async *#read(taskId: string, from: number): AsyncGenerator<StoredFacts, number> {

@@ -78,6 +78,8 @@ export const factCases: Case[] = [
       );
       assert.equal(read[0]?.taskId, one);
       assert.ok(read.every(({ storedAt }) => Math.abs(storedAt! - Date.now()) < 60_000));
+      const newest = await log.facts.last(read.at(-1)!.taskId);
+      assert.deepEqual([newest?.seq, newest?.id], [read.at(-1)!.seq, read.at(-1)!.id]);
       assert.equal((await all(reader.readStoredShard(shard, { sinceMs: read.at(-1)!.storedAt! }))).flat().at(-1)?.seq, fourth);
       assert.equal((await all(reader.readStoredShard(shard, { sinceMs: Date.UTC(-1, 0) }))).flat().at(-1)?.seq, fourth);
       assert.deepEqual((await all(reader.readStoredShard(shard, { sinceMs: Date.now() + 3_600_000 }))).flat(), []);
