@@ -439,13 +439,13 @@ class FaultyWork implements WorkQueue {
     return this.#wire.read('work place', taskId, async () => this.#broker.ahead(role, taskId));
   }
 
-  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
+  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<{ duplicate: boolean }> {
     requireRole(role);
     requireTaskId(work.taskId);
     const { isNextVersion, isVersionBefore } = this.#wire.link;
-    if (isVersionBefore && work.call !== undefined && this.#deps.process.name.startsWith('relay')) return;
+    if (isVersionBefore && work.call !== undefined && this.#deps.process.name.startsWith('relay')) return { duplicate: false };
     const item = isNextVersion ? asNextVersion(work) : work;
-    await this.#wire.write('work', options.id, async () => this.#broker.request(role, item, options.id, options.trace));
+    return this.#wire.write('work', options.id, async () => this.#broker.request(role, item, options.id, options.trace));
   }
 
   async take(role: Role, options: { slots: number; signal: AbortSignal }, handler: (job: Job) => Promise<void>): Promise<void> {

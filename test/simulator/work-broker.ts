@@ -77,10 +77,10 @@ export class WorkBroker {
     return this.#items.size;
   }
 
-  request(role: Role, work: Work, id: string, trace: TraceCarrier | undefined): void {
+  request(role: Role, work: Work, id: string, trace: TraceCarrier | undefined): { duplicate: boolean } {
     const { nowMs } = this.#clock;
     const storedAt = this.#ids.get(id);
-    if (storedAt !== undefined && nowMs - storedAt < this.options.duplicateWindowMs) return;
+    if (storedAt !== undefined && nowMs - storedAt < this.options.duplicateWindowMs) return { duplicate: true };
     this.#ids.set(id, nowMs);
     const seq = ++this.#seq;
     const times = { storedAt: EPOCH_MS + nowMs, readyAt: nowMs };
@@ -96,6 +96,7 @@ export class WorkBroker {
       ...times,
     });
     this.#deliver();
+    return { duplicate: false };
   }
 
   hasItem(role: Role, taskId: string): boolean {

@@ -64,16 +64,16 @@ export class JetStreamWork implements WorkQueue {
     this.#places = new QueuePlaces(connection);
   }
 
-  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
+  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<{ duplicate: boolean }> {
     requireRole(role);
     requireTaskId(work.taskId);
     const subject = this.#connection.names.subject(workSubject(role, work.taskId, work.owner));
     const deadline = performance.now() + FULL_WAIT_MS;
     for (;;) {
       try {
-        await this.#publisher.publish(subject, encodePayload(work), options);
+        const { duplicate } = await this.#publisher.publish(subject, encodePayload(work), options);
         this.#reports.report(role, tenantQueueOf(work.owner));
-        return;
+        return { duplicate };
       } catch (error) {
         if (!(error instanceof LogFull) || performance.now() + FULL_RETRY_MS > deadline) throw error;
       }

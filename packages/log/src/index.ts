@@ -82,6 +82,7 @@ export { QueueWaits } from './queue-waits.ts';
 export { followTask, fromStart, newestOfTurn, readTask, requireNewest, startSeqOf } from './read-task.ts';
 export { readableBytes } from './readable-input.ts';
 export { RecentExtent } from './recent-extent.ts';
+export { requestLost } from './request-lost.ts';
 export { type Release, Semaphore } from './semaphore.ts';
 export { SharedNext } from './shared-next.ts';
 export type { StoredSpan, TenantBytes } from './stored-span.ts';

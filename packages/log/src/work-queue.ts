@@ -8,9 +8,9 @@ export interface WorkQueue {
 
   /**
    * Queues an item; the same id is queued once within `duplicateWindowMs`. Retries like InputLog.append; rejects with LogFull if there is
-   * no room during all that time.
+   * no room during all that time. `duplicate`: the queue knew the id.
    */
-  request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void>;
+  request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<{ duplicate: boolean }>;
 
   /**
    * Rejects with LogFull when a server should refuse new messages for the role: too many of its items wait, or the queue is so full that

@@ -59,7 +59,8 @@ class Calls {
     const request = processLog.work.request.bind(processLog.work);
     processLog.work.request = async (role, work, { id, trace }) => {
       if (work.call !== undefined) this.requests.push({ role, work, id, trace });
-      if (work.call === undefined || queues) await request(role, work, { id, ...(trace && { trace }) });
+      if (work.call !== undefined && !queues) return { duplicate: false };
+      return request(role, work, { id, ...(trace && { trace }) });
     };
     Object.assign(processLog.work, { duplicateWindowMs: windowMs });
     const relay = await relayOn(processLog, { coalesce: { ...COALESCE, eventCostMs: 80 } });

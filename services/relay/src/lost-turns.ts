@@ -1,6 +1,6 @@
 import { isInProgress, isInterrupted } from '@hopline/a2a';
 import { entryOf, type TaskAggregate } from '@hopline/events';
-import { fromStart, type Log, LogFull, newestForWork, type StoredFacts, startSeqOf } from '@hopline/log';
+import { fromStart, type Log, LogFull, newestForWork, requestLost, type StoredFacts, startSeqOf } from '@hopline/log';
 import { rootProducer } from '@hopline/task';
 import { type Logger, taskLogger } from '@hopline/telemetry';
 import type { ShardTasks } from './shard-tasks.ts';
@@ -104,7 +104,6 @@ export class LostTurns {
     taskLogger(logger, taskId).warn({ turn, reason: 'work_lost' }, 'the queue has lost the work of the turn, which had begun');
   }
 
-  /** Under the id of the first item the queue would take the second one for a duplicate. */
   async #queueAgain(newest: StoredFacts): Promise<void> {
     const { log, now, logger } = this.#options;
     const { taskId, turn } = newest.record.aggregate;
@@ -113,7 +112,7 @@ export class LostTurns {
     const { role, id, work } = first;
     const item = { ...work, queuedAt: Math.round(now()), ...newestForWork(newest) };
     try {
-      await log.work.request(role, item, { id: `${id}:again`, trace: newest.trace ?? {} });
+      await requestLost(log.work, role, item, { id, trace: newest.trace ?? {} });
     } catch (error) {
       // The next check finds the turn again.
       if (error instanceof LogFull) return;

@@ -371,7 +371,7 @@ test('a full work queue does not fail a shard: the work is requested until there
   let refusals = 0;
   processLog.work.request = async (role, work, options) => {
     if (work.taskId === 'refused' && ++refusals <= 2) throw new LogFull('A2A_WORK is full');
-    await request(role, work, options);
+    return request(role, work, options);
   };
   let reads = 0;
   const readShard = processLog.inputs.readShard.bind(processLog.inputs);

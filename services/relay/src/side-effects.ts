@@ -205,7 +205,8 @@ async function request(queue: WorkQueue, { role, id, work, trace }: Item, option
   // A full queue must not fail the shard. The checkpoint waits, so a later owner of the shard requests the work too.
   for (;;) {
     try {
-      return await queue.request(role, work, { id, trace: trace ?? options.trace });
+      await queue.request(role, work, { id, trace: trace ?? options.trace });
+      return;
     } catch (error) {
       if (!(error instanceof LogFull)) throw error;
       await sleep(FULL_RETRY_MS, undefined, { ref: false });

@@ -90,7 +90,10 @@ test('a relay without checkpoints requests the work of a message again only whil
   const requested: string[] = [];
   const another = (): MemoryLog => {
     const processLog = log.another();
-    processLog.work.request = async (_role, _work, { id }) => void requested.push(id);
+    processLog.work.request = async (_role, _work, { id }) => {
+      requested.push(id);
+      return { duplicate: false };
+    };
     return processLog;
   };
   await storedWhen(log, () => true);

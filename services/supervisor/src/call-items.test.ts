@@ -7,6 +7,7 @@ import { agentPresentation, TRANSPARENT } from '@hopline/profiles';
 import { StoredScenario, supervisor } from '@hopline/task/test-kit';
 import { type HopMetrics, SPAN, startHop } from '@hopline/telemetry';
 import { collect } from '../../../test/kit/collect.ts';
+import { until } from '../../../test/kit/until.ts';
 import { CALL_CONTENT_BYTES_MAX, CallItems } from './call-items.ts';
 import { TurnView } from './turn-view.ts';
 
@@ -35,7 +36,7 @@ class Turn {
   constructor(attempt = 1) {
     this.log.work.request = async (role, item, options) => {
       this.requests.push({ role, id: options.id });
-      await this.#request(role, item, options);
+      return this.#request(role, item, options);
     };
     this.items = new CallItems({
       log: this.log,
@@ -134,15 +135,42 @@ test('a lost item is queued again once, if the queue has room and the agent has 
   turn.log.work.request = async () => Promise.reject(new LogFull('full'));
   await assert.rejects(turn.items.queueLost(CALL), LogFull);
   turn.log.work.request = request;
-  const again = [{ ...ITEM, id: `${ITEM.id}:again` }];
-  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [true, again], 'the queue still knows the first id');
-  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [false, again]);
+  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [true, [ITEM]]);
+  assert.deepEqual([await turn.items.queueLost(CALL), turn.requests], [false, [ITEM]]);
 
   const other = await new Turn().begun();
   other.items.begin(working());
   await other.stored(other.inputs[0]!);
   other.view.aggregate!.producers[CALL] = { attempt: 1, n: 1 };
   assert.deepEqual([await other.items.queueLost(CALL), other.requests], [false, []]);
+});
+
+test('an item that is queued again is the only one, whether its relay was stopped or the queue has lost it', async () => {
+  for (const isLost of [false, true]) {
+    const turn = await new Turn().begun();
+    turn.items.begin(working());
+    await turn.stored(turn.inputs[0]!);
+    const { work } = turn.log;
+    const taken: string[] = [];
+    const stop = new AbortController();
+    const take = () => work.take('agent.writer', { slots: 1, signal: stop.signal }, async job => void taken.push(job.work.taskId));
+    const request = () => work.request('agent.writer', workItem(), { id: ITEM.id });
+    if (isLost) {
+      await request();
+      // Settled without a word, as by a server that loses the item and still knows its id.
+      const loses = new AbortController();
+      const lost = work.take('agent.writer', { slots: 1, signal: loses.signal }, async () => loses.abort());
+      await lost;
+    }
+    assert.equal(await turn.items.queueLost(CALL), true);
+    // The request of the relay that was stopped arrives.
+    await request();
+    const taking = take();
+    await until(async () => taken.length > 0 && !(await work.hasItem('agent.writer', 't')), 'the end of all items');
+    stop.abort();
+    await taking;
+    assert.deepEqual(taken, ['t'], `lost: ${isLost}`);
+  }
 });
 
 function workItem() {

@@ -1,5 +1,5 @@
 import { type CallInput, type WorkingCall, workingCall, workOfCall } from '@hopline/events';
-import { type InputWriter, type Job, type Log, newestForWork } from '@hopline/log';
+import { type InputWriter, type Job, type Log, newestForWork, requestLost } from '@hopline/log';
 import type { Hop, HopMetrics, Logger } from '@hopline/telemetry';
 import type { CallWaits } from './call-waits.ts';
 import type { TurnView } from './turn-view.ts';
@@ -76,8 +76,9 @@ export class CallItems {
     const call = this.#calls.get(name);
     if (call === undefined) return true;
     if (this.#requestedAgain.has(name) || this.#hasWritten(call)) return false;
-    // Under the id of the first item the queue would take it for a duplicate.
-    await this.#request(call, ':again');
+    const { log, hop } = this.#options;
+    const { role, item, id } = this.#itemOf(call);
+    await requestLost(log.work, role, item, { id, trace: hop.carrier() });
     this.#requestedAgain.add(name);
     return true;
   }
@@ -91,12 +92,17 @@ export class CallItems {
     return this.#options.view.aggregate?.producers[call] !== undefined;
   }
 
-  async #request(call: WorkingCall, suffix = ''): Promise<void> {
-    const { log, job, view, hop } = this.#options;
+  async #request(call: WorkingCall): Promise<void> {
+    const { log, hop } = this.#options;
+    const { role, item, id } = this.#itemOf(call);
+    await log.work.request(role, item, { id, trace: hop.carrier() });
+  }
+
+  #itemOf(call: WorkingCall) {
+    const { job, view } = this.#options;
     const newest = view.newest && newestForWork(view.newest);
     const item = { ...workOfCall(job.work, call), queuedAt: Date.now(), ...newest };
-    const id = `${job.work.taskId}:${call.call}${suffix}`;
-    await log.work.request(`agent.${call.agent}`, item, { id, trace: hop.carrier() });
+    return { role: `agent.${call.agent}` as const, item, id: `${job.work.taskId}:${call.call}` };
   }
 }
 

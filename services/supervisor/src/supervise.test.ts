@@ -172,7 +172,10 @@ test('a supervisor that takes over queues a call again only if no relay does so 
     using relayed = await waitingForCredentials('call-1-1', write, 'caipe', held);
     const { task, log } = relayed;
     const queued: string[] = [];
-    log.work.request = async (_role, _work, { id }) => void queued.push(id);
+    log.work.request = async (_role, _work, { id }) => {
+      queued.push(id);
+      return { duplicate: false };
+    };
     relayed.relay();
     const supervised = relayed.supervise(2);
     await untilTick(() => relayed.hasLane('1/call-1-1/start'));

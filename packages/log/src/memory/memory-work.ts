@@ -41,12 +41,14 @@ export class MemoryItems {
 
   #seq = 0;
 
-  add(item: Omit<Item, 'seq'>): void {
-    if (this.#ids.has(item.id)) return;
+  /** Returns false if its id is known. */
+  add(item: Omit<Item, 'seq'>): boolean {
+    if (this.#ids.has(item.id)) return false;
     this.#ids.add(item.id);
     this.#seq += 1;
     this.items.push({ ...item, seq: this.#seq });
     this.changed();
+    return true;
   }
 
   /** Simulates the end of the duplicate window. */
@@ -93,14 +95,14 @@ export class MemoryWork implements WorkQueue {
     this.#closed = closed;
   }
 
-  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<void> {
+  async request(role: Role, work: Work, options: { id: string; trace?: TraceCarrier }): Promise<{ duplicate: boolean }> {
     requireRole(role);
     requireTaskId(work.taskId);
     const { id, trace } = options;
     requireRecordId(id);
     requireOpen(this.#closed);
     const fresh = { deliveries: 0, requeues: 0, readyAt: 0, storedAt: Date.now(), taken: false };
-    this.#items.add({
+    const isAdded = this.#items.add({
       id,
       role,
       tenant: tenantTokenOf(work.owner),
@@ -109,6 +111,7 @@ export class MemoryWork implements WorkQueue {
       ...fresh,
       ...(trace && { trace }),
     });
+    return { duplicate: !isAdded };
   }
 
   async requireRoom(role: Role, owner?: Owner): Promise<void> {

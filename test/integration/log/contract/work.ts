@@ -35,6 +35,19 @@ export const workCases: Case[] = [
     },
   },
   {
+    name: 'the answer to a request names an id that the queue knows, even if its item is done',
+    async run({ log }) {
+      const role = newRole();
+      const work = workItem(newTask());
+      const request = () => log.work.request(role, work, { id: work.taskId });
+      assert.deepEqual([await request(), await request()], [{ duplicate: false }, { duplicate: true }]);
+      const taker = worker(log, role, 1, async () => {});
+      await until(async () => !(await log.work.hasItem(role, work.taskId)), 'the end of the item');
+      await taker.stop();
+      assert.deepEqual(await request(), { duplicate: true });
+    },
+  },
+  {
     name: 'a worker takes no items while its gate is closed, and other workers do; it runs those that it has',
     async run({ log }) {
       const role = newRole();
