@@ -18,13 +18,13 @@ from a2a.types import (
     AgentSkill,
     SendMessageRequest,
     SubscribeToTaskRequest,
-    Task,
 )
 
 from .agent_executor import KitExecutor
 from .define_agent import Agent
 from .recent_tasks import RecentTasks
 from .stored_steps import ANSWER_STEP, STEPS_EXTENSION_URI, StepAnswers
+from .turn_updater import STREAM, TurnReaders
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -68,28 +68,36 @@ class KitHandler(DefaultRequestHandlerV2):
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._read(super().on_message_send_stream(params, context))) as events:
+        readers = TurnReaders()
+        STREAM.set(readers)
+        async with aclosing(self._read(super().on_message_send_stream(params, context), readers)) as events:
             async for event in events:
                 yield event
 
     async def on_subscribe_to_task(
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        async with aclosing(self._read(super().on_subscribe_to_task(params, context))) as events:
+        readers = self._executor.readers_of(params.id)
+        async with aclosing(self._read(super().on_subscribe_to_task(params, context), readers)) as events:
             async for event in events:
                 yield event
 
-    async def _read(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        reader, taken, readers = object(), None, None
-        try:
-            async with aclosing(events):
+    async def _read(
+        self, events: AsyncGenerator[Event, None], readers: TurnReaders | None
+    ) -> AsyncGenerator[Event, None]:
+        async with aclosing(events):
+            if readers is None:
                 async for event in events:
-                    readers = self._executor.readers_of(event.id if isinstance(event, Task) else event.task_id)
-                    if readers is not None:
-                        taken = readers.take(reader, taken)
                     yield event
-        finally:
-            if readers is not None:
+                return
+            reader, taken = object(), readers.published
+            try:
+                readers.join(reader, taken)
+                async for event in events:
+                    taken += 1
+                    readers.join(reader, taken)
+                    yield event
+            finally:
                 readers.leave(reader)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import Any
 
 from a2a.server.events import EventQueue
@@ -22,12 +23,10 @@ class TurnReaders:
         self._taken: dict[object, int] = {}
         self._moved = asyncio.Event()
 
-    def take(self, reader: object, taken: int | None) -> int:
-        """The reader has taken one more event. Returns how many it has taken; the first time it starts with the newest."""
-        now = self.published if taken is None else taken + 1
-        self._taken[reader] = now
+    def join(self, reader: object, taken: int) -> None:
+        """`taken`: the events that the reader has, or does not get."""
+        self._taken[reader] = taken
         self._moved.set()
-        return now
 
     def leave(self, reader: object) -> None:
         self._taken.pop(reader, None)
@@ -44,6 +43,10 @@ class TurnReaders:
                     self._taken.pop(reader, None)
 
 
+# The SDK runs a turn in the context of the request that began it. So the turn finds the stream of its request before its first event.
+STREAM: ContextVar[TurnReaders | None] = ContextVar("hopline.stream", default=None)
+
+
 class TurnUpdater(TaskUpdater):
     """
     Publishes nothing after the end of the turn. Code of the agent may continue after it: in a task of its own, or because it has caught the
@@ -52,7 +55,9 @@ class TurnUpdater(TaskUpdater):
 
     def __init__(self, event_queue: EventQueue, task_id: str, context_id: str) -> None:
         super().__init__(event_queue, task_id, context_id)
-        self.readers = TurnReaders()
+        self.readers = STREAM.get() or TurnReaders()
+        # Requests that the agent itself makes have other streams.
+        STREAM.set(None)
         self.is_canceled = False
         self._has_ended = False
 
