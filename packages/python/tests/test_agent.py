@@ -78,7 +78,9 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
             assert turn.view.question is not None
             request = turn.view.question.approval
             assert request is not None
-            self.assertEqual({**request, "callId": ""}, {"callId": "", "tool": "refund", "arguments": {"order": "17", "cents": 950}})
+            self.assertEqual(
+                {**request, "callId": ""}, {"callId": "", "tool": "refund", "arguments": {"order": "17", "cents": 950}}
+            )
             return turn, request
 
         turn, request = await asked()

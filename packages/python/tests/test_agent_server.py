@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -58,9 +57,10 @@ async def begin(client: httpx.AsyncClient, text: str) -> str:
 class CancelTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_canceled_turn_ends_although_its_agent_catches_the_cancellation(self) -> None:
         has_begun = asyncio.Event()
+        has_closed = asyncio.Event()
         seen: list[str] = []
 
-        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
             for n in range(3):
                 try:
                     has_begun.set()
@@ -70,7 +70,7 @@ class CancelTest(unittest.IsolatedAsyncioTestCase):
                 try:
                     yield f"{n} "
                 finally:
-                    seen.append("closed")
+                    has_closed.set()
             seen.append("never")
 
         async with client_of(Agent(name="a", description="b", run=run)) as client:
@@ -78,9 +78,8 @@ class CancelTest(unittest.IsolatedAsyncioTestCase):
             await has_begun.wait()
             canceled = await call(client, "CancelTask", {"id": task_id})
             self.assertEqual(canceled["status"]["state"], "TASK_STATE_CANCELED")
-            while "closed" not in seen:
-                await asyncio.sleep(0.01)
-            self.assertEqual(seen, ["caught", "closed"])
+            await asyncio.wait_for(has_closed.wait(), 30)
+            self.assertEqual(seen, ["caught"])
             task = await call(client, "GetTask", {"id": task_id})
             self.assertEqual((task["status"]["state"], task.get("artifacts")), ("TASK_STATE_CANCELED", None))
 
@@ -108,7 +107,7 @@ class CancelTest(unittest.IsolatedAsyncioTestCase):
             task_id = await begin(client, "hi")
             await has_begun.wait()
             await call(client, "CancelTask", {"id": task_id})
-            await has_ended.wait()
+            await asyncio.wait_for(has_ended.wait(), 30)
             self.assertEqual(ran, [])
 
 
@@ -236,7 +235,7 @@ class ServedTest(unittest.IsolatedAsyncioTestCase):
             file = Path(folder, "notes")
             env = {**os.environ, "WALKER_FILE": str(file), "WALKER_DRAIN": drain}
             command = ["-m", "uvicorn", "tests.agents.walker:app", "--fd", str(listener.fileno()), "--log-level", "critical"]
-            server = subprocess.Popen([sys.executable, *command], env=env, pass_fds=[listener.fileno()])
+            server = await asyncio.create_subprocess_exec(sys.executable, *command, env=env, pass_fds=[listener.fileno()])
             port = listener.getsockname()[1]
             listener.close()
             state = ""
@@ -253,8 +252,9 @@ class ServedTest(unittest.IsolatedAsyncioTestCase):
                         except httpx.RemoteProtocolError:
                             # The stream was cut off.
                             pass
-                await asyncio.to_thread(server.wait, 60)
+                await asyncio.wait_for(server.wait(), 60)
             finally:
-                server.kill()
-                server.wait()
-            return state, file.read_text().splitlines()
+                if server.returncode is None:
+                    server.kill()
+                    await server.wait()
+            return state, file.read_text().splitlines()  # noqa: ASYNC240

@@ -65,9 +65,7 @@ class KitHandler(DefaultRequestHandlerV2):
         super().__init__(executor, store, agent_card(agent, url), interrupted_task_timeout=_QUESTION_SECONDS)
         self._executor = executor
 
-    async def on_message_send_stream(
-        self, params: SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Event, None]:
+    async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         readers = TurnReaders()
         STREAM.set(readers)
         async with aclosing(self._read(super().on_message_send_stream(params, context), readers)) as events:
@@ -82,9 +80,7 @@ class KitHandler(DefaultRequestHandlerV2):
             async for event in events:
                 yield event
 
-    async def _read(
-        self, events: AsyncGenerator[Event, None], readers: TurnReaders | None
-    ) -> AsyncGenerator[Event, None]:
+    async def _read(self, events: AsyncGenerator[Event, None], readers: TurnReaders | None) -> AsyncGenerator[Event, None]:
         async with aclosing(events):
             if readers is None:
                 async for event in events:

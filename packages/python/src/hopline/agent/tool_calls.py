@@ -65,7 +65,9 @@ class ToolCalls:
     async def _show(self, phase: str, text: str, event: ToolStart | ToolEnd, values: dict[str, Any]) -> None:
         metadata = {"tool": without_pairs(event.tool), "toolCallId": without_pairs(event.call_id), **values}
         name = f"tool_notification_{phase}"
-        await self._updater.add_artifact([Part(text=without_pairs(text))], name=name, metadata=metadata, append=False, last_chunk=True)
+        await self._updater.add_artifact(
+            [Part(text=without_pairs(text))], name=name, metadata=metadata, append=False, last_chunk=True
+        )
 
     def _values(self, member: str, value: Any, bytes_max: int) -> dict[str, Any]:
         """The value, or its beginning if it is larger or deeper than clients see. Without a form in JSON it is left out."""
