@@ -10,6 +10,7 @@ from pathlib import Path
 if importlib.util.find_spec("a2a") is None:
     raise unittest.SkipTest("the agent kit needs a2a-sdk")
 
+import anyio
 from a2a.server.agent_execution import RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueueLegacy
@@ -211,6 +212,27 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         first, last, *other = seen
         self.assertIs(first, last)
         self.assertIs(other[0], other[1])
+
+    async def test_a_question_leaves_the_task_group_around_it(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            async with anyio.create_task_group() as group, anyio.create_task_group():
+                group.start_soon(anyio.sleep, 60)
+                yield needs_input("which?")
+
+        turn = await asyncio.wait_for(play_turn(Agent(name="a", description="b", run=run), "hi"), 10)
+        self.assertEqual((turn.end, turn.question), ("TASK_STATE_INPUT_REQUIRED", "which?"))
+
+    async def test_an_error_of_the_clean_up_fails_the_turn(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            try:
+                yield needs_input("which?")
+            finally:
+                raise RuntimeError("lost")
+
+        with self.assertLogs("hopline.agent", "ERROR") as logged:
+            turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual(turn.failure, "the agent failed")
+        self.assertIn("lost", logged.output[0])
 
     async def test_surrogates_are_joined_and_a_lone_one_is_replaced(self) -> None:
         async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:

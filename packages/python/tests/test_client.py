@@ -116,6 +116,16 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         failed = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(failed), failed.view.to_json()), (str(caught.exception), caught.exception.view.to_json()))
 
+    async def test_any_id_of_an_event_is_sent_back(self) -> None:
+        for event_id in ("é🎯", " 1.2 "):
+            first = frame(task(), None).replace(b"data:", f"id: {event_id}\ndata:".encode())
+            async with (
+                BrokenServer(in_turn(stream(first, is_cut=True), stream(*frames(1, 5)))) as server,
+                client_of(server) as client,
+            ):
+                await client.ask("count")
+                self.assertEqual(server.requests[1].headers["last-event-id"], event_id.strip())
+
     async def test_a_gap_is_followed_by_the_task_and_the_view_is_whole(self) -> None:
         artifact = {"artifactId": "a", "name": "streaming_result", "parts": [{"text": "a b 🎯"}]}
         gap = frame({"missing": {"from": 3, "to": 4}}, None, "gap")

@@ -47,9 +47,10 @@ class HttpTransport:
         self, method: str, params: Json, *, accept: str, read_seconds_max: float, cursor: str | None = None
     ) -> AsyncIterator[httpx.Response]:
         """Yields a successful response whose body is not read yet. `read_seconds_max` bounds each wait for bytes."""
-        headers = {**self._headers, "content-type": "application/json", "accept": accept, "a2a-version": "1.0"}
+        headers: dict[str, Any] = {**self._headers, "content-type": "application/json", "accept": accept, "a2a-version": "1.0"}
         if cursor is not None:
-            headers["last-event-id"] = cursor
+            # UTF-8 (WHATWG HTML 9.2.2). HTTP allows no spaces at the ends.
+            headers["last-event-id"] = cursor.strip().encode()
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         timeout = httpx.Timeout(self.limits.call_seconds_max, read=read_seconds_max)
         request = self._http.build_request("POST", self.url, headers=headers, content=body, timeout=timeout)

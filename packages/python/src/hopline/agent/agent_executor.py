@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 
 from ..approval import read_approval_response
 from ..growing_text import HalfPair, without_pairs
-from .agent_events import ApprovalQuestion, Artifact, Failure, Notice, Question, ToolEnd, ToolStart
+from .agent_events import AgentEvent, ApprovalQuestion, Artifact, Failure, Notice, Question, ToolEnd, ToolStart
 from .define_agent import Agent, Approval, Turn
 from .stored_steps import STEPS_EXTENSION_URI, PlayedSteps, RemoteSteps, StepAnswers
 from .tool_calls import ToolCalls
@@ -122,7 +122,7 @@ class KitExecutor(AgentExecutor):
         async with AsyncExitStack() as stack:
             if isinstance(events, AsyncGenerator):
                 # Its `finally` and `async with` run before the turn ends, in the task in which they began.
-                stack.push_async_callback(events.aclose)
+                stack.push_async_callback(_close, events)
             async for event in events:
                 if isinstance(event, str):
                     await answer.add(event)
@@ -139,6 +139,20 @@ class KitExecutor(AgentExecutor):
                 else:
                     raise TypeError(f"an agent yields strings and events of hopline.agent, not {type(event).__name__}")
         return None
+
+
+async def _close(events: AsyncGenerator[AgentEvent, None]) -> None:
+    try:
+        await events.aclose()
+    except BaseException as error:
+        if not _is_exit(error):
+            raise
+
+
+def _is_exit(error: BaseException) -> bool:
+    """Whether a generator was closed. A task group around its `yield` wraps the GeneratorExit into a group of exceptions."""
+    inner = getattr(error, "exceptions", None)
+    return isinstance(error, GeneratorExit) or (isinstance(inner, tuple) and all(map(_is_exit, inner)))
 
 
 def _is_being_canceled() -> bool:
