@@ -10,6 +10,7 @@ import unittest
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 if importlib.util.find_spec("a2a") is None:
     raise unittest.SkipTest("the agent kit needs a2a-sdk")
@@ -19,7 +20,7 @@ from a2a.auth.user import UnauthenticatedUser
 from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskState, TaskStatus
 
-from hopline.agent import Agent, AgentEvent, Turn, agent_app, needs_input
+from hopline.agent import Agent, AgentEvent, Turn, agent_app, needs_approval, needs_input
 from hopline.agent.recent_tasks import ENDED_SECONDS_MAX, ENDED_TASKS_MAX, WAITING_SECONDS_MAX, RecentTasks
 from hopline.agent.stored_steps import STEPS_EXTENSION_URI
 from hopline.client_view import Json
@@ -150,6 +151,24 @@ class LateTest(unittest.IsolatedAsyncioTestCase):
             await call(client, "SendMessage", message_of("hi"))
             with self.assertRaises(asyncio.CancelledError):
                 await asyncio.wait_for(later[0], 30)
+
+
+class QuestionTest(unittest.IsolatedAsyncioTestCase):
+    async def test_a_question_holds_no_asyncio_tasks_and_its_answer_may_name_only_its_task(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "paid" if turn.approval is not None and turn.approval.approved else needs_approval("pay", {})
+
+        with patch("hopline.agent.agent_server.QUESTION_SECONDS", 0.01):
+            async with client_of(Agent(name="a", description="b", run=run)) as client:
+                before = len(asyncio.all_tasks())
+                asked = [await call(client, "SendMessage", message_of(str(n))) for n in range(3)]
+                while len(asyncio.all_tasks()) > before:
+                    await asyncio.sleep(0.01)
+                answer = message_of("yes", taskId=asked[0]["task"]["id"])
+                done = (await call(client, "SendMessage", answer))["task"]
+                self.assertEqual(
+                    (done["status"]["state"], done["contextId"]), ("TASK_STATE_COMPLETED", asked[0]["task"]["contextId"])
+                )
 
 
 class RecentTasksTest(unittest.IsolatedAsyncioTestCase):

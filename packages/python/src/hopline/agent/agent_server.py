@@ -16,8 +16,10 @@ from a2a.types import (
     AgentExtension,
     AgentInterface,
     AgentSkill,
+    Message,
     SendMessageRequest,
     SubscribeToTaskRequest,
+    Task,
 )
 
 from .agent_executor import KitExecutor
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 # After the drain, how long the code of turns that were cut off may clean up. Kubernetes kills a process after 30 s.
 CLEAN_UP_SECONDS_MAX = 5.0
 # After a question, how long the SDK keeps three asyncio tasks for the answer. Later it starts them again.
-_QUESTION_SECONDS = 60.0
+QUESTION_SECONDS = 60.0
 
 # JSON-RPC: the task has no such request, as for a task that is not known.
 _NOT_FOUND = -32001
@@ -62,10 +64,15 @@ class KitHandler(DefaultRequestHandlerV2):
 
     def __init__(self, agent: Agent, url: str, executor: KitExecutor) -> None:
         store = RecentTasks(executor.forget)
-        super().__init__(executor, store, agent_card(agent, url), interrupted_task_timeout=_QUESTION_SECONDS)
+        super().__init__(executor, store, agent_card(agent, url), interrupted_task_timeout=QUESTION_SECONDS)
         self._executor = executor
 
+    async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
+        await self._add_context(params.message, context)
+        return await super().on_message_send(params, context)
+
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        await self._add_context(params.message, context)
         readers = TurnReaders()
         STREAM.set(readers)
         async with aclosing(self._read(super().on_message_send_stream(params, context), readers)) as events:
@@ -79,6 +86,12 @@ class KitHandler(DefaultRequestHandlerV2):
         async with aclosing(self._read(super().on_subscribe_to_task(params, context), readers)) as events:
             async for event in events:
                 yield event
+
+    async def _add_context(self, message: Message, context: ServerCallContext) -> None:
+        """An answer may name only its task. The SDK would create a context for it, and then refuse that once it has released the task."""
+        if message.task_id != "" and message.context_id == "":
+            task = await self.task_store.get(message.task_id, context)
+            message.context_id = task.context_id if isinstance(task, Task) else ""
 
     async def _read(self, events: AsyncGenerator[Event, None], readers: TurnReaders | None) -> AsyncGenerator[Event, None]:
         async with aclosing(events):
