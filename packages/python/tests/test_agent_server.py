@@ -162,7 +162,7 @@ class QuestionTest(unittest.IsolatedAsyncioTestCase):
             async with client_of(Agent(name="a", description="b", run=run)) as client:
                 before = len(asyncio.all_tasks())
                 asked = [await call(client, "SendMessage", message_of(str(n))) for n in range(3)]
-                while len(asyncio.all_tasks()) > before:
+                while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 answer = message_of("yes", taskId=asked[0]["task"]["id"])
                 done = (await call(client, "SendMessage", answer))["task"]
