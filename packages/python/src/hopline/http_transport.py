@@ -37,7 +37,7 @@ class HttpTransport:
         for name, value in headers.items():
             # The message must not show the value, which may be a secret.
             if not isinstance(value, str) or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-                raise ValueError(f"header {name!r}: HTTP allows neither line ends nor spaces at the ends, and only ASCII")
+                raise ValueError(f"header {name!r} must be ASCII, without line ends, and without spaces at its ends")
         self._http = http
         self._headers = dict(headers)
         self.limits = limits
@@ -60,7 +60,7 @@ class HttpTransport:
         except httpx.TimeoutException as thrown:
             raise self._unreached("did not respond in time") from thrown
         except httpx.TransportError as thrown:
-            # Of errors of TLS and of proxies the text has the reason. That of others may have parts of the request.
+            # The text of an error of TLS or of a proxy has its reason. The text of others may have parts of the request.
             reason = f": {thrown}" if isinstance(thrown, (httpx.ConnectError, httpx.ProxyError)) else ""
             raise self._unreached(f"cannot be reached ({type(thrown).__name__}{reason})") from thrown
         try:

@@ -39,7 +39,7 @@ class RecentTasks(InMemoryTaskStore):
         state = task.status.state
         if state not in _RUNNING:
             kept = self._waiting if state in _WAITING else self._ended
-            # The state of a context has the headers of its request, which nobody needs any more.
+            # A new context, because the state of this one has the headers of its request.
             kept[task.id] = (self._now(), ServerCallContext(user=context.user))
         await self._forget(self._ended, ENDED_SECONDS_MAX, ENDED_TASKS_MAX)
         await self._forget(self._waiting, WAITING_SECONDS_MAX, None)

@@ -121,7 +121,7 @@ class StepsInOrder:
         if self._open is not None:
             raise StepError(
                 f"step {name} begins inside of step {self._open}, or after that was canceled; "
-                "steps follow one another, and a time limit belongs into the function of a step"
+                "steps follow one another. Put a time limit inside the function of the step"
             )
         self.names.append(name)
         self._open = name
