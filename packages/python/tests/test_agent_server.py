@@ -20,7 +20,7 @@ from a2a.auth.user import UnauthenticatedUser
 from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskState, TaskStatus
 
-from hopline.agent import Agent, AgentEvent, Turn, agent_app, needs_approval, needs_input
+from hopline.agent import Agent, AgentEvent, Turn, agent_app, artifact, needs_approval, needs_input
 from hopline.agent.recent_tasks import ENDED_SECONDS_MAX, ENDED_TASKS_MAX, WAITING_SECONDS_MAX, RecentTasks
 from hopline.agent.stored_steps import STEPS_EXTENSION_URI
 from hopline.client_view import Json
@@ -198,6 +198,17 @@ class RecentTasksTest(unittest.IsolatedAsyncioTestCase):
         clock[0] = WAITING_SECONDS_MAX
         await save("other", TaskState.TASK_STATE_WORKING)
         self.assertEqual((await known(*names), forgotten), (["running", "answered"], ["ended", "asked"]))
+
+    async def test_a_turn_that_ended_has_its_text_in_one_part(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            for word in ("Hel", "lo ", "🎯"):
+                yield word
+            yield artifact("a.md", text="# A")
+
+        async with client_of(Agent(name="a", description="b", run=run)) as client:
+            task_id = (await call(client, "SendMessage", message_of("hi")))["task"]["id"]
+            artifacts = (await call(client, "GetTask", {"id": task_id}))["artifacts"]
+            self.assertEqual([one["parts"] for one in artifacts], [[{"text": "Hello 🎯"}], [{"text": "# A", "filename": "a.md"}]])
 
     async def test_the_number_of_ended_tasks_is_bounded(self) -> None:
         forgotten: list[str] = []

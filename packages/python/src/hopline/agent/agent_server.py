@@ -69,7 +69,8 @@ class KitHandler(DefaultRequestHandlerV2):
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
         await self._add_context(params.message, context)
-        return await super().on_message_send(params, context)
+        result: Message | Task = await super().on_message_send(params, context)
+        return result
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         await self._add_context(params.message, context)

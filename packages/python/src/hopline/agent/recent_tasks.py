@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import groupby
 
 from a2a.server.context import ServerCallContext
 from a2a.server.tasks import InMemoryTaskStore
-from a2a.types import Task, TaskState
+from a2a.types import Part, Task, TaskState
 
 # A client whose stream broke reads the end of its task within minutes.
 ENDED_SECONDS_MAX = 60 * 60
@@ -33,10 +34,10 @@ class RecentTasks(InMemoryTaskStore):
         self._waiting: _Kept = {}
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        await super().save(task, context)
+        state = task.status.state
+        await super().save(task if state in _RUNNING else _joined(task), context)
         self._ended.pop(task.id, None)
         self._waiting.pop(task.id, None)
-        state = task.status.state
         if state not in _RUNNING:
             kept = self._waiting if state in _WAITING else self._ended
             # A new context, because the state of this one has the headers of its request.
@@ -53,3 +54,21 @@ class RecentTasks(InMemoryTaskStore):
             del kept[task_id]
             await self.delete(task_id, context)
             self._forgotten(task_id)
+
+
+def _joined(task: Task) -> Task:
+    """A copy with each text in one part. The SDK keeps a part for each token, which has several times the size of its text."""
+    joined = Task()
+    joined.CopyFrom(task)
+    for artifact in joined.artifacts:
+        parts: list[Part] = []
+        for is_plain, group in groupby(artifact.parts, _is_plain):
+            same = list(group)
+            parts += [Part(text="".join(part.text for part in same))] if is_plain else same
+        del artifact.parts[:]
+        artifact.parts.extend(parts)
+    return joined
+
+
+def _is_plain(part: Part) -> bool:
+    return part.HasField("text") and len(part.ListFields()) == 1
