@@ -37,7 +37,7 @@ class HttpTransport:
         for name, value in headers.items():
             # The message must not show the value, which may be a secret.
             if not isinstance(value, str) or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-                raise ValueError(f"header {name!r} must be ASCII, without line ends, and without spaces at its ends")
+                raise ValueError(f"header {name!r} must be a string of ASCII, without line ends and without spaces at its ends")
         self._http = http
         self._headers = dict(headers)
         self.limits = limits
