@@ -27,4 +27,5 @@ async def walk(turn: Turn) -> AsyncIterator[AgentEvent]:
 
 
 walker = Agent(name="walker", description="Walks", run=walk)
-app = agent_app(walker, "http://agent.invalid/", drain_seconds=float(os.environ.get("WALKER_DRAIN", "20")))
+URL = os.environ.get("WALKER_URL", "http://agent.invalid/")
+app = agent_app(walker, URL, drain_seconds=float(os.environ.get("WALKER_DRAIN", "20")))
