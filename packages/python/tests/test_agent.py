@@ -1,14 +1,16 @@
 import asyncio
 import importlib.util
 import json
+import pickle
 import tempfile
 import unittest
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 if importlib.util.find_spec("a2a") is None:
     raise unittest.SkipTest("the agent kit needs a2a-sdk")
 
+import anyio
 from a2a.server.agent_execution import RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueueLegacy
@@ -77,7 +79,9 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
             assert turn.view.question is not None
             request = turn.view.question.approval
             assert request is not None
-            self.assertEqual({**request, "callId": ""}, {"callId": "", "tool": "refund", "arguments": {"order": "17", "cents": 950}})
+            self.assertEqual(
+                {**request, "callId": ""}, {"callId": "", "tool": "refund", "arguments": {"order": "17", "cents": 950}}
+            )
             return turn, request
 
         turn, request = await asked()
@@ -177,6 +181,84 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual((turn.text, turn.end, turn.failure), ("so far", "TASK_STATE_FAILED", "the agent failed"))
                 self.assertIn(run.__name__, logged.output[0])
 
+    async def test_any_error_of_an_agent_fails_its_task(self) -> None:
+        class Outcome(BaseException):
+            """As those of pytest."""
+
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "so far"
+            raise Outcome
+
+        with self.assertLogs("hopline.agent", "ERROR"):
+            turn = await asyncio.wait_for(play_turn(Agent(name="a", description="b", run=run), "hi"), 10)
+        self.assertEqual((turn.text, turn.end, turn.failure), ("so far", "TASK_STATE_FAILED", "the agent failed"))
+
+    async def test_an_agent_cleans_up_before_its_turn_ends_in_the_task_in_which_it_ran(self) -> None:
+        seen: list[object] = []
+
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            seen.append(asyncio.current_task())
+            try:
+                yield needs_input("which?") if turn.text == "ask" else 5  # type: ignore[misc]
+            finally:
+                await turn.tool("clean up", {}, lambda: asyncio.sleep(0))
+                seen.append(asyncio.current_task())
+
+        agent = Agent(name="a", description="b", run=run)
+        turn = await play_turn(agent, "ask")
+        self.assertEqual((turn.end, [tool.tool for tool in turn.tools]), ("TASK_STATE_INPUT_REQUIRED", ["clean up"]))
+        with self.assertLogs("hopline.agent", "ERROR"):
+            self.assertEqual((await play_turn(agent, "fail")).tools[0].outcome, "completed")
+        first, last, *other = seen
+        self.assertIs(first, last)
+        self.assertIs(other[0], other[1])
+
+    async def test_a_question_leaves_the_task_group_around_it(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            async with anyio.create_task_group() as group, anyio.create_task_group():
+                group.start_soon(anyio.sleep, 60)
+                yield needs_input("which?")
+
+        turn = await asyncio.wait_for(play_turn(Agent(name="a", description="b", run=run), "hi"), 10)
+        self.assertEqual((turn.end, turn.question), ("TASK_STATE_INPUT_REQUIRED", "which?"))
+
+    async def test_an_error_of_the_clean_up_fails_the_turn(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            try:
+                yield needs_input("which?")
+            finally:
+                raise RuntimeError("lost")
+
+        with self.assertLogs("hopline.agent", "ERROR") as logged:
+            turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual(turn.failure, "the agent failed")
+        self.assertIn("lost", logged.output[0])
+
+    async def test_surrogates_are_joined_and_a_lone_one_is_replaced(self) -> None:
+        async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
+            yield "a\ud83c"
+            yield notice("b\udcff")
+            yield tool_start("1\udcff", "find\udcff")
+            yield artifact("c\udcff.md", text="d\udcff")
+            yield "\udfaf e\ud83c"
+            yield failed("no file f\udcff")
+
+        turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual((turn.text, turn.notices, turn.failure), ("a🎯 e\ufffd", ("b\ufffd",), "no file f\ufffd"))
+        self.assertEqual((turn.tools[0].tool, turn.tools[0].outcome), ("find\ufffd", "failed"))
+        self.assertEqual((turn.artifacts[0].name, turn.artifacts[0].parts[0]["text"]), ("c\ufffd.md", "d\ufffd"))
+
+    async def test_an_event_that_is_not_made_of_text_is_named(self) -> None:
+        for make, name in ((failed, "failed"), (notice, "notice"), (needs_input, "needs_input")):
+
+            async def run(_turn: Turn, make=make) -> AsyncIterator[AgentEvent]:  # type: ignore[no-untyped-def]
+                yield make(ValueError("secret"))
+
+            with self.assertLogs("hopline.agent", "ERROR") as logged:
+                turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+            self.assertEqual((turn.end, turn.failure), ("TASK_STATE_FAILED", "the agent failed"))
+            self.assertIn(f"{name} takes a string, not ValueError", logged.output[0])
+
     async def test_a_turn_whose_own_task_is_canceled_ends_as_canceled(self) -> None:
         has_begun = asyncio.Event()
         seen: list[str] = []
@@ -225,7 +307,11 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         async def answer(_turn: Turn) -> str:
             return "hi"
 
+        def sync(_turn: Turn) -> Iterator[AgentEvent]:
+            yield "hi"
+
         for more, reason in (
+            ({"run": sync}, "agent a: run must be an async generator: async def with yield"),
             ({"run": answer}, "agent a: run must be an async generator: async def with yield"),
             ({"run": 5}, "agent a: run must be an async generator: async def with yield"),
             ({"run": run, "skills": "Greet"}, "agent a: skills is a str; it must be a list of names"),
@@ -247,12 +333,14 @@ class AgentTest(unittest.IsolatedAsyncioTestCase):
         async def run(_turn: Turn) -> AsyncIterator[AgentEvent]:
             yield artifact("a.bin", raw=b"\x00\x01", media_type="image/png")
             yield artifact("b", data={"n": 1})
+            yield artifact("c.mp4", url="https://files.example/c.mp4", media_type="video/mp4")
 
         turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
-        one, two = turn.artifacts
+        one, two, three = turn.artifacts
         self.assertEqual(
             (one.parts[0]["raw"], one.parts[0]["mediaType"], two.parts[0]["data"]), ("AAE=", "image/png", {"n": 1.0})
         )
+        self.assertEqual((three.parts[0]["url"], three.parts[0]["mediaType"]), ("https://files.example/c.mp4", "video/mp4"))
         with self.assertRaisesRegex(ValueError, "a.bin has no content"):
             artifact("a.bin")
 
@@ -308,6 +396,16 @@ class ToolTest(unittest.IsolatedAsyncioTestCase):
         turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
         self.assertEqual((turn.text, turn.tools[0].outcome, turn.tools[0].result), ("survived", "failed", None))
         self.assertNotIn("secret", str(turn.events))
+
+    async def test_a_call_that_was_canceled_has_failed(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            try:
+                await asyncio.wait_for(turn.tool("search", {}, lambda: asyncio.sleep(60)), 0.01)
+            except asyncio.TimeoutError:
+                yield "too slow"
+
+        turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual((turn.text, turn.tools[0].outcome), ("too slow", "failed"))
 
     async def test_an_open_call_ends_with_its_turn(self) -> None:
         start = tool_start("1", "search")
@@ -463,6 +561,22 @@ class StepTest(unittest.IsolatedAsyncioTestCase):
                 turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
                 self.assertEqual((turn.end, turn.steps), ("TASK_STATE_FAILED", ()))
             self.assertRegex(logged.output[0], reason)
+
+    async def test_a_step_after_one_that_was_canceled_fails_the_turn_and_the_limit_is_named(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[AgentEvent]:
+            try:
+                await asyncio.wait_for(turn.step("slow", lambda _key: asyncio.sleep(60)), 0.01)
+            except asyncio.TimeoutError:
+                yield str(await turn.step("next", _one))
+
+        with self.assertLogs("hopline.agent", "ERROR") as logged:
+            turn = await play_turn(Agent(name="a", description="b", run=run), "hi")
+        self.assertEqual(turn.end, "TASK_STATE_FAILED")
+        self.assertIn("step next begins inside of step slow, or after that was canceled", logged.output[0])
+
+    def test_a_failed_step_can_be_pickled(self) -> None:
+        error = pickle.loads(pickle.dumps(StepFailed("ValueError", "no")))
+        self.assertEqual((type(error), str(error), error.name, error.message), (StepFailed, "no", "ValueError", "no"))
 
     async def test_another_order_of_steps_fails_the_turn(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[AgentEvent]:

@@ -1,4 +1,5 @@
 import asyncio
+import pickle
 import time
 import unittest
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from hopline import (
     A2AError,
     Client,
     ClientLimits,
+    ClientView,
     NoAnswerError,
     QuestionAsked,
     RetryLimits,
@@ -76,6 +78,53 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         async with BrokenServer(in_turn(busy, stream(*frames(1, 5)))) as server, client_of(server) as client:
             self.assertEqual((await client.ask("count")).text, "a b 🎯")
             self.assertEqual(len(server.requests), 2)
+
+    async def test_a_date_that_is_out_of_range_is_no_delay(self) -> None:
+        busy = Response(status=503, headers=("retry-after: 99999999999999999999 Feb 30 07:28:00 -",))
+        async with BrokenServer(in_turn(busy, stream(*frames(1, 5)))) as server, client_of(server) as client:
+            self.assertEqual((await client.ask("count")).text, "a b 🎯")
+
+    async def test_an_async_function_receives_the_views(self) -> None:
+        seen: list[str] = []
+
+        async def show(view: ClientView) -> None:
+            await asyncio.sleep(0)
+            seen.append(view.answer)
+
+        async with BrokenServer(always(stream(*frames(1, 5)))) as server, client_of(server) as client:
+            await client.ask("count", on_view=show)
+        self.assertEqual(seen[-1], "a b 🎯")
+
+    async def test_a_header_that_http_does_not_allow_is_named_without_its_value(self) -> None:
+        for headers in ({"authorization": "Bearer secret\n"}, {"authorization": " secret"}, {"authorization": "sécret"}):
+            with self.assertRaisesRegex(ValueError, "header 'authorization'") as caught:
+                Client("http://127.0.0.1:9/", headers=headers)
+            self.assertNotIn("cret", str(caught.exception))
+        for wrong in ({"a b": "c"}, {"a": None}, {"": "c"}):
+            with self.assertRaises(ValueError):
+                Client("http://127.0.0.1:9/", headers=wrong)  # type: ignore[arg-type]
+        async with Client("http://127.0.0.1:9/", headers={"x-empty": "", "authorization": "Bearer a.b-c_d==\t~"}):
+            pass
+
+    async def test_an_error_can_be_pickled(self) -> None:
+        not_found = pickle.loads(pickle.dumps(A2AError("TASK_NOT_FOUND", "t", task_id="t")))
+        self.assertEqual((str(not_found), not_found.code, not_found.task_id), ("Task not found: t", "TASK_NOT_FOUND", "t"))
+        failing = [frame(task(), 1), frame(status("FAILED", "no such city"), 2)]
+        async with BrokenServer(always(stream(*failing))) as server, client_of(server) as client:
+            with self.assertRaises(NoAnswerError) as caught:
+                await client.ask("count")
+        failed = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(failed), failed.view.to_json()), (str(caught.exception), caught.exception.view.to_json()))
+
+    async def test_any_id_of_an_event_is_sent_back(self) -> None:
+        for event_id in ("é🎯", " 1.2 "):
+            first = frame(task(), None).replace(b"data:", f"id: {event_id}\ndata:".encode())
+            async with (
+                BrokenServer(in_turn(stream(first, is_cut=True), stream(*frames(1, 5)))) as server,
+                client_of(server) as client,
+            ):
+                await client.ask("count")
+                self.assertEqual(server.requests[1].headers["last-event-id"], event_id.strip())
 
     async def test_a_gap_is_followed_by_the_task_and_the_view_is_whole(self) -> None:
         artifact = {"artifactId": "a", "name": "streaming_result", "parts": [{"text": "a b 🎯"}]}
@@ -188,7 +237,7 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         async with Client(url, retry=RETRY) as client:
             with self.assertRaises(A2AError) as caught:
                 await client.get("t")
-            self.assertIn("cannot be reached", str(caught.exception))
+            self.assertIn("cannot be reached (ConnectError: ", str(caught.exception))
 
     async def test_leaving_a_loop_closes_its_connection(self) -> None:
         async with BrokenServer(always(stream(*frames(1, 2), hangs=True))) as server, client_of(server) as client:

@@ -20,6 +20,13 @@ class EventStreamTest(unittest.TestCase):
             self.assertEqual([event for one in chunks for event in decoder.feed(one)], EVENTS, size)
             self.assertEqual(decoder.retry_seconds, 1.5)
 
+    def test_line_ends_may_be_mixed_and_split_anywhere(self) -> None:
+        data = b"data: a\r\n\ndata: b\n\r\ndata: c\r\n\r\n"
+        for size in range(1, len(data) + 1):
+            decoder = EventStreamDecoder(100)
+            chunks = [data[at : at + size] for at in range(0, len(data), size)]
+            self.assertEqual([event.data for one in chunks for event in decoder.feed(one)], ["a", "b", "c"], size)
+
     def test_an_event_of_the_largest_size_is_accepted_and_a_larger_one_is_not(self) -> None:
         for size, is_accepted in ((20, True), (21, False)):
             line = f"data: {'x' * (size - len('data: '))}\n\n".encode()

@@ -36,7 +36,7 @@ const IMAGE = { raw: 'iVBORw0KGgo=', filename: 'sky.png', mediaType: 'image/png'
 const PDF = { raw: Buffer.from('%PDF-1.4').toString('base64'), filename: 'sky.pdf', mediaType: 'application/pdf' };
 const TIMEOUT = 600_000;
 
-const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
+const [, kit = ''] = /^agent = \["([^"]*)"/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
 
 for (const { name, agentName, script, requirements, result } of FRAMEWORKS) {
   const found = await newestPythonWith([kit, httpxRequirement(), UVICORN, ...requirements]);

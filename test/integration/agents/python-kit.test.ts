@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -8,7 +9,7 @@ import { approvalResponse, createClient } from '@hopline/client';
 import { freePort } from '@hopline/local-cluster';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
-import { startPythonModule, startUvicorn, UVICORN } from '../../support/agents/python-agent.ts';
+import { startPythonModule, startUvicorn, UVICORN, untilServed } from '../../support/agents/python-agent.ts';
 import { ClientViews } from '../../support/cluster/client-views.ts';
 import { Cluster } from '../../support/cluster/cluster.ts';
 import { Guide } from '../../support/guides/guide.ts';
@@ -18,7 +19,7 @@ import { OtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
 
 /** The agent kit of packages/python, with the oldest and the newest Python that are there. */
 
-const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
+const [, kit = ''] = /^agent = \["([^"]*)"/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
 const pythons = await pythonsWithPackages([kit, httpxRequirement(), UVICORN, 'mypy==2.4.1']);
 const cwd = PYTHON_PACKAGE;
 
@@ -33,7 +34,7 @@ for (const found of pythons) {
   const options = { skip: 'skip' in found && found.skip, timeout: 300_000 };
 
   test(`Python ${version}: the unit tests of the agent kit pass, and its types are strict`, options, async () => {
-    const args = ['-m', 'unittest', 'tests.test_agent'];
+    const args = ['-m', 'unittest', 'tests.test_agent', 'tests.test_agent_server'];
     const { stderr } = await promisify(execFile)(python, args, { cwd, env: { ...pythonEnv(), PYTHONWARNINGS: 'default' } });
     assert.match(stderr, /^Ran [1-9][0-9] tests in /m);
     assert.doesNotMatch(stderr, /skipped/);
@@ -98,6 +99,39 @@ for (const found of pythons) {
       assert.deepEqual(callsOf(done), [waiting, [approval?.callId, 'completed', call.arguments, '950 of 17']]);
       const refused = await views.answer(await views.ask('17'), [{ text: 'too late' }]);
       assert.deepEqual([refused.state, refused.answer], ['TASK_STATE_COMPLETED', 'Not refunded: too late']);
+    },
+  );
+
+  test(
+    `Python ${version}: a turn that runs when its server is stopped ends behind Hopline, and does not run again`,
+    options,
+    async t => {
+      const folder = mkdtempSync(join(tmpdir(), 'hopline-walker-'));
+      t.after(() => rmSync(folder, { recursive: true }));
+      const notes = join(folder, 'notes');
+      const port = await freePort();
+      const url = `http://127.0.0.1:${port}/`;
+      const args = ['-m', 'uvicorn', 'tests.agents.walker:app', '--port', String(port), '--log-level', 'warning'];
+      const env = { ...pythonEnv(), PYTHONWARNINGS: 'default', WALKER_URL: url, WALKER_FILE: notes };
+      const child = spawn(python, args, { cwd, env, stdio: ['ignore', 'ignore', 'inherit'] });
+      const agent = await untilServed('walker', child, url);
+      t.after(agent.stop);
+      await using cluster = await Cluster.shared({
+        agents: [{ name: `walker-${version.replaceAll('.', '-')}`, adapter: 'a2a', url }],
+      });
+      const client = createClient({ url: cluster.url });
+      const sent = await client.send({ parts: [{ text: '20' }] });
+      assert.ok('task' in sent);
+      let last: ClientView | undefined;
+      for await (const view of client.watch(sent.task.id)) {
+        last = view;
+        if (view.answer !== '') child.kill('SIGTERM');
+      }
+      assert.deepEqual(
+        [last?.state, last?.answer],
+        ['TASK_STATE_COMPLETED', Array.from({ length: 20 }, (_, step) => `${step} `).join('')],
+      );
+      assert.equal(readFileSync(notes, 'utf8'), 'arrived\ncleaned up\n');
     },
   );
 

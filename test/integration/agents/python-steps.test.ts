@@ -15,7 +15,7 @@ import { httpxRequirement, newestPythonWith, PYTHON_PACKAGE } from '../../suppor
 
 /** Stored steps of an agent of the Python kit. Its effects are lines in a file (packages/python/tests/agents/clerk.py). */
 
-const [, kit = ''] = /^agent = \["(.*)"\]$/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
+const [, kit = ''] = /^agent = \["([^"]*)"/m.exec(readFileSync(join(PYTHON_PACKAGE, 'pyproject.toml'), 'utf8')) ?? [];
 // The environment of python-kit.test.ts.
 const found = await newestPythonWith([kit, httpxRequirement(), UVICORN, 'mypy==2.4.1']);
 const options = { skip: 'skip' in found && found.skip, timeout: 300_000 };

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from inspect import isawaitable
 from typing import Any, List, TypeVar
 
 import httpx
@@ -126,15 +127,16 @@ class Client:
         on_view: Callable[[ClientView], object] | None = None,
     ) -> Answer:
         """
-        Sends a message and waits for its answer. `push` receives the events of its task. `on_view` receives each view while the answer arrives. Raises QuestionAsked when the task asks
+        Sends a message and waits for its answer. `push` receives the events of its task. `on_view`, a function or an async one, receives each view while the answer arrives. Raises QuestionAsked when the task asks
         a question, and NoAnswerError when it ends otherwise.
         """
         last: ClientView | None = None
         async with aclosing(self.watch(question=question, agent=agent, context=context, push=push)) as views:
             async for view in views:
                 last = view
-                if on_view is not None:
-                    on_view(view)
+                shown = None if on_view is None else on_view(view)
+                if isawaitable(shown):
+                    await shown
         if last is None:
             raise A2AError("INVALID_AGENT_RESPONSE", "the stream of the answer has no event")
         if last.question is not None:

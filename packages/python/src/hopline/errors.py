@@ -43,6 +43,13 @@ A2A_ERRORS: Final[dict[str, ErrorRow]] = {
 }
 
 
+def restored(kind: type[Exception], args: tuple[Any, ...], members: dict[str, Any]) -> Exception:
+    """For pickle and copy, which otherwise call `kind` with its text: an error may come from another process."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(members)
+    return error
+
+
 class A2AError(Exception):
     """An error of the server or of the connection. `code` is a key of A2A_ERRORS."""
 
@@ -54,6 +61,9 @@ class A2AError(Exception):
         self.retryable = row.retryable if retryable is None else retryable
         self.task_id = task_id
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, self.__dict__)
+
 
 class NoAnswerError(Exception):
     """The turn ended without an answer: the task failed, was rejected or was canceled. `view` is the task as it is."""
@@ -63,6 +73,9 @@ class NoAnswerError(Exception):
         word = view.state.replace("TASK_STATE_", "").replace("_", "-").lower()
         detail = view.question.text if view.question is not None else view.failure or ""
         super().__init__(f"the task is {word}" + (f": {detail}" if detail else ""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, self.__dict__)
 
 
 class QuestionAsked(NoAnswerError):

@@ -36,10 +36,11 @@ class EventStreamDecoder:
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events that the chunk completes. Raises INVALID_AGENT_RESPONSE when an event is too large."""
         text = self._decoder.decode(chunk)
-        if self._ends_with_cr and text.startswith("\n"):
-            text = text[1:]
         if text != "":
+            # The second half of a CRLF that two chunks share.
+            is_line_end_known = self._ends_with_cr and text.startswith("\n")
             self._ends_with_cr = text.endswith("\r")
+            text = text[1:] if is_line_end_known else text
         *lines, rest = _LINE_END.split(text)
         events: list[ServerSentEvent] = []
         for line in lines:

@@ -5,13 +5,31 @@ from __future__ import annotations
 import re
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_FIRST_HALF = re.compile("[\ud800-\udbff]")
 
 
 def without_pairs(text: str) -> str:
-    """Joins surrogates that a server has split over two events: Python, unlike JavaScript, keeps the halves apart."""
+    """Joins surrogates that a server has split over two events: Python, unlike JavaScript, keeps the halves apart. Others become U+FFFD."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class HalfPair:
+    """Joins surrogates that a model or a file has split over two texts."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def join(self, text: str) -> str:
+        """The text without its last half, which waits for the next text."""
+        text = self._held + text
+        self._held = text[-1:] if _FIRST_HALF.match(text[-1:]) else ""
+        return without_pairs(text[: len(text) - len(self._held)])
+
+    def rest(self) -> str:
+        rest, self._held = without_pairs(self._held), ""
+        return rest
 
 
 class TextSnapshot:

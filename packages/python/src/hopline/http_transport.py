@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -24,11 +25,19 @@ _RETRYABLE_STATUSES = (408, 425, 429)
 _CODES_OF_STATUSES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 413: "REQUEST_TOO_LARGE"}
 
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
+
+
 class HttpTransport:
     def __init__(self, http: httpx.AsyncClient, url: str, headers: Mapping[str, str], limits: ClientLimits) -> None:
         self.url = httpx.URL(url)
         if self.url.scheme not in ("http", "https"):
             raise ValueError("the URL of a server must begin with http: or https:")
+        for name, value in headers.items():
+            # The message must not show the value, which may be a secret.
+            if not isinstance(value, str) or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                raise ValueError(f"header {name!r} must be a string of ASCII, without line ends and without spaces at its ends")
         self._http = http
         self._headers = dict(headers)
         self.limits = limits
@@ -38,9 +47,10 @@ class HttpTransport:
         self, method: str, params: Json, *, accept: str, read_seconds_max: float, cursor: str | None = None
     ) -> AsyncIterator[httpx.Response]:
         """Yields a successful response whose body is not read yet. `read_seconds_max` bounds each wait for bytes."""
-        headers = {**self._headers, "content-type": "application/json", "accept": accept, "a2a-version": "1.0"}
+        headers: dict[str, Any] = {**self._headers, "content-type": "application/json", "accept": accept, "a2a-version": "1.0"}
         if cursor is not None:
-            headers["last-event-id"] = cursor
+            # UTF-8 (WHATWG HTML 9.2.2). HTTP allows no spaces at the ends.
+            headers["last-event-id"] = cursor.strip().encode()
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         timeout = httpx.Timeout(self.limits.call_seconds_max, read=read_seconds_max)
         request = self._http.build_request("POST", self.url, headers=headers, content=body, timeout=timeout)
@@ -50,7 +60,9 @@ class HttpTransport:
         except httpx.TimeoutException as thrown:
             raise self._unreached("did not respond in time") from thrown
         except httpx.TransportError as thrown:
-            raise self._unreached(f"cannot be reached ({type(thrown).__name__})") from thrown
+            # The text of an error of TLS or of a proxy has its reason. The text of others may have parts of the request.
+            reason = f": {thrown}" if isinstance(thrown, (httpx.ConnectError, httpx.ProxyError)) else ""
+            raise self._unreached(f"cannot be reached ({type(thrown).__name__}{reason})") from thrown
         try:
             if not response.is_success:
                 raise await _failure_of(response)
@@ -136,5 +148,5 @@ def _retry_after_seconds(headers: httpx.Headers) -> float:
 def _seconds_of(date: str) -> float | None:
     try:
         return parsedate_to_datetime(date).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

@@ -37,16 +37,20 @@ def content_of(part):
 async def run(turn):
     names = {}
     result = Runner.run_streamed(sdk_agent, [{"role": "user", "content": [content_of(part) for part in turn.parts]}])
-    async for event in result.stream_events():
-        if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
-            yield event.data.delta
-        elif event.type == "run_item_stream_event" and event.name == "tool_called":
-            call = event.item.raw_item
-            names[call.call_id] = call.name
-            yield tool_start(call.call_id, call.name, json.loads(call.arguments))
-        elif event.type == "run_item_stream_event" and event.name == "tool_output":
-            call_id = event.item.raw_item["call_id"]
-            yield tool_end(call_id, names[call_id], event.item.output)
+    try:
+        async for event in result.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                yield event.data.delta
+            elif event.type == "run_item_stream_event" and event.name == "tool_called":
+                call = event.item.raw_item
+                names[call.call_id] = call.name
+                yield tool_start(call.call_id, call.name, json.loads(call.arguments))
+            elif event.type == "run_item_stream_event" and event.name == "tool_output":
+                call_id = event.item.raw_item["call_id"]
+                yield tool_end(call_id, names[call_id], event.item.output)
+    finally:
+        # A canceled turn stops its model, too.
+        result.cancel()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from a2a.helpers import new_data_part
 from a2a.types import Part
 
 from ..approval import Json, approval_question
+from ..growing_text import without_pairs
 from .json_value import JSON_LEVELS_MAX, is_deeper_than, json_value
 
 
@@ -19,6 +20,9 @@ class Notice:
     """A line about progress, which is not part of the answer."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _check_text("notice", self.text)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class Question:
     """Ends the turn. The next message of the task answers it."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _check_text("needs_input", self.text)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,9 @@ class Failure:
 
     reason: str
     is_retryable: bool = False
+
+    def __post_init__(self) -> None:
+        _check_text("failed", self.reason)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,11 @@ class ToolEnd:
     has_failed: bool = False
 
 
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} takes a string, not {type(text).__name__}")
+
+
 # An alias at run time, which CPython 3.10 evaluates.
 AgentEvent = Union[str, Notice, Artifact, ToolStart, ToolEnd, Question, Failure]  # noqa: UP007
 
@@ -87,18 +102,22 @@ def artifact(
     text: str | None = None,
     raw: bytes | None = None,
     data: Any = None,
+    url: str | None = None,
     media_type: str | None = None,
 ) -> Artifact:
-    """A file with `text` or `raw` bytes, or `data` as JSON; at least one of them."""
+    """A file with `text` or `raw` bytes, its `url`, or `data` as JSON; at least one of them."""
+    name = without_pairs(name)
     parts = []
     if text is not None:
-        parts.append(Part(text=text, media_type=media_type or "", filename=name))
+        parts.append(Part(text=without_pairs(text), media_type=media_type or "", filename=name))
     if raw is not None:
         parts.append(Part(raw=raw, media_type=media_type or "application/octet-stream", filename=name))
+    if url is not None:
+        parts.append(Part(url=url, media_type=media_type or "", filename=name))
     if data is not None:
         parts.append(new_data_part(data))
     if not parts:
-        raise ValueError(f"artifact {name} has no content: give text, raw or data")
+        raise ValueError(f"artifact {name} has no content: give text, raw, url or data")
     return Artifact(name, tuple(parts))
 
 

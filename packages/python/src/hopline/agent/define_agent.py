@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable, iscoroutinefunction, isgeneratorfunction
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -77,7 +78,8 @@ class Turn:
                 returned = type(running).__name__
                 raise TypeError(f"tool {name}: run returned {returned}; it must be an async function, or a lambda that calls one")
             result = await running
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # Canceled, for example by a time limit of the agent, the call has failed, too.
             await calls.end(ToolEnd(call_id, name, str(error) if isinstance(error, ToolError) else None, has_failed=True))
             raise
         await calls.end(ToolEnd(call_id, name, result))
@@ -110,5 +112,5 @@ class Agent:
     def __post_init__(self) -> None:
         if isinstance(self.skills, str):
             raise TypeError(f"agent {self.name}: skills is a str; it must be a list of names")
-        if not callable(self.run) or iscoroutinefunction(self.run):
+        if not callable(self.run) or iscoroutinefunction(self.run) or isgeneratorfunction(self.run):
             raise TypeError(f"agent {self.name}: run must be an async generator: async def with yield")

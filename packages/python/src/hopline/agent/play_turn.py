@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from a2a.server.context import ServerCallContext
-from a2a.server.request_handlers import DefaultRequestHandlerV2
 from a2a.types import Message, Part, Role, SendMessageRequest
 from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -15,7 +14,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from ..client_view import ClientView, Json, ViewFile, ViewTool
 from ..view_fold import ViewFold
 from .agent_executor import KitExecutor
-from .agent_server import handler_of
+from .agent_server import KitHandler
 from .define_agent import Agent
 from .stored_steps import PlayedStep, PlayedSteps
 
@@ -31,7 +30,7 @@ class PlayedTurn:
     steps: tuple[PlayedStep, ...]
     """The stored steps of the turn; without those that run again if it failed as retryable."""
     _executor: KitExecutor = field(repr=False)
-    _handler: DefaultRequestHandlerV2 = field(repr=False)
+    _handler: KitHandler = field(repr=False)
     _fold: ViewFold = field(repr=False)
 
     @property
@@ -76,11 +75,11 @@ async def play_turn(agent: Agent, text: str | Message, *, steps: Sequence[Played
     `first.steps[:1]` for the attempt that follows if the process dies after the first step.
     """
     executor = KitExecutor(agent)
-    return await _play(executor, handler_of(agent, "http://agent.invalid/", executor), _message(text), ViewFold(), steps)
+    return await _play(executor, KitHandler(agent, "http://agent.invalid/", executor), _message(text), ViewFold(), steps)
 
 
 async def _play(
-    executor: KitExecutor, handler: DefaultRequestHandlerV2, message: Message, fold: ViewFold, steps: Sequence[PlayedStep]
+    executor: KitExecutor, handler: KitHandler, message: Message, fold: ViewFold, steps: Sequence[PlayedStep]
 ) -> PlayedTurn:
     executor.played = played = PlayedSteps(steps)
     is_retried = False

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 from uuid import uuid4
 
-from a2a.server.tasks import TaskUpdater
 from a2a.types import TaskState
 
+from ..errors import restored
 from .json_value import json_value
+from .turn_updater import TurnUpdater
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -42,6 +43,9 @@ class StepFailed(Exception):
         self.name = name
         """The class of the error, such as `ValueError`."""
         self.message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, self.__dict__)
 
 
 class Steps(Protocol):
@@ -89,7 +93,10 @@ class StepAnswers:
         return answer
 
     def forget(self, request_id: str) -> None:
-        self._waiting.pop(request_id, None)
+        _, answer = self._waiting.pop(request_id, (None, None))
+        if answer is not None:
+            # A step that outlives its turn waits no longer.
+            answer.cancel()
 
     def take(self, params: object) -> bool:
         """Whether a step waits for this answer, or has it already."""
@@ -112,7 +119,10 @@ class StepsInOrder:
 
     def begin(self, name: str) -> None:
         if self._open is not None:
-            raise StepError(f"step {name} begins inside of step {self._open}; steps follow one another")
+            raise StepError(
+                f"step {name} begins inside of step {self._open}, or after that was canceled; "
+                "steps follow one another. Put a time limit inside the function of the step"
+            )
         self.names.append(name)
         self._open = name
 
@@ -123,7 +133,7 @@ class StepsInOrder:
 class RemoteSteps:
     """Asks the client of the turn to store its steps: by an event of the task, which the client answers with a request."""
 
-    def __init__(self, updater: TaskUpdater, answers: StepAnswers) -> None:
+    def __init__(self, updater: TurnUpdater, answers: StepAnswers) -> None:
         self._updater = updater
         self._answers = answers
         self._order = StepsInOrder()
@@ -151,6 +161,7 @@ class RemoteSteps:
             self._answers.forget(self._newest)
 
     async def _ask(self, more: Json) -> Json:
+        self._updater.assert_open()
         # The answer to the request before may be repeated until this one is seen.
         self._forget()
         self._newest = str(uuid4())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from a2a.server.tasks import TaskUpdater
 from a2a.types import Part
 
+from ..growing_text import without_pairs
 from .agent_events import Failure, Question, ToolEnd, ToolStart
 from .json_value import JSON_LEVELS_MAX, is_deeper_than
+from .turn_updater import TurnUpdater
 
 # Bytes of JSON that clients see, the same as in packages/agent/src/limits.ts.
 TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024
@@ -27,12 +28,13 @@ class ToolError(Exception):
 class ToolCalls:
     """The calls of one turn."""
 
-    def __init__(self, updater: TaskUpdater) -> None:
+    def __init__(self, updater: TurnUpdater) -> None:
         self._updater = updater
         self._open: dict[str, str] = {}
         self._bytes = 0
 
     async def start(self, event: ToolStart) -> None:
+        self._updater.assert_open()
         _check(event)
         if event.call_id in self._open:
             raise ValueError(f"the call {event.call_id} of tool {event.tool} has begun already")
@@ -41,6 +43,7 @@ class ToolCalls:
         await self._show("start", f"🔧 Calling tool: {event.tool}\n", event, values)
 
     async def end(self, event: ToolEnd) -> None:
+        self._updater.assert_open()
         _check(event)
         if self._open.pop(event.call_id, None) != event.tool:
             raise ValueError(f"the call {event.call_id} of tool {event.tool} ends and has not begun")
@@ -60,9 +63,11 @@ class ToolCalls:
                 await self.end(ToolEnd(call_id, tool, has_failed=isinstance(end, Failure)))
 
     async def _show(self, phase: str, text: str, event: ToolStart | ToolEnd, values: dict[str, Any]) -> None:
-        metadata = {"tool": event.tool, "toolCallId": event.call_id, **values}
+        metadata = {"tool": without_pairs(event.tool), "toolCallId": without_pairs(event.call_id), **values}
         name = f"tool_notification_{phase}"
-        await self._updater.add_artifact([Part(text=text)], name=name, metadata=metadata, append=False, last_chunk=True)
+        await self._updater.add_artifact(
+            [Part(text=without_pairs(text))], name=name, metadata=metadata, append=False, last_chunk=True
+        )
 
     def _values(self, member: str, value: Any, bytes_max: int) -> dict[str, Any]:
         """The value, or its beginning if it is larger or deeper than clients see. Without a form in JSON it is left out."""
