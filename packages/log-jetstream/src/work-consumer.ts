@@ -1,12 +1,4 @@
-import {
-  backoffMs,
-  deliveriesMax,
-  type FairSlots,
-  type Job,
-  LogUnavailable,
-  Requeued,
-  type Slot,
-} from '@hopline/log';
+import { backoffMs, deliveriesMax, type FairSlots, type Job, LogUnavailable, Requeued, type Slot } from '@hopline/log';
 import type { Connection } from './connection.ts';
 import { consumerName, QUEUES, type Queue } from './names.ts';
 import { type Delivery, PullInbox } from './pull-inbox.ts';

@@ -88,7 +88,9 @@ test('a running task whose newest facts are lost keeps all its text, and its gen
   assert.deepEqual([...new Set(kinds)], ['facts_lost']);
 });
 
-test('a loss that removes the leap after an earlier loss does not make the relay repeat a generation', { timeout: 120_000 }, async t => {
+test('a loss that removes the leap after an earlier loss does not make the relay repeat a generation', {
+  timeout: 120_000,
+}, async t => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another());
   t.after(() => relay.stop());
