@@ -90,7 +90,9 @@ test('only scrapers reach relays, supervisors, notifiers and agents; callers rea
   assert.deepEqual(limited.console!.ingress![0]!.from, from);
 });
 
-test('NATS is reached by the services that have a login, by its nodes, and on other ports by the peers in a value', { skip }, () => {
+test('NATS is reached by the services that have a login, by its nodes, and on other ports by the peers in a value', {
+  skip,
+}, () => {
   const rules = (...values: string[]) => policies(...values).nats!.ingress!;
   const at = (found: readonly Rule[], port: string) => found.filter(({ ports = [] }) => ports.some(one => one.port === port));
   const [clients] = at(rules(...EVERY_POD), 'client');

@@ -14,10 +14,10 @@ export class NoAnswerError extends Error {
   }
 }
 
-/** Yields a view after each event that changed it. */
+/** Yields a view after each event that changed it. `get` reads the task from a server that refuses to stream ended tasks. */
 export async function* viewsOf(
   items: AsyncIterable<StreamItem>,
-  { continues, get }: { continues?: boolean /** Reads the task from a server that refuses to stream ended tasks. */; get?: () => Promise<Task> },
+  { continues, get }: { continues?: boolean; get?: () => Promise<Task> },
 ): AsyncGenerator<ClientView, void, undefined> {
   const fold = new ViewFold({ ...(continues && { continues }) });
   for await (const item of get === undefined ? items : tasksWithoutStream(items, get)) {

@@ -125,7 +125,6 @@ function firstMessage(task: Task | undefined): Message | undefined {
   return task?.history?.find(({ role }) => role === 'ROLE_USER');
 }
 
-
 function Fact({ name, value }: { name: string; value: string }) {
   return (
     <div>
