@@ -4,7 +4,7 @@ import { diag } from '@opentelemetry/api';
 import { createLogger } from './logger.ts';
 import { reportSdkFaults, SDK_FAULT_DELAY_MS, SDK_FAULT_INTERVAL_MS } from './sdk-faults.ts';
 
-function rig(t: TestContext) {
+function rig(t: TestContext, onRejected?: (spans: number) => void) {
   const clock = { monotonicMs: 0, wallMs: Date.UTC(2026, 0) };
   t.mock.timers.enable({ apis: ['setTimeout'] });
   t.mock.method(performance, 'now', () => clock.monotonicMs);
@@ -12,7 +12,7 @@ function rig(t: TestContext) {
   t.after(() => diag.disable());
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
-  const faults = reportSdkFaults(createLogger({ service: 's', instance: 'i', level: 'info', destination }));
+  const faults = reportSdkFaults(createLogger({ service: 's', instance: 'i', level: 'info', destination }), onRejected);
   const read = () => lines.map(line => JSON.parse(line)).map(one => [one.reason, one.spans_lost, one.suppressed, one.msg]);
   const tick = (ms: number) => {
     clock.monotonicMs += ms;
@@ -78,4 +78,21 @@ test('a clock that is set back does not delay the line', t => {
   faults.lost('timeout', 1);
   tick(SDK_FAULT_INTERVAL_MS);
   assert.equal(lines.length, 2);
+});
+
+test('spans that a collector rejects of a request that it accepted are counted, and its warnings are no fault', t => {
+  const rejected: number[] = [];
+  const { read, tick } = rig(t, spans => void rejected.push(spans));
+  const answer = (partialSuccess: object) =>
+    diag.warn('Received Partial Success response:', JSON.stringify({ ...partialSuccess, errorMessage: 'PLANTED' }));
+  answer({});
+  answer({ rejectedSpans: '0' });
+  tick(SDK_FAULT_DELAY_MS);
+  assert.deepEqual(read(), []);
+  answer({ rejectedSpans: '7' });
+  answer({ rejectedSpans: 2 });
+  answer({ rejectedDataPoints: 5 });
+  tick(SDK_FAULT_DELAY_MS);
+  assert.deepEqual(read(), [['rejected_by_collector', 9, 2, 'telemetry export failed']]);
+  assert.deepEqual(rejected, [7, 2]);
 });

@@ -19,9 +19,10 @@ type SdkFaults = {
 
 /**
  * Logs lost spans and the SDK's own warnings. Without this a failing export is silent; without the interval it would log every few
- * seconds per process. Only a code and numbers are logged: the SDK's messages can quote the data that it failed to send.
+ * seconds per process. Only a code and numbers are logged: the SDK's messages can quote the data that it failed to send. `onRejected`: called with the
+ * number of spans that a collector rejected of a request that it accepted.
  */
-export function reportSdkFaults(log: Logger): SdkFaults {
+export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void = () => {}): SdkFaults {
   let lastMs = Number.NEGATIVE_INFINITY;
   let faults = 0;
   let spans = 0;
@@ -45,7 +46,14 @@ export function reportSdkFaults(log: Logger): SdkFaults {
     const delayMs = Math.max(SDK_FAULT_DELAY_MS, lastMs + SDK_FAULT_INTERVAL_MS - performance.now());
     timer ??= setTimeout(write, delayMs, LINE.exportFailed).unref();
   };
-  const onDiag: DiagLogFunction = message => report(diagCode(message), 0);
+  const onDiag: DiagLogFunction = (message, ...details) => {
+    if (String(message) !== PARTIAL_SUCCESS) return report(diagCode(message), 0);
+    const { spans, items } = rejectedOf(details[0]);
+    // A warning of the collector.
+    if (items === 0) return;
+    if (spans > 0) onRejected(spans);
+    report('rejected_by_collector', spans);
+  };
   const ignore = () => {};
   diag.setLogger(
     { error: onDiag, warn: onDiag, info: ignore, debug: ignore, verbose: ignore },
@@ -60,6 +68,20 @@ export function reportSdkFaults(log: Logger): SdkFaults {
   };
 }
 
+/** The SDK's message about an answer of a collector that rejects a part of a request; the next argument is the JSON of `partialSuccess`. */
+const PARTIAL_SUCCESS = 'Received Partial Success response:';
+
+/** Rejected spans, and rejected items of any signal. */
+function rejectedOf(json: unknown): { spans: number; items: number } {
+  try {
+    const { rejectedSpans, rejectedDataPoints, rejectedLogRecords } = JSON.parse(String(json)) as Record<string, unknown>;
+    const spans = Number(rejectedSpans ?? 0);
+    return { spans, items: spans + Number(rejectedDataPoints ?? 0) + Number(rejectedLogRecords ?? 0) };
+  } catch {
+    return { spans: 0, items: 0 };
+  }
+}
+
 // The SDK reports an export error as JSON text whose `code` is a word such as ECONNREFUSED or an HTTP status.
 function diagCode(message: unknown): string {
   const code = /"code":"?([A-Z0-9_]{3,24})"?/.exec(String(message))?.[1] ?? 'unknown';
@@ -69,6 +91,9 @@ function diagCode(message: unknown): string {
 /** Causes that `exportFault` looks through. */
 const CAUSES_MAX = 5;
 
+/** The statuses after which the SDK sends again. When it has no time left, its error does not have the status. */
+const RETRYABLE = 'http_429_502_503_504';
+
 /** Why an export failed, as a closed word: the code of the system error or the HTTP status, never a message. */
 export function exportFault(error: unknown): string {
   let cause = error;
@@ -77,6 +102,7 @@ export function exportFault(error: unknown): string {
     if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,30}$/.test(code)) return code;
     if (typeof code === 'number' && code >= 300 && code < 600) return `http_${code}`;
     if (/time(d )?out/i.test(cause.message)) return 'timeout';
+    if (/retryable status/.test(cause.message)) return RETRYABLE;
     cause = cause.cause;
   }
   return error instanceof Error ? closedWord(error.name) : 'unknown';

@@ -64,7 +64,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     'service.instance.id': options.instance,
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
-  const faults = log && reportSdkFaults(log);
+  const faults = log && reportSdkFaults(log, spans => hopMetrics.spansLost.add(spans, { reason: 'export_failed' }));
   const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0), options.fastPaths);
   const stopObserving = observeProcess(reader.meter, service, options.version);
   metrics.setGlobalMeterProvider(reader.provider);
