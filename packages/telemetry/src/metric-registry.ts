@@ -754,25 +754,25 @@ export const PROCESS_METRICS = {
     name: 'nodejs.eventloop.utilization',
     type: 'gauge',
     unit: '1',
-    meaning: 'Busy share of the event loop since the last read',
+    meaning: 'Busy share of the event loop in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayP50: {
     name: 'nodejs.eventloop.delay.p50',
     type: 'gauge',
     unit: 's',
-    meaning: 'Median event-loop delay since the last read',
+    meaning: 'Median event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayP99: {
     name: 'nodejs.eventloop.delay.p99',
     type: 'gauge',
     unit: 's',
-    meaning: 'p99 of the event-loop delay since the last read',
+    meaning: 'p99 of the event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayMax: {
     name: 'nodejs.eventloop.delay.max',
     type: 'gauge',
     unit: 's',
-    meaning: 'Longest event-loop delay since the last read',
+    meaning: 'Longest event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
 } as const;
 
