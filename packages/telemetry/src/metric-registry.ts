@@ -628,6 +628,15 @@ export const METRICS = {
     services: ['relay'],
     labels: { stream: 'configured' },
   },
+  logAgeLimit: {
+    name: 'hopline.log.age_limit',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Age at which a stream of events removes its records; absent without a limit',
+    observed: true,
+    services: ['relay'],
+    labels: { stream: 'configured' },
+  },
   checkFailing: {
     name: 'hopline.check.failing',
     type: 'gauge',

@@ -292,7 +292,7 @@ function TaskActions({ id, session, connection, info, state, agents, processes }
   return (
     <span class="facts-end">
       {jaeger !== undefined &&
-        report?.traces.slice(0, 1).map(trace => (
+        report?.traces.filter(id => report.unsampled?.includes(id) !== true).slice(0, 1).map(trace => (
           <a
             key={trace}
             class="button"
