@@ -302,6 +302,38 @@ test('an unresponsive collector does not delay the shutdown', async () => {
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
 });
 
+test('the last log lines reach their collector although that of the spans refuses connections', async () => {
+  let lines = 0;
+  const slow = createServer((request, response) =>
+    request.resume().once('end', () =>
+      setTimeout(() => {
+        lines += 1;
+        response.writeHead(200).end();
+      }, 200),
+    ),
+  );
+  const origin = await listen(slow);
+  const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info', destination: { write: () => {} } });
+  const env = {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${REFUSED_ORIGIN}/v1/traces`,
+    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${origin}/v1/logs`,
+    OTEL_LOGS_EXPORTER: 'otlp',
+  };
+  // The SDK reads it from the process: it does not send a second time within 100 ms.
+  process.env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT = '100';
+  try {
+    const telemetry = await startTelemetry({ ...identity, env, log });
+    startHop(SPAN.sendPushNotification, { kind: 'producer', parent: {} }).end();
+    log.info('the last line');
+    await telemetry.shutdown();
+    assert.equal(lines, 1);
+  } finally {
+    delete process.env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT;
+    slow.closeAllConnections();
+    await new Promise(resolve => slow.close(resolve));
+  }
+});
+
 test('the endpoint follows the rules of the OpenTelemetry environment', () => {
   assert.equal(tracesUrlOf({}), undefined);
   assert.equal(tracesUrlOf({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined);

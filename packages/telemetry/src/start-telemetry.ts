@@ -88,7 +88,8 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     ...(tracesUrl === undefined ? {} : { tracesUrl, exportSpan: tracing.exportSpan }),
     metricsText: reader.text,
     shutdown: async () => {
-      const ended = Promise.all([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
+      // Each signal may have a collector of its own: one that fails at once must not cut off the last lines of another.
+      const ended = Promise.allSettled([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
       await withinMs(ended, TELEMETRY_SHUTDOWN_MS_MAX).catch(() => {});
       const unsent = tracing.waiting();
       if (unsent > 0) onLost({ reason: 'export_failed', count: unsent });
