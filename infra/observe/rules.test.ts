@@ -58,6 +58,7 @@ const QUIET: Record<string, string> = {
   // A client reads a task of the day before, and has not caught up.
   'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '172800x90',
   'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '1x90',
+  'hopline_turn_silence_seconds{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '30x90',
   'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-2", agent="guide"}': '0x90',
   'jetstream_consumer_num_pending{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '1x90',
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
@@ -162,6 +163,9 @@ const FAULTS: Record<string, Record<string, string>> = {
       '2592000x70 360000x20',
   },
   HoplineSpansLost: { 'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x70 0+500x20' },
+  HoplineAgentSilent: {
+    'hopline_turn_silence_seconds{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '30x40 0+60x50',
+  },
   HoplineAgentFails: { 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x70 0+10x20' },
   HoplineAgentBusy: {
     'hopline_hop_duration_seconds_bucket{job="hopline", hop="agent_queue", agent="files", le="0.512"}': '0+1x90',

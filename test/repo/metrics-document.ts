@@ -40,6 +40,7 @@ export async function metricsDocument(): Promise<string> {
     metrics.shardRecords.observe(() => [[0, { shard: 0 }]]);
     for (const tenant of TENANT_METRICS) metrics[tenant].add(0, {});
     metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
+    metrics.turnSilence.observe(() => [[0, { agent: 'demo' }]]);
     metrics.openTasksOldestStart.observe(() => [[0, {}]]);
     metrics.streamsOldestNeeded.observe(() => [[0, {}]]);
     metrics.webhookOldestEvent.observe(() => [[0, {}]]);

@@ -535,6 +535,16 @@ export const METRICS = {
     services: ['sub-agent'],
     labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'unneeded'] },
   },
+  turnSilence: {
+    name: 'hopline.turn.silence',
+    type: 'gauge',
+    unit: 's',
+    meaning:
+      'Time since the last event of a running turn, of the one that has been silent longest; 0 without a turn. Turns that wait for their client do not count',
+    observed: true,
+    services: ['sub-agent'],
+    labels: { agent: 'configured' },
+  },
   turnDuration: {
     name: 'hopline.turn.duration',
     type: 'histogram',
