@@ -10,9 +10,12 @@ export const SDK_FAULT_DELAY_MS = 1_000;
 
 const VAGUE: ReadonlySet<string> = new Set(['queue_full', 'unknown']);
 
+/** A signal of OpenTelemetry. */
+type Signal = 'traces' | 'metrics' | 'logs';
+
 type SdkFaults = {
-  /** Records that spans or metrics were lost. `count`: number of lost spans. */
-  lost(reason: string, count: number): void;
+  /** Records that an export of a signal failed. `spans`: number of lost spans. */
+  lost(signal: Signal, reason: string, spans: number): void;
   /** Logs losses that have not been logged yet. Call it at the end of the process. */
   flush(): void;
 };
@@ -27,19 +30,24 @@ export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void
   let faults = 0;
   let spans = 0;
   let cause: string | undefined;
+  const failed = new Set<Signal>();
   let timer: NodeJS.Timeout | undefined;
   const write = (message: string) => {
-    log.warn({ reason: cause ?? 'unknown', spans_lost: spans, suppressed: faults - 1 }, message);
+    const signal = failed.size === 0 ? undefined : [...failed].sort().join(', ');
+    log.warn({ signal, reason: cause ?? 'unknown', spans_lost: spans, suppressed: faults - 1 }, message);
     lastMs = performance.now();
     clearTimeout(timer);
     timer = undefined;
     faults = 0;
     spans = 0;
     cause = undefined;
+    failed.clear();
   };
-  const report = (reason: string, count: number) => {
+  /** The SDK's own messages do not name the signal. */
+  const report = (reason: string, count: number, signal?: Signal) => {
     spans += count;
     faults += 1;
+    if (signal !== undefined) failed.add(signal);
     // Keeps the newest cause, except that a vague one never replaces a known one: a queue is full because an export fails, and the SDK
     // reports the same failure again without details.
     if (cause === undefined || !VAGUE.has(reason)) cause = reason;
@@ -48,11 +56,14 @@ export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void
   };
   const onDiag: DiagLogFunction = (message, ...details) => {
     if (String(message) !== PARTIAL_SUCCESS) return report(diagCode(message), 0);
-    const { spans, items } = rejectedOf(details[0]);
-    // A warning of the collector.
-    if (items === 0) return;
-    if (spans > 0) onRejected(spans);
-    report('rejected_by_collector', spans);
+    const rejected = rejectedOf(details[0]);
+    for (const [signal, count] of Object.entries(rejected) as [Signal, number][]) {
+      // Without rejected items it is a warning of the collector.
+      if (count === 0) continue;
+      const lostSpans = signal === 'traces' ? count : 0;
+      if (lostSpans > 0) onRejected(lostSpans);
+      report('rejected_by_collector', lostSpans, signal);
+    }
   };
   const ignore = () => {};
   diag.setLogger(
@@ -60,7 +71,7 @@ export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   return {
-    lost: report,
+    lost: (signal, reason, count) => report(reason, count, signal),
     flush: () => {
       if (spans > 0) write('last spans not exported');
       clearTimeout(timer);
@@ -71,15 +82,15 @@ export function reportSdkFaults(log: Logger, onRejected: (spans: number) => void
 /** The SDK's message about an answer of a collector that rejects a part of a request; the next argument is the JSON of `partialSuccess`. */
 const PARTIAL_SUCCESS = 'Received Partial Success response:';
 
-/** Rejected spans, and rejected items of any signal. */
-function rejectedOf(json: unknown): { spans: number; items: number } {
+function rejectedOf(json: unknown): Record<Signal, number> {
+  let members: Record<string, unknown> = {};
   try {
-    const { rejectedSpans, rejectedDataPoints, rejectedLogRecords } = JSON.parse(String(json)) as Record<string, unknown>;
-    const spans = Number(rejectedSpans ?? 0);
-    return { spans, items: spans + Number(rejectedDataPoints ?? 0) + Number(rejectedLogRecords ?? 0) };
+    members = JSON.parse(String(json)) as Record<string, unknown>;
   } catch {
-    return { spans: 0, items: 0 };
+    // A warning without numbers.
   }
+  const { rejectedSpans = 0, rejectedDataPoints = 0, rejectedLogRecords = 0 } = members;
+  return { traces: Number(rejectedSpans), metrics: Number(rejectedDataPoints), logs: Number(rejectedLogRecords) };
 }
 
 // The SDK reports an export error as JSON text whose `code` is a word such as ECONNREFUSED or an HTTP status.

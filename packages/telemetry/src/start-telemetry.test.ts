@@ -222,7 +222,7 @@ for (const [collector, behaviour, reason] of [
 }
 
 for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
-  test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its status`, async () => {
+  test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its signal and status`, async () => {
     const server = createServer((request, response) => request.resume().once('end', () => response.writeHead(400).end()));
     const origin = await listen(server);
     const script = `
@@ -246,8 +246,8 @@ for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
     server.close();
     const warnings = lines.filter(({ msg }) => msg === 'telemetry export failed');
     assert.deepEqual(
-      warnings.map(({ reason, spans_lost }) => [reason, spans_lost]),
-      [['http_400', signal === 'TRACES' ? 1 : 0]],
+      warnings.map(({ signal, reason, spans_lost }) => [signal, reason, spans_lost]),
+      [[signal.toLowerCase(), 'http_400', signal === 'TRACES' ? 1 : 0]],
     );
   });
 }
