@@ -14,15 +14,17 @@ const NANOS_PER_S = 1e9;
 type Delays = { readonly p50: number; readonly p99: number; readonly max: number };
 const NO_DELAY: Delays = { p50: 0, p99: 0, max: 0 };
 
+type DelayHistogram = Pick<IntervalHistogram, 'count' | 'max' | 'percentile' | 'reset' | 'enable' | 'disable'>;
+
 type EventLoopOptions = {
-  histogram?: Pick<IntervalHistogram, 'count' | 'max' | 'percentile' | 'reset' | 'enable' | 'disable'>;
+  histogram?: DelayHistogram;
   now?: () => number;
   utilization?: typeof performance.eventLoopUtilization;
 };
 
 /** Delay and utilization of the event loop in the last EVENT_LOOP_WINDOW_MS to twice as long, or since a read that is longer ago. */
 export class EventLoop {
-  readonly #histogram;
+  readonly #histogram: DelayHistogram;
   readonly #now: () => number;
   readonly #utilization: typeof performance.eventLoopUtilization;
   /** Delays of the last complete window, in seconds. */
