@@ -254,8 +254,7 @@ test('the alerts on shards go on for hours while no process owns them', { skip }
     'hopline_shard_lag{job="hopline", service="relay", instance="relay-1", shard="3"}': hours('2', 'stale'),
     'hopline_owned_shards{job="hopline", service="notifier", instance="notifier-1"}': '16x70 stale',
   };
-  for (const at of ['80m', '134m'])
-    checkFiring(t, series, ['HoplineShardsWithoutNotifier', 'HoplineShardsWithoutRelay'], { at });
+  for (const at of ['80m', '134m']) checkFiring(t, series, ['HoplineShardsWithoutNotifier', 'HoplineShardsWithoutRelay'], { at });
 });
 
 const STEP_S = 5;

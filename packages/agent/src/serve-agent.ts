@@ -172,7 +172,21 @@ async function measuredTurn(options: ServingAgent, job: Job, release: AbortSigna
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
-      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, endShownMsMax, metrics, silent, signal: release },
+      {
+        log,
+        agent,
+        name,
+        logger,
+        showError,
+        takenAt,
+        retries,
+        forwardText,
+        pace,
+        endShownMsMax,
+        metrics,
+        silent,
+        signal: release,
+      },
       job,
     );
     const isNeeded = outcome.unneeded === undefined;

@@ -1,4 +1,4 @@
-import { type EventLoopUtilization, type IntervalHistogram, monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 
 /**
  * Milliseconds between two samples of the event-loop delay. Each sample is a timer of the runtime, which runs no JavaScript but wakes an
@@ -14,7 +14,10 @@ const NANOS_PER_S = 1e9;
 type Delays = { readonly p50: number; readonly p99: number; readonly max: number };
 const NO_DELAY: Delays = { p50: 0, p99: 0, max: 0 };
 
-type DelayHistogram = Pick<IntervalHistogram, 'count' | 'max' | 'percentile' | 'reset' | 'enable' | 'disable'>;
+type DelayHistogram = Pick<
+  ReturnType<typeof monitorEventLoopDelay>,
+  'count' | 'max' | 'percentile' | 'reset' | 'enable' | 'disable'
+>;
 
 type EventLoopOptions = {
   histogram?: DelayHistogram;

@@ -86,7 +86,9 @@ export function redactEntries(value: object, depth = 0, budget = newBudget()): R
 
 // Other properties of an error are dropped: HTTP clients attach whole requests, including headers, to the errors they throw.
 function redactError(error: Error, depth: number, budget: Budget): Record<string, unknown> {
-  const { name, message, code, stack, cause } = error as { [member in 'name' | 'message' | 'code' | 'stack' | 'cause']?: unknown };
+  const { name, message, code, stack, cause } = error as {
+    [member in 'name' | 'message' | 'code' | 'stack' | 'cause']?: unknown;
+  };
   return {
     type: redact(name, depth + 1, budget),
     message: redact(message, depth + 1, budget),

@@ -13,7 +13,10 @@ function rig(t: TestContext, onRejected?: (spans: number) => void) {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const faults = reportSdkFaults(createLogger({ service: 's', instance: 'i', level: 'info', destination }), onRejected);
-  const read = () => lines.map(line => JSON.parse(line)).map(one => [one.reason, one.spans_lost, one.suppressed, one.msg, ...(one.signal === undefined ? [] : [one.signal])]);
+  const read = () =>
+    lines
+      .map(line => JSON.parse(line))
+      .map(one => [one.reason, one.spans_lost, one.suppressed, one.msg, ...(one.signal === undefined ? [] : [one.signal])]);
   const tick = (ms: number) => {
     clock.monotonicMs += ms;
     clock.wallMs += ms;

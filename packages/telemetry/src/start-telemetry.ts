@@ -65,7 +65,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
   const faults = log && reportSdkFaults(log, spans => hopMetrics.spansLost.add(spans, { reason: 'export_failed' }));
-  const reader = await startMetrics(attributes, exporters, error => faults?.lost('metrics', exportFault(error), 0), options.fastPaths);
+  const reader = await startMetrics(
+    attributes,
+    exporters,
+    error => faults?.lost('metrics', exportFault(error), 0),
+    options.fastPaths,
+  );
   const stopObserving = observeProcess(reader.meter, service, options.version);
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, reader);
@@ -74,7 +79,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   const logs =
     logsUrl === undefined || log === undefined
       ? undefined
-      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource, error => faults?.lost('logs', exportFault(error), 0));
+      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource, error =>
+          faults?.lost('logs', exportFault(error), 0),
+        );
   if (logs !== undefined && log !== undefined) onLogLine(log, logs.line);
   const onLost = ({ reason, count, error }: LostSpans) => {
     hopMetrics.spansLost.add(count, { reason });

@@ -29,7 +29,9 @@ test('a relay exports when the oldest event was stored and the age limit of its 
   const log = await openFromSettings(settings, { user: 'relay', name: 'relay-1', logger, metrics, watchesRetention: true });
   t.after(() => log.close());
   const lines = await until(async () => {
-    const found = (await exported.text()).split('\n').filter(line => /^hopline_log_(first_timestamp|age_limit)_seconds\{/.test(line));
+    const found = (await exported.text())
+      .split('\n')
+      .filter(line => /^hopline_log_(first_timestamp|age_limit)_seconds\{/.test(line));
     return found.length > 1 && found;
   });
   assert.deepEqual(lines, [
