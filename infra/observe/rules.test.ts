@@ -479,7 +479,7 @@ test('HoplineRetentionNear fires within an hour of the age limit, also on a stre
   const needs = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-600000x90', [NEEDED]: `${leftAt80m + 4_800 - 604_800}x90` });
   checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_000) }, ['HoplineRetentionNear']);
   checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_700) }, []);
-  // Of an hour, the last six minutes.
+  // An age limit of an hour: its last six minutes.
   const hour = Object.fromEntries(Object.keys(limit).map(name => [name, '3600x90']));
   const young = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-3600+60x90', [NEEDED]: `${leftAt80m + 4_800 - 3_600}x90` });
   checkFiring(t, { ...withoutRetention(), ...hour, ...young(1_000) }, []);

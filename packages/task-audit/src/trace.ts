@@ -114,7 +114,7 @@ export type TaskTrace = {
   ageMs: Percentiles;
 };
 
-/** Ids of the traces of inputs, and those of which every input says that the trace is not sampled. */
+/** Ids of the traces of inputs, and those that are sampled in no input. */
 function tracesOf(inputs: TaskRecords['inputs']): { traces: string[]; unsampled: string[] } {
   const sampled = new Map<string, boolean>();
   for (const { trace } of inputs) {

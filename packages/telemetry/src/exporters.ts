@@ -69,7 +69,7 @@ function endpointOf(env: Env, signal: Signal): string | undefined {
 
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap(name => [name, `parentbased_${name}`]);
 
-/** The SDK samples everything if it cannot read these settings, although somebody set them to export less. */
+/** The SDK samples everything if it cannot read these settings, which are there to export less. */
 function checkSampler({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio }: Env): void {
   if (!sampler?.trim()) return;
   if (!SAMPLERS.includes(sampler)) throw new Error(`OTEL_TRACES_SAMPLER must be one of ${SAMPLERS.join(', ')}`);

@@ -83,7 +83,7 @@ test('a clock that is set back does not delay the line', t => {
   assert.equal(lines.length, 2);
 });
 
-test('spans that a collector rejects of a request that it accepted are counted, and its warnings are no fault', t => {
+test('spans that a collector rejects of a request that it accepted are counted, and its warnings are not faults', t => {
   const rejected: number[] = [];
   const { read, tick } = rig(t, spans => void rejected.push(spans));
   const answer = (partialSuccess: object) =>
