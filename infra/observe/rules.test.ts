@@ -21,6 +21,7 @@ const bucket = (metric: string, labels: string, fast: string, all: string, le: s
 /** A healthy cluster of one relay and one agent. Each series has one value a minute. */
 const QUIET: Record<string, string> = {
   'up{job="hopline", instance="relay-1"}': '1x90',
+  'process_start_time_seconds{job="hopline", instance="relay-1"}': '-86400x90',
   'hopline_gaps_total{job="hopline", service="ingress"}': '0x90',
   'hopline_records_rejected_total{job="hopline", reason="too_deep"}': '0x90',
   'hopline_log_events_total{job="hopline", service="relay", kind="facts_lost"}': '0x90',
@@ -57,6 +58,7 @@ const QUIET: Record<string, string> = {
   // A client reads a task of the day before, and has not caught up.
   'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '172800x90',
   'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '1x90',
+  'hopline_turn_silence_seconds{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '30x90',
   'hopline_active_tasks{job="hopline", service="sub-agent", instance="agent-2", agent="guide"}': '0x90',
   'jetstream_consumer_num_pending{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '1x90',
   'jetstream_consumer_delivered_consumer_seq{job="nats", stream_name="A2A_WORK", consumer_name="agent-files"}': '0+10x90',
@@ -161,6 +163,9 @@ const FAULTS: Record<string, Record<string, string>> = {
       '2592000x70 360000x20',
   },
   HoplineSpansLost: { 'hopline_spans_lost_total{job="hopline", service="relay", reason="queue_full"}': '0x70 0+500x20' },
+  HoplineAgentSilent: {
+    'hopline_turn_silence_seconds{job="hopline", service="sub-agent", instance="agent-1", agent="files"}': '30x40 0+60x50',
+  },
   HoplineAgentFails: { 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}': '0x70 0+10x20' },
   HoplineAgentBusy: {
     'hopline_hop_duration_seconds_bucket{job="hopline", hop="agent_queue", agent="files", le="0.512"}': '0+1x90',
@@ -203,6 +208,29 @@ for (const [alert, fault] of Object.entries(FAULTS)) {
   );
 }
 
+/** The counters of rare events: a process may raise one before its first scrape, so that `increase` finds nothing. */
+const RARE = [
+  'HoplineGaps',
+  'HoplineRecordsRejected',
+  'HoplineFactsLost',
+  'HoplineDeadLetters',
+  'HoplineWebhooksAbandoned',
+  'HoplineLogShortage',
+  'HoplineUnknownOnLog',
+  'HoplineOwnersLost',
+];
+
+for (const alert of RARE)
+  test(`${alert} fires when a process that has just started counts the event before its first scrape`, { skip }, t => {
+    const [counter] = Object.keys(FAULTS[alert]!) as [string];
+    const ofNew = (name: string) => name.replace('{job="hopline"', '{job="hopline", instance="new-1"');
+    const started = { [ofNew('process_start_time_seconds{job="hopline"}')]: '_x74 4490x15' };
+    checkFiring(t, { ...QUIET, ...started, [ofNew(counter)]: '_x74 1x15' }, [alert]);
+    // The same series after an outage of Prometheus: the process is old.
+    const old = { [ofNew('process_start_time_seconds{job="hopline"}')]: '_x74 -86400x15' };
+    checkFiring(t, { ...QUIET, ...old, [ofNew(counter)]: '_x74 1x15' }, []);
+  });
+
 test('HoplineFactsLost fires when a relay has created missing streams again', { skip }, t => {
   const created = { 'hopline_log_events_total{job="hopline", service="relay", kind="streams_lost"}': '0x70 1x20' };
   checkFiring(t, { ...QUIET, ...created }, ['HoplineFactsLost']);
@@ -217,6 +245,16 @@ test('HoplineShardsWithoutRelay fires when no relay is left, while another proce
   // A removed cluster raises no alert.
   const removed = { ...gone, 'up{job="hopline", instance="relay-1"}': '1x70 stale' };
   checkFiring(t, { ...QUIET, ...removed }, []);
+});
+
+test('the alerts on shards go on for hours while no process owns them', { skip }, t => {
+  const hours = (value: string, until: string) => `${value}x30 ${until}`;
+  const series = {
+    'up{job="hopline", instance="ingress-1"}': '1x140',
+    'hopline_shard_lag{job="hopline", service="relay", instance="relay-1", shard="3"}': hours('2', 'stale'),
+    'hopline_owned_shards{job="hopline", service="notifier", instance="notifier-1"}': '16x70 stale',
+  };
+  for (const at of ['80m', '134m']) checkFiring(t, series, ['HoplineShardsWithoutNotifier', 'HoplineShardsWithoutRelay'], { at });
 });
 
 const STEP_S = 5;
@@ -412,6 +450,42 @@ test('HoplineRetentionNear fires for a stream that reads slowly, without an open
     'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '6000+3x90',
   };
   checkFiring(t, { ...quiet, ...slow }, ['HoplineRetentionNear']);
+});
+
+const NEEDED = 'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}';
+const READ = 'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}';
+const firstOf = (stream: string, relay = 'relay-1') =>
+  `hopline_log_first_timestamp_seconds{job="hopline", service="relay", instance="${relay}", stream="${stream}"}`;
+
+/** QUIET without what concerns retention. */
+const withoutRetention = () =>
+  Object.fromEntries(
+    Object.entries(QUIET).filter(([name]) => !/^hopline_(log_first|open_tasks_oldest|streams_oldest)/.test(name)),
+  );
+
+test('a quiet cluster raises no HoplineRetentionNear when the record that an open task needs becomes the oldest', { skip }, t => {
+  // The task began three and a half days after the record before it. Both relays see within a minute that this one has expired.
+  const jump = { [firstOf('A2A_LOG')]: '-302400x60 0x30', [firstOf('A2A_LOG', 'relay-2')]: '-302400x61 0x29' };
+  checkFiring(t, { ...withoutRetention(), ...jump, [NEEDED]: '0x90' }, [], { within: '60m' });
+});
+
+test('a stream whose records are all newer than what an open task needs raises no HoplineRetentionNear', { skip }, t => {
+  const streams = { [firstOf('A2A_LOG')]: '-500000+60x90', [firstOf('A2A_LOG_1')]: '0+60x90' };
+  checkFiring(t, { ...withoutRetention(), ...streams, [NEEDED]: '-300000x90' }, []);
+});
+
+test('HoplineRetentionNear fires within an hour of the age limit, also on a stream that removes nothing', { skip }, t => {
+  const limit = { 'hopline_log_age_limit_seconds{job="hopline", service="relay", stream="A2A_LOG"}': '604800x90' };
+  const needs = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-600000x90', [NEEDED]: `${leftAt80m + 4_800 - 604_800}x90` });
+  checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_000) }, ['HoplineRetentionNear']);
+  checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_700) }, []);
+  // An age limit of an hour: its last six minutes.
+  const hour = Object.fromEntries(Object.keys(limit).map(name => [name, '3600x90']));
+  const young = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-3600+60x90', [NEEDED]: `${leftAt80m + 4_800 - 3_600}x90` });
+  checkFiring(t, { ...withoutRetention(), ...hour, ...young(1_000) }, []);
+  checkFiring(t, { ...withoutRetention(), ...hour, ...young(50) }, ['HoplineRetentionNear']);
+  const { [NEEDED]: needed, ...stream } = needs(3_000);
+  checkFiring(t, { ...withoutRetention(), ...limit, ...stream, [READ]: needed! }, ['HoplineRetentionNear']);
 });
 
 const FAILED = 'hopline_turns_ended_total{job="hopline", agent="files", outcome="failed"}';

@@ -45,7 +45,7 @@ const FAILING_MS = 2 * 3_600_000;
 /** Alerts on metrics of the kubelet, which rules.test.ts covers. */
 const OF_KUBERNETES = ['HoplineNatsVolumeNearlyFull'];
 /** Ages of minutes and hours, which rules.test.ts covers. */
-const OF_AGES = ['HoplineInputsOld', 'HoplineWebhooksLate', 'HoplineRetentionNear'];
+const OF_AGES = ['HoplineInputsOld', 'HoplineWebhooksLate', 'HoplineRetentionNear', 'HoplineAgentSilent'];
 /** No service of this cluster has three processes; rules.test.ts covers it. */
 const OF_COUNTS = ['HoplineProcessesMissing'];
 /** No service of this cluster has a certificate; rules.test.ts covers the rule, and certificate-expiry.test.ts of lifecycle the metric. */

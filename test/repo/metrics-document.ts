@@ -12,7 +12,7 @@ Generated from \`packages/telemetry/src/metric-registry.ts\` by \`node test/repo
 Every service serves its metrics as Prometheus text at \`/metrics\`; with \`OTEL_METRICS_EXPORTER=otlp\`, or \`prometheus,otlp\`, it pushes them to
 the collector. The names are the same both ways: those that a collector's Prometheus exporter makes of the OpenTelemetry names.
 Every counter and gauge of a service exists from its start, with 0 in each combination of closed labels: an alert on \`increase()\` sees the
-first failure. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`. A metric of a process
+first failure after a scrape. Those before it are in \`counter and on (job, instance) time() - process_start_time_seconds < 600\`. Task ids, context ids and message ids are never labels; a value outside a closed list is \`other\`. A metric of a process
 has at most ${SERIES_PER_METRIC_MAX} series; the values of all further labels are in one with \`otel_metric_overflow="true"\`. A relay has one for each hop and agent, so the hops of agents beyond the first 38
 are summed there, until it restarts. [hops.md](hops.md) defines the values of \`hop\`. [infra/RUNBOOK.md](../../infra/RUNBOOK.md) names the metrics to look at for each symptom.
 `;
@@ -40,10 +40,12 @@ export async function metricsDocument(): Promise<string> {
     metrics.shardRecords.observe(() => [[0, { shard: 0 }]]);
     for (const tenant of TENANT_METRICS) metrics[tenant].add(0, {});
     metrics.shardOldestInput.observe(() => [[0, { shard: 0 }]]);
+    metrics.turnSilence.observe(() => [[0, { agent: 'demo' }]]);
     metrics.openTasksOldestStart.observe(() => [[0, {}]]);
     metrics.streamsOldestNeeded.observe(() => [[0, {}]]);
     metrics.webhookOldestEvent.observe(() => [[0, {}]]);
     metrics.logFirstTimestamp.observe(() => [[0, { stream: 'A2A_LOG' }]]);
+    metrics.logAgeLimit.observe(() => [[0, { stream: 'A2A_LOG' }]]);
     metrics.openTasks.observe(() => [[0, { state: 'working' }]]);
     metrics.shardRestarts.add(0, { reason: 'conflict', shard: 0 });
     metrics.webhookFailing.observe(() => [[0, {}]]);

@@ -336,6 +336,12 @@ const agents: Dashboard = {
           '{{agent}}': sum('hopline_active_tasks', { by: 'agent', where: ofAgent }),
         }),
         graph(
+          'Longest silence',
+          'Time since the last event of the running turn that has been silent longest. A line that rises by a second each second is a turn that hangs; see RUNBOOK, HoplineAgentSilent.',
+          's',
+          { '{{agent}}': `max by (agent) (hopline_turn_silence_seconds{job=~"$job", ${ofAgent}})` },
+        ),
+        graph(
           'Ends of turns',
           'Turns by outcome.',
           'ops',

@@ -196,7 +196,7 @@ const takeovers = () =>
   annotation({
     name: 'Takeovers',
     color: 'orange',
-    expr: 'sum by (service) (increase(hopline_takeovers_total{job=~"$job", reason="lost"}[$__interval])) > 0',
+    expr: 'sum by (service) (increase(hopline_takeovers_total{job=~"$job", reason="lost"}[$__rate_interval])) > 0',
     title: '{{service}} took over shards',
   });
 

@@ -12,6 +12,7 @@ import { TURN_WAITING_BYTES_MAX } from './limits.ts';
 import type { PriorAttempts } from './prior-attempts.ts';
 import { type PumpDeps, pumpEvents, toInvalidEventFailure } from './pump-events.ts';
 import { requireShownEnd } from './shown-end.ts';
+import type { SilentTurns } from './silent-turns.ts';
 import { StoredSteps } from './stored-steps.ts';
 import type { Over } from './task-watch.ts';
 import { failedEnd, type TurnEnd, type TurnOutcome } from './turn-end.ts';
@@ -25,6 +26,8 @@ export type AttemptDeps = PumpDeps & {
   /** Aborts when the process stops: the turn is requeued, and a new attempt replaces its text. */
   signal: AbortSignal;
   metrics?: Pick<HopMetrics, 'hopDuration' | 'parties'>;
+  /** The running turns of the agent. */
+  silent?: SilentTurns;
   /** How often a call that failed as retryable is repeated: 0 to RETRIES_MAX, 0 by default. */
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5); true by default. */
@@ -89,6 +92,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const { hop, takenAt } = context;
   const measured = { hop, takenAt, agent: deps.name, metrics: deps.metrics, isFirstAttempt: job.attempt === 1 };
   const metrics = new TurnMetrics({ ...measured, onToolEnd: call => writer.toolEnded(call) });
+  const leaveSilent = deps.silent?.add(metrics);
   const turn = {
     ...turnOf(deps, job, context, signal),
     toolTrace: (callId: string) => metrics.toolTrace(callId),
@@ -103,6 +107,7 @@ export async function runAttempt(deps: AttemptDeps, job: Job, context: AttemptCo
   const pumped = () => pumpEvents(deps, turn, { inputs, writer, hop, metrics, onWait });
   const end = await withModelCalls(call => writer.modelEnded(call), pumped).finally(() => {
     metrics.end();
+    leaveSilent?.();
     steps.close();
     pumping.abort();
   });

@@ -18,6 +18,7 @@ import { patientLog } from './patient-facts.ts';
 import { registerAgent } from './register-agent.ts';
 import { isExpected, runTurn } from './run-turn.ts';
 import { requireShownEnd } from './shown-end.ts';
+import { SilentTurns } from './silent-turns.ts';
 import type { TurnOutcome, UnneededTurn } from './turn-end.ts';
 
 /** How long running turns may take to end when the agent stops serving, in milliseconds. Then they are requeued. */
@@ -62,7 +63,7 @@ export type ServeAgentOptions = {
   onSkills?: (fault: unknown) => void;
 };
 
-type ServingAgent = ServeAgentOptions & { failed: FailedTurns };
+type ServingAgent = ServeAgentOptions & { failed: FailedTurns; silent: SilentTurns };
 
 /** Takes the agent's work and registers it, until `signal` aborts and its turns are settled. Does not close the agent. */
 export async function serveAgent(options: ServeAgentOptions): Promise<void> {
@@ -100,7 +101,9 @@ export async function serveAgent(options: ServeAgentOptions): Promise<void> {
   await untilReadable(log, signal);
   const failed = new FailedTurns();
   const registered = registerAgent({ log, ...entry, logger, signal, failing: () => failed.failing() });
-  const patient = { ...options, log: patientLog(log, release.signal), failed };
+  const silent = new SilentTurns();
+  options.metrics.turnSilence.observe(() => [[silent.longestMs / 1_000, { agent: name }]]);
+  const patient = { ...options, log: patientLog(log, release.signal), failed, silent };
   await log.work.take(`agent.${name}`, { slots, signal, gate: agent.gate }, job => runJob(patient, job, release.signal));
   clearTimeout(timer);
   await registered;
@@ -154,6 +157,7 @@ async function measuredTurn(options: ServingAgent, job: Job, release: AbortSigna
     pace,
     showError,
     endShownMsMax,
+    silent,
   } = options;
   const { work, attempt, exhausted } = job;
   const takenAt = Date.now();
@@ -168,7 +172,21 @@ async function measuredTurn(options: ServingAgent, job: Job, release: AbortSigna
   const startedMs = performance.now();
   try {
     const outcome = await runTurn(
-      { log, agent, name, logger, showError, takenAt, retries, forwardText, pace, endShownMsMax, metrics, signal: release },
+      {
+        log,
+        agent,
+        name,
+        logger,
+        showError,
+        takenAt,
+        retries,
+        forwardText,
+        pace,
+        endShownMsMax,
+        metrics,
+        silent,
+        signal: release,
+      },
       job,
     );
     const isNeeded = outcome.unneeded === undefined;

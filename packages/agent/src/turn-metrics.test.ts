@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ToolTiming } from '@hopline/events';
 import type { Hop, HopMetrics } from '@hopline/telemetry';
+import { SilentTurns } from './silent-turns.ts';
 import { TurnMetrics } from './turn-metrics.ts';
 
 const HOUR_MS = 3_600_000;
@@ -79,4 +80,30 @@ test('from the first token on, the time of an agent is in `talk`, `finish` and i
     ['talk', 105],
     ['finish', 57],
   ]);
+});
+
+test('a turn is silent since its last event, and not while it waits for its client', t => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  t.mock.timers.enable({ apis: ['Date'], now: STARTED_AT });
+  const hop = { count: () => {}, max: () => {}, beforeSegmentEnd: () => {}, carrier: () => ({}) } as unknown as Hop;
+  const options = { hop, agent: 'argocd', metrics: undefined, takenAt: STARTED_AT, isFirstAttempt: true, onToolEnd: () => {} };
+  const [hanging, asking] = [new TurnMetrics(options), new TurnMetrics(options)];
+  const turns = new SilentTurns();
+  const [leave] = [turns.add(hanging), turns.add(asking)];
+  now = 60_000;
+  assert.equal(turns.longestMs, 60_000, 'before the first event');
+  hanging.count({ type: 'text', text: 'a' });
+  asking.count({ type: 'auth-required', requests: [] } as never);
+  now += HOUR_MS;
+  assert.deepEqual([hanging.silentMs, asking.silentMs, turns.longestMs], [HOUR_MS, 0, HOUR_MS]);
+  leave();
+  assert.equal(turns.longestMs, 0);
+  asking.count({ type: 'working' });
+  asking.count({ type: 'tool', phase: 'start', callId: '1', tool: 'sync' });
+  now += 5_000;
+  assert.equal(turns.longestMs, 5_000, 'a tool that does not end is silent, too');
+  asking.count({ type: 'tool', phase: 'start', callId: '2', tool: 'ask', waiting: true });
+  now += 5_000;
+  assert.equal(turns.longestMs, 0);
 });

@@ -41,6 +41,8 @@ export class TurnMetrics {
   /** Time with at least one open tool call since the last text. */
   #toolMs = 0;
   #toolsSinceMs: number | undefined;
+  /** When the last event came, or the turn began; undefined while it waits for its client. */
+  #eventMs: number | undefined = this.#startedMs;
   /** When the last text came, and the time from the first to the last text without tools. */
   #lastMs: number | undefined;
   #talkMs = 0;
@@ -56,11 +58,17 @@ export class TurnMetrics {
     options.hop.beforeSegmentEnd(() => this.#report());
   }
 
+  /** Milliseconds since the last event; 0 while the turn waits for its client. */
+  get silentMs(): number {
+    return this.#eventMs === undefined ? 0 : performance.now() - this.#eventMs;
+  }
+
   count(event: AgentEvent): void {
+    const now = performance.now();
     this.#events += 1;
+    this.#eventMs = isWaiting(event) ? undefined : now;
     if (event.type === 'tool') this.#tool(event);
     if (event.type !== 'text') return;
-    const now = performance.now();
     this.#tokens += 1;
     this.#characters += codePoints(event.text);
     if (this.#lastMs === undefined) {
@@ -176,4 +184,9 @@ export class TurnMetrics {
     if (isFirstAttempt)
       metrics?.hopDuration.recordMs(now - this.#takenMs - toolMs, { hop: 'agent', agent }, this.#options.hop.carrier());
   }
+}
+
+/** Whether the turn waits for its client from this event to the next one. */
+function isWaiting(event: AgentEvent): boolean {
+  return event.type === 'auth-required' || (event.type === 'tool' && event.waiting === true);
 }

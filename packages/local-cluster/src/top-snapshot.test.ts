@@ -68,3 +68,12 @@ test('rates are growth between two readings; a replaced process counts from 0; u
   const alone = snapshotOf('http://h/', reading(0), reading(2_000));
   assert.deepEqual([alone.cluster, alone.processes, alone.agents], [undefined, undefined, [{ name: 'argocd', state: 'live' }]]);
 });
+
+test('a process that did not answer the earlier reading has no rates, instead of its total as the growth of two seconds', () => {
+  const { metrics: _metrics, ...silent } = relay(1, '');
+  const busy = relay(1, counted(100_000, 500, [20, 20]));
+  for (const before of [reading(0, [silent]), reading(0)]) {
+    const { cluster, agents } = snapshotOf('http://h/', before, reading(2_000, [busy]));
+    assert.deepEqual([cluster?.rates.tokens, agents[0]?.tokensPerS, agents[0]?.firstTokenS], [0, 0, 1]);
+  }
+});

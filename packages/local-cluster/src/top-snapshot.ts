@@ -214,11 +214,17 @@ function sumOf(reading: TopReading, name: string, labels: Record<string, string>
   return metricsOf(reading).reduce((sum, metrics) => sum + metrics.sum(name, labels), 0);
 }
 
-/** Growth of a counter, summed over the processes. A replaced process counts from 0. */
+/**
+ * Growth of a counter, summed over the processes. A replaced process counts from 0. One whose earlier reading failed counts as 0: its total would look
+ * like the growth of the interval.
+ */
 function growthOf(before: TopReading, now: TopReading, name: string, labels: Record<string, string> = {}): number {
+  if (before.processes === undefined) return 0;
+  const earlierOf = new Map(before.processes.map(process => [`${process.instance} ${process.pid}`, process]));
   return (now.processes ?? []).reduce((sum, { instance, pid, metrics }) => {
-    const earlier = before.processes?.find(process => process.instance === instance && process.pid === pid)?.metrics;
-    return sum + Math.max(0, (metrics?.sum(name, labels) ?? 0) - (earlier?.sum(name, labels) ?? 0));
+    const earlier = earlierOf.get(`${instance} ${pid}`);
+    if (metrics === undefined || (earlier !== undefined && earlier.metrics === undefined)) return sum;
+    return sum + Math.max(0, metrics.sum(name, labels) - (earlier?.metrics?.sum(name, labels) ?? 0));
   }, 0);
 }
 

@@ -16,8 +16,10 @@ test('events of the log are counted by kind, and those of a stream as shortages 
   shown.onEvent({ type: 'unknown-consumers', stream: stream!, count: 3, name: 'c' });
   shown.onEvent({ type: 'dead-letter', role: 'agent.echo' });
   shown.onEvent({ type: 'reconnected', server: 's' });
-  shown.onFirstEntry(stream!, 2_000);
-  shown.onFirstEntry('OTHER', 3_000);
+  shown.onFirstEntry(stream!, 2_000, undefined);
+  assert.doesNotMatch(await telemetry.metricsText(), /^hopline_log_age_limit_seconds/m);
+  shown.onFirstEntry(stream!, 2_000, 604_800_000);
+  shown.onFirstEntry('OTHER', 3_000, 1_000);
   const text = await telemetry.metricsText();
   const shownValue = (name: string, ...labels: string[]) =>
     text
@@ -31,5 +33,6 @@ test('events of the log are counted by kind, and those of a stream as shortages 
   assert.equal(shownValue('hopline_dead_letters_total', 'agent="echo"'), '1');
   assert.equal(shownValue('hopline_log_connected'), '1');
   assert.equal(shownValue('hopline_log_first_timestamp_seconds', `stream="${stream}"`), '2');
+  assert.equal(shownValue('hopline_log_age_limit_seconds', `stream="${stream}"`), '604800');
   assert.ok(!text.includes('stream="OTHER"'));
 });

@@ -10,14 +10,18 @@ export class LogMetrics {
   readonly #metrics: HopMetrics;
   readonly #options: LogMetricsOptions;
   #factsStreams: readonly string[] = [];
-  readonly #firstEntries = new Map<string, number>();
+  readonly #firstEntries = new Map<string, { at: number; ageMsMax: number | undefined }>();
 
   constructor(metrics: HopMetrics, options: LogMetricsOptions) {
     this.#metrics = metrics;
     this.#options = options;
     metrics.logConnected.observe(() => [[this.isConnected ? 1 : 0, {}]]);
-    if (options.watchesRetention)
-      metrics.logFirstTimestamp.observe(() => [...this.#firstEntries].map(([stream, at]) => [at / 1_000, { stream }]));
+    if (!options.watchesRetention) return;
+    const entries = () => [...this.#firstEntries];
+    metrics.logFirstTimestamp.observe(() => entries().map(([stream, { at }]) => [at / 1_000, { stream }]));
+    metrics.logAgeLimit.observe(() =>
+      entries().flatMap(([stream, { ageMsMax }]) => (ageMsMax === undefined ? [] : [[ageMsMax / 1_000, { stream }] as const])),
+    );
   }
 
   /** Creates the counters of the streams: one that appears with its first event would hide that event from every rate. */
@@ -34,9 +38,9 @@ export class LogMetrics {
     unknownRemoved.add(0, { stream: names.workStream, kind: 'unknown_work' });
   }
 
-  /** `firstAt`: when the oldest entry of a stream was stored, epoch milliseconds. */
-  onFirstEntry(stream: string, firstAt: number): void {
-    if (this.#factsStreams.includes(stream)) this.#firstEntries.set(stream, firstAt);
+  /** `at`: when the oldest entry of a stream was stored, epoch milliseconds. `ageMsMax`: age at which the stream removes entries. */
+  onFirstEntry(stream: string, at: number, ageMsMax: number | undefined): void {
+    if (this.#factsStreams.includes(stream)) this.#firstEntries.set(stream, { at, ageMsMax });
   }
 
   onEvent(event: LogEvent): void {

@@ -79,8 +79,11 @@ export type JetStreamLogOptions = {
   openTimeoutMs?: number;
   /** Checks every RETENTION_CHECK_MS whether streams remove entries by bytes or are nearly full. Default false. */
   watchesRetention?: boolean;
-  /** Called at each of these checks for each stream with entries. `firstAt`: when the oldest one was stored, epoch milliseconds. */
-  onFirstEntry?: (stream: string, firstAt: number) => void;
+  /**
+   * Called at each of these checks for each stream with entries. `firstAt`: when the oldest one was stored, epoch milliseconds. `ageMsMax`: age at which
+   * the stream removes entries; undefined: no limit.
+   */
+  onFirstEntry?: (stream: string, firstAt: number, ageMsMax: number | undefined) => void;
   /**
    * Removes consumers and work that are not Hopline's, every `checkMs` (default UNKNOWN_CHECK_MS). `keptConsumers`: names of consumers
    * to keep, or prefixes that end with `*`. Absent: nothing is removed.

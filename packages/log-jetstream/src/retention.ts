@@ -1,7 +1,7 @@
 import type { Layouts } from '@hopline/events';
 import { type LogExtent, type StreamExtent, toLogExtent } from '@hopline/log';
 import type { Connection } from './connection.ts';
-import type { LogEvent } from './options.ts';
+import type { JetStreamLogOptions, LogEvent } from './options.ts';
 import { checkPeriodically, reportFailedCheck } from './periodic-check.ts';
 import { retry } from './retry.ts';
 
@@ -64,11 +64,14 @@ export async function readExtents(connection: Connection, streams: readonly stri
 }
 
 /** Checks the streams until the log is closed. */
-export function watchRetention(connection: Connection, onFirstEntry?: (stream: string, firstAt: number) => void): void {
+export function watchRetention(connection: Connection, onFirstEntry?: JetStreamLogOptions['onFirstEntry']): void {
   const check = async () => {
     for (const stream of connection.names.allStreams()) {
       const info = await connection.jsm.streams.info(stream).catch(error => reportFailedCheck(connection, stream, error));
-      if (info && info.state.messages > 0) onFirstEntry?.(stream, Date.parse(info.state.first_ts));
+      if (info && info.state.messages > 0) {
+        const { max_age } = info.config;
+        onFirstEntry?.(stream, Date.parse(info.state.first_ts), max_age > 0 ? max_age / NANOS_PER_MS : undefined);
+      }
       const shortage = info && shortageOf(info, Date.now());
       if (shortage !== undefined && !connection.closed.aborted) connection.onEvent(shortage);
     }

@@ -206,7 +206,7 @@ export async function openFromSettings(settings: LogSettings, openOptions: OpenO
     ...logOptionsOf(settings),
     checksLogin: rest.user !== 'operator',
     ...rest,
-    onFirstEntry: (stream, firstAt) => shown?.onFirstEntry(stream, firstAt),
+    onFirstEntry: (...first) => shown?.onFirstEntry(...first),
     onNames: names => shown?.startAtZero(names),
     onEvent: event => {
       shown?.onEvent(event);

@@ -11,6 +11,26 @@ import { reportTask } from './task-report.ts';
 
 const NOTICE = '🔧 Supervisor: Calling Agent Argocd...\n';
 
+test('a trace that was not sampled is named, because no tracing backend has it', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const ask = async (id: string, ...flags: string[]) => {
+    const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
+    const input = { kind: 'message', message, contextId: 'c', role: 'agent.argocd', profile: 'transparent' } as const;
+    const given = { kind: 'client', taskId: id, input } as const;
+    for (const [n, one] of flags.entries()) {
+      const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${one}` };
+      await log.inputs.append(id, { v: 1, at: 1_000, from: 'client', input }, { id: `${id}-${n}`, trace });
+    }
+    await new StoredScenario(log.facts, id, () => 1_420).when(given).store();
+    return (await reportTask(log, id))!;
+  };
+  const all = ['a'.repeat(32)];
+  const [kept, dropped, mixed] = [await ask('t', '01'), await ask('u', '00'), await ask('v', '00', '03')];
+  assert.deepEqual([kept.traces, kept.unsampled], [all, undefined]);
+  assert.deepEqual([dropped.traces, dropped.unsampled], [all, all]);
+  assert.deepEqual([mixed.traces, mixed.unsampled], [all, undefined]);
+});
+
 test('a trace counts the output of each producer in code points, and holds the times of each chunk [S2-30 S2-38]', async () => {
   const log = createMemoryLog({ shards: 1 });
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };

@@ -91,6 +91,8 @@ export type TaskTrace = {
   nowMs?: number;
   /** Ids of the OpenTelemetry traces of its inputs. */
   traces: string[];
+  /** Those of them that were not sampled: log lines have them, and no tracing backend. Absent without one. */
+  unsampled?: string[];
   /** The critical path of each turn, from the question to the end, and what each hop cost there, the most costly first. */
   turns: TurnPath[];
   costs: HopCost[];
@@ -112,6 +114,17 @@ export type TaskTrace = {
   ageMs: Percentiles;
 };
 
+/** Ids of the traces of inputs, and those that are sampled in no input. */
+function tracesOf(inputs: TaskRecords['inputs']): { traces: string[]; unsampled: string[] } {
+  const sampled = new Map<string, boolean>();
+  for (const { trace } of inputs) {
+    const [, id, , flags = ''] = trace?.traceparent?.split('-') ?? [];
+    if (id !== undefined) sampled.set(id, sampled.get(id) === true || (Number.parseInt(flags, 16) & 1) === 1);
+  }
+  const traces = [...sampled.keys()];
+  return { traces, unsampled: traces.filter(id => sampled.get(id) === false) };
+}
+
 /** Derives the timeline of a task only from its records (S2-41). `now`: when they were read, in epoch milliseconds. */
 export function traceOf(records: TaskRecords, now?: number): TaskTrace {
   const { taskId, aggregate, facts, inputs } = records;
@@ -128,6 +141,7 @@ export function traceOf(records: TaskRecords, now?: number): TaskTrace {
   const turns = new CriticalPaths({ facts, inputs, producers, startMs, nowMs }).turns();
   const relays = relaysOf(facts, startMs);
   const fault = state === 'TASK_STATE_FAILED' ? faultOf(facts) : undefined;
+  const { traces, unsampled } = tracesOf(inputs);
   return {
     taskId,
     contextId,
@@ -135,7 +149,8 @@ export function traceOf(records: TaskRecords, now?: number): TaskTrace {
     ...(fault && { fault }),
     startedAt: startMs,
     ...(nowMs !== undefined && { nowMs }),
-    traces: [...new Set(inputs.flatMap(({ trace }) => trace?.traceparent?.split('-')[1] ?? []))],
+    traces,
+    ...(unsampled.length > 0 && { unsampled }),
     turns,
     costs: costsOf(turns),
     models: modelCostsOf(producers),

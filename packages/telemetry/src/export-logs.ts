@@ -1,5 +1,6 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
+import type { LogRecordExporter } from '@opentelemetry/sdk-logs';
 import { importOptional } from './optional-packages.ts';
 import { contextFrom } from './propagation.ts';
 
@@ -16,13 +17,22 @@ type LogExport = {
 };
 
 /** Sends log lines to a collector, in addition to standard output. The SDK buffers at most 2,048 lines and drops further ones. */
-export async function startLogExport(url: string, resource: Resource): Promise<LogExport> {
+export async function startLogExport(url: string, resource: Resource, onFailed: (error: unknown) => void): Promise<LogExport> {
   const [{ BatchLogRecordProcessor, LoggerProvider }, { OTLPLogExporter }] = await importOptional(
     'export log lines',
     ['exporter-logs-otlp-proto', 'sdk-logs'],
     () => Promise.all([import('@opentelemetry/sdk-logs'), import('@opentelemetry/exporter-logs-otlp-proto')]),
   );
-  const exporter = new OTLPLogExporter({ url });
+  // The processor reports a failed export as text, without the signal.
+  class ReportingExporter extends OTLPLogExporter {
+    override export(...[records, done]: Parameters<LogRecordExporter['export']>): void {
+      super.export(records, result => {
+        if (result.code !== 0) onFailed(result.error);
+        done(result);
+      });
+    }
+  }
+  const exporter = new ReportingExporter({ url });
   const processor = new BatchLogRecordProcessor({ exporter, scheduledDelayMillis: LOG_DELAY_MS });
   const provider = new LoggerProvider({ resource, processors: [processor] });
   const logger = provider.getLogger('hopline');

@@ -21,7 +21,7 @@ const COLLECTOR = 'http://localhost:4318';
 /**
  * Reads OTEL_SDK_DISABLED, OTEL_{TRACES,METRICS,LOGS}_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and its variants per signal. Spans go to an
  * endpoint as soon as one is set; metrics and log lines only if their exporter is `otlp`. Throws for an unknown exporter, an unsupported
- * protocol, or an endpoint that is not a URL; the error does not quote the endpoint.
+ * protocol, a sampler that the SDK would ignore, or an endpoint that is not a URL; the error does not quote the endpoint.
  */
 export function exportersFrom(env: Env): Exporters {
   const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true';
@@ -29,6 +29,7 @@ export function exportersFrom(env: Env): Exporters {
   const metrics = exporterNames(env, 'METRICS', ['prometheus', 'otlp', 'none'], 'prometheus');
   const logs = exporterNames(env, 'LOGS', ['otlp', 'none'], 'none');
   const tracesUrl = isOff || !traces.includes('otlp') ? undefined : endpointOf(env, 'TRACES');
+  if (tracesUrl !== undefined) checkSampler(env);
   const metricsUrl =
     isOff || !metrics.includes('otlp') ? undefined : (endpointOf(env, 'METRICS') ?? `${COLLECTOR}/${PATHS.METRICS}`);
   const logsUrl = isOff || !logs.includes('otlp') ? undefined : (endpointOf(env, 'LOGS') ?? `${COLLECTOR}/${PATHS.LOGS}`);
@@ -64,6 +65,17 @@ function endpointOf(env: Env, signal: Signal): string | undefined {
   }
   checkHeaders(env, signal);
   return endpoint;
+}
+
+const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap(name => [name, `parentbased_${name}`]);
+
+/** The SDK samples everything if it cannot read these settings, which are there to export less. */
+function checkSampler({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio }: Env): void {
+  if (!sampler?.trim()) return;
+  if (!SAMPLERS.includes(sampler)) throw new Error(`OTEL_TRACES_SAMPLER must be one of ${SAMPLERS.join(', ')}`);
+  const share = ratio?.trim() ? Number(ratio) : Number.NaN;
+  if (sampler.includes('traceidratio') && !(share >= 0 && share <= 1))
+    throw new Error(`OTEL_TRACES_SAMPLER_ARG must be a share from 0 to 1, such as 0.01, for OTEL_TRACES_SAMPLER=${sampler}`);
 }
 
 /** The exporters leave out what they cannot send, and the collector refuses each export without naming a setting. Values may be credentials. */

@@ -13,7 +13,7 @@ export class Buckets {
   #sum = 0;
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
-  /** The newest value of each bucket that has a trace. */
+  /** The newest value of each bucket that has a sampled trace. */
   readonly #exemplars: (Exemplar | undefined)[] = [];
 
   /** `bounds`: inclusive upper bounds, ascending. Values above the last one have a bucket of their own. */
@@ -36,7 +36,8 @@ export class Buckets {
     this.#sum += value;
     if (value < this.#min) this.#min = value;
     if (value > this.#max) this.#max = value;
-    if (traceparent === undefined) return;
+    // Otherwise the exemplars of a process that samples 1 % of its traces would be replaced by those that no backend has.
+    if (traceparent === undefined || !isSampled(traceparent)) return;
     const exemplar = this.#exemplars[low];
     if (exemplar === undefined) this.#exemplars[low] = { traceparent, value, atMs: Date.now() };
     else {
@@ -57,6 +58,13 @@ export class Buckets {
       exemplars: this.#exemplars.map(one => one && { ...one }),
     };
   }
+}
+
+/** Position of the last digit of the flags in a `traceparent` of version 00. */
+const FLAGS_AT = 54;
+
+function isSampled(traceparent: string): boolean {
+  return (Number.parseInt(traceparent.charAt(FLAGS_AT), 16) & 1) === 1;
 }
 
 /** One metric whose values are counted here and collected when metrics are read. */

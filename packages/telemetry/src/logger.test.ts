@@ -150,3 +150,31 @@ test('a process that exits at once has written every line, in order', () => {
     ['one', 'two'],
   );
 });
+
+test('a process whose standard output is on a full disk goes on, and writes the lines that wait once there is room', () => {
+  const program = `import fs from 'node:fs';
+    import { createLogger } from ${JSON.stringify(new URL('logger.ts', import.meta.url).href)};
+    const { writeSync } = fs;
+    let isFull = true;
+    fs.writeSync = (fd, ...rest) => {
+      if (fd === 1 && isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+      return writeSync(fd, ...rest);
+    };
+    const log = createLogger({ service: 'relay', instance: 'relay-1', level: 'info' });
+    log.warn('one');
+    log.warn('two');
+    for (let n = 0; n < 20_000; n++) log.warn('filler');
+    isFull = false;
+    for (const message of ['more', 'last']) log.warn(message);`;
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', program], {
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const lines = output
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line));
+  const messages = lines.map(({ msg }) => msg).filter(msg => msg !== 'filler');
+  assert.deepEqual([...messages.slice(0, 2), messages.at(-1)], ['one', 'two', 'last']);
+  assert.ok(lines.length < 12_000, `${lines.length} lines waited`);
+});

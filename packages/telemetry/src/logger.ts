@@ -59,6 +59,8 @@ const STDOUT = 1;
 export const LINES_DELAY_MS = 20;
 /** Characters after which lines are written at once. */
 const LINES_CHARS_MAX = 16 * 1024;
+/** Characters of lines that wait while standard output cannot be written; further lines are dropped. */
+const WAITING_CHARS_MAX = 1024 * 1024;
 
 type Output = { write(line: string): void };
 
@@ -94,10 +96,31 @@ let standardLines: LineBuffer | undefined;
 
 function standardOutput(): LineBuffer {
   if (standardLines === undefined) {
-    standardLines = new LineBuffer(pino.destination({ dest: STDOUT, sync: true }));
+    standardLines = new LineBuffer(tolerantOutput());
     process.once('exit', standardLines.flush);
   }
   return standardLines;
+}
+
+/**
+ * Standard output may be a file on a full disk. The service goes on, and each later line is also an attempt to write those that wait. pino's own
+ * `maxLength` would drop a line without an attempt.
+ */
+function tolerantOutput(): Output {
+  const destination = pino.destination({ dest: STDOUT, sync: true });
+  let waitingChars = 0;
+  let hasFailed = false;
+  destination.on('error', () => {
+    hasFailed = true;
+  });
+  return {
+    write: lines => {
+      const kept = waitingChars < WAITING_CHARS_MAX ? lines : '';
+      hasFailed = false;
+      destination.write(kept);
+      waitingChars = hasFailed ? waitingChars + kept.length : 0;
+    },
+  };
 }
 
 /** Properties of a root logger that may change while it is in use: further receivers of its lines, its level, and when lines are written. */

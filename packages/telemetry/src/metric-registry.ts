@@ -535,6 +535,16 @@ export const METRICS = {
     services: ['sub-agent'],
     labels: { agent: 'configured', outcome: [...ENDED, 'input-required', 'auth-required', 'unneeded'] },
   },
+  turnSilence: {
+    name: 'hopline.turn.silence',
+    type: 'gauge',
+    unit: 's',
+    meaning:
+      'Time since the last event of a running turn, of the one that has been silent longest; 0 without a turn. Turns that wait for their client do not count',
+    observed: true,
+    services: ['sub-agent'],
+    labels: { agent: 'configured' },
+  },
   turnDuration: {
     name: 'hopline.turn.duration',
     type: 'histogram',
@@ -624,6 +634,15 @@ export const METRICS = {
     type: 'gauge',
     unit: 's',
     meaning: 'When the oldest event of a stream of events was stored, seconds since 1970. Relays look once a minute',
+    observed: true,
+    services: ['relay'],
+    labels: { stream: 'configured' },
+  },
+  logAgeLimit: {
+    name: 'hopline.log.age_limit',
+    type: 'gauge',
+    unit: 's',
+    meaning: 'Age at which a stream of events removes its records; absent without a limit',
     observed: true,
     services: ['relay'],
     labels: { stream: 'configured' },
@@ -754,25 +773,25 @@ export const PROCESS_METRICS = {
     name: 'nodejs.eventloop.utilization',
     type: 'gauge',
     unit: '1',
-    meaning: 'Busy share of the event loop since the last read',
+    meaning: 'Busy share of the event loop in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayP50: {
     name: 'nodejs.eventloop.delay.p50',
     type: 'gauge',
     unit: 's',
-    meaning: 'Median event-loop delay since the last read',
+    meaning: 'Median event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayP99: {
     name: 'nodejs.eventloop.delay.p99',
     type: 'gauge',
     unit: 's',
-    meaning: 'p99 of the event-loop delay since the last read',
+    meaning: 'p99 of the event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
   loopDelayMax: {
     name: 'nodejs.eventloop.delay.max',
     type: 'gauge',
     unit: 's',
-    meaning: 'Longest event-loop delay since the last read',
+    meaning: 'Longest event-loop delay in the last 30 to 60 s, or since a read that is longer ago',
   },
 } as const;
 

@@ -93,15 +93,17 @@ test('an observed gauge exports only what it reads now', async () => {
 test('latency buckets are 0.25 ms times 2^n', async () => {
   const { reader, metrics } = await start();
   assert.equal(LATENCY_BUCKETS_S[0], 0.00025);
-  assert.equal(LATENCY_BUCKETS_S.at(-1), 65.536);
+  assert.equal(LATENCY_BUCKETS_S.at(-1), 2097.152);
   metrics.appendDuration.recordMs(0.25);
   metrics.appendDuration.recordMs(-40);
   metrics.appendDuration.recordMs(100_000);
+  metrics.appendDuration.recordMs(2_097_153);
   const text = await reader.text();
   const name = 'hopline_append_duration_seconds';
   assert.equal(line(text, `${name}_bucket{service="relay",le="0.00025"`), `${name}_bucket{service="relay",le="0.00025"} 2`);
   assert.equal(line(text, `${name}_bucket{service="relay",le="65.536"`), `${name}_bucket{service="relay",le="65.536"} 2`);
-  assert.equal(line(text, `${name}_bucket{service="relay",le="+Inf"`), `${name}_bucket{service="relay",le="+Inf"} 3`);
+  assert.equal(line(text, `${name}_bucket{service="relay",le="2097.152"`), `${name}_bucket{service="relay",le="2097.152"} 3`);
+  assert.equal(line(text, `${name}_bucket{service="relay",le="+Inf"`), `${name}_bucket{service="relay",le="+Inf"} 4`);
   assert.equal(text.match(new RegExp(`${name}_bucket`, 'g'))?.length, LATENCY_BUCKETS_S.length + 1);
   await reader.provider.shutdown();
 });

@@ -7,8 +7,8 @@ import { Parties } from './parties.ts';
 import type { TraceCarrier } from './propagation.ts';
 import { OTHER } from './top-names.ts';
 
-/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 65.5 s. */
-export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 19 }, (_, n) => 0.00025 * 2 ** n);
+/** Upper bounds of the latency buckets: 0.25 ms times 2^n, up to 35 minutes, because the turn of an agent may take as long. */
+export const LATENCY_BUCKETS_S: readonly number[] = Array.from({ length: 24 }, (_, n) => 0.00025 * 2 ** n);
 /** Upper bounds of the durations of requests to models, as the GenAI conventions advise: 10 ms times 2^n, up to 81.92 s. */
 const MODEL_BUCKETS_S: readonly number[] = Array.from({ length: 14 }, (_, n) => (10 * 2 ** n) / 1_000);
 /** Upper bounds of the buckets of token counts, as the GenAI conventions advise: 4^n. */

@@ -43,6 +43,15 @@ test('a trace that is not sampled, or a carrier without one, makes no exemplar',
   assert.doesNotMatch(bucketsOf(await reader.text('openmetrics'), 'hopline_append_duration_seconds').join(), /#/);
 });
 
+test('a trace that is not sampled replaces no exemplar, as in a process that samples few of its traces', async t => {
+  const { reader, metrics } = await start(t);
+  metrics.appendDuration.recordMs(40, {}, traced('01'));
+  for (const flags of ['00', '02']) metrics.appendDuration.recordMs(50, {}, traced(flags, 'a'.repeat(32)));
+  const shown = bucketsOf(await reader.text('openmetrics'), 'hopline_append_duration_seconds').filter(one => one.includes('#'));
+  assert.equal(shown.length, 1);
+  assert.match(shown[0]!, new RegExp(`trace_id="${TRACE}"`));
+});
+
 test('both forms have the same samples, and OpenMetrics names families without their type', async t => {
   const { reader, metrics } = await start(t);
   const stop = observeProcess(reader.meter, 'relay', '0.1.0');

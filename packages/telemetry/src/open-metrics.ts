@@ -54,9 +54,9 @@ function* exemplarsOf(all: ResourceMetrics): Generator<Exemplar | undefined, und
   return undefined;
 }
 
-/** Empty for a trace that is not sampled: no backend has it. */
+/** Empty for a `traceparent` that names no trace. */
 function shownExemplar({ traceparent, value, atMs }: Exemplar): string {
   const span = spanContextFrom({ traceparent });
-  if (span === undefined || span.traceFlags === 0) return '';
+  if (span === undefined) return '';
   return ` # {trace_id="${span.traceId}",span_id="${span.spanId}"} ${value} ${atMs / 1_000}`;
 }

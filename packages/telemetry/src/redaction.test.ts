@@ -5,6 +5,7 @@ import {
   LOG_ENTRIES_MAX,
   LOG_STACK_CHARS_MAX,
   LOG_STRING_CHARS_MAX,
+  LOG_VALUES_MAX,
   REDACTED,
   redact,
   redactEntries,
@@ -55,6 +56,40 @@ test('a cyclic object ends at the depth bound', () => {
   const ring: Record<string, unknown> = {};
   ring.self = ring;
   assert.match(JSON.stringify(redact(ring)), /\[deep\]/);
+});
+
+test('objects that refer to each other are bounded as a whole', () => {
+  const nodes = Array.from({ length: 20 }, (): Record<string, unknown> => ({}));
+  for (const node of nodes) for (const [index, other] of nodes.entries()) node[`to${index}`] = other;
+  const shown = JSON.stringify(redactEntries({ err: nodes[0], task_id: 'kept' }));
+  assert.ok(shown.split(':').length <= 2 * LOG_VALUES_MAX, `${shown.length} characters`);
+  assert.match(shown, /\[more\]/);
+});
+
+test('an error or object of any form is shown, and none throws', () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const throwing = (target: object, name: string) =>
+    Object.defineProperty(target, name, {
+      enumerable: true,
+      get() {
+        throw new Error('PLANTED');
+      },
+    });
+  const fields = {
+    message: Object.assign(new Error('x'), { message: { status: 'kept', text: 'PLANTED' } }),
+    stack: Object.assign(new Error('kept'), { stack: ['PLANTED'] }),
+    unreadable: throwing(new Error('x'), 'message'),
+    getter: throwing({}, 'any'),
+    proxy,
+    bytes: Buffer.from('PLANTED'),
+  };
+  const shown = redactEntries(fields) as Record<string, Record<string, unknown>>;
+  assert.deepEqual(shown.message?.message, { status: 'kept', text: REDACTED });
+  assert.deepEqual(shown.stack, { type: 'Error', message: 'kept' });
+  const others = [shown.unreadable, shown.getter, shown.proxy, shown.bytes];
+  assert.deepEqual(others, ['[unreadable]', '[unreadable]', '[unreadable]', '[7 bytes]']);
+  assert.doesNotMatch(JSON.stringify(shown), /PLANTED/);
 });
 
 test('credentials recognized by their form are removed from the finished line', () => {

@@ -10,6 +10,8 @@ export const LOG_DEPTH_MAX = 5;
 export const LOG_ENTRIES_MAX = 64;
 /** Longer strings are truncated. */
 export const LOG_STRING_CHARS_MAX = 2048;
+/** Values of one line. An object whose members refer to each other has more than memory can hold, although each level is bounded. */
+export const LOG_VALUES_MAX = 1_000;
 /** Stack traces need more room than other strings. */
 export const LOG_STACK_CHARS_MAX = 8192;
 
@@ -49,37 +51,50 @@ function truncate(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax)}…`;
 }
 
+/** Values that a line may still have. */
+type Budget = { left: number };
+const newBudget = (): Budget => ({ left: LOG_VALUES_MAX });
+
 /**
- * Copies without the values of secret keys, bounded in depth, entries and string length. Errors keep type, message, code, stack,
- * cause.
+ * Copies without the values of secret keys, bounded in depth, entries, values and string length. Errors keep type, message, code, stack,
+ * cause. Never throws: the error of a library may have members of any type, and getters that throw.
  */
-export function redact(value: unknown, depth = 0): unknown {
+export function redact(value: unknown, depth = 0, budget = newBudget()): unknown {
+  if (budget.left <= 0) return '[more]';
+  budget.left -= 1;
   if (typeof value === 'string') return truncate(value, LOG_STRING_CHARS_MAX);
   if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? String(value) : value;
   if (depth >= LOG_DEPTH_MAX) return '[deep]';
-  if (value instanceof Error) return redactError(value, depth);
-  if (Array.isArray(value)) return value.slice(0, LOG_ENTRIES_MAX).map(item => redact(item, depth + 1));
-  return redactEntries(value, depth);
+  try {
+    if (value instanceof Error) return redactError(value, depth, budget);
+    if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+    if (Array.isArray(value)) return value.slice(0, LOG_ENTRIES_MAX).map(item => redact(item, depth + 1, budget));
+    return redactEntries(value, depth, budget);
+  } catch {
+    return '[unreadable]';
+  }
 }
 
 /** `redact` for the fields of a log line. */
-export function redactEntries(value: object, depth = 0): Record<string, unknown> {
+export function redactEntries(value: object, depth = 0, budget = newBudget()): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
   for (const [key, entry] of Object.entries(value).slice(0, LOG_ENTRIES_MAX)) {
-    copy[key] = isSecretKey(key) && entry !== undefined && entry !== null ? REDACTED : redact(entry, depth + 1);
+    copy[key] = isSecretKey(key) && entry !== undefined && entry !== null ? REDACTED : redact(entry, depth + 1, budget);
   }
   return copy;
 }
 
 // Other properties of an error are dropped: HTTP clients attach whole requests, including headers, to the errors they throw.
-function redactError(error: Error, depth: number): Record<string, unknown> {
-  const code = (error as { code?: unknown }).code;
+function redactError(error: Error, depth: number, budget: Budget): Record<string, unknown> {
+  const { name, message, code, stack, cause } = error as {
+    [member in 'name' | 'message' | 'code' | 'stack' | 'cause']?: unknown;
+  };
   return {
-    type: error.name,
-    message: truncate(error.message, LOG_STRING_CHARS_MAX),
+    type: redact(name, depth + 1, budget),
+    message: redact(message, depth + 1, budget),
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
-    ...(error.stack === undefined ? {} : { stack: truncate(error.stack, LOG_STACK_CHARS_MAX) }),
-    ...(error.cause === undefined ? {} : { cause: redact(error.cause, depth + 1) }),
+    ...(typeof stack === 'string' ? { stack: truncate(stack, LOG_STACK_CHARS_MAX) } : {}),
+    ...(cause === undefined ? {} : { cause: redact(cause, depth + 1, budget) }),
   };
 }
 

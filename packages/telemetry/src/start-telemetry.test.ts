@@ -168,6 +168,7 @@ for (const [collector, behaviour, reason] of [
   ['hanging', () => {}, 'timeout'],
   ['slow', response => setTimeout(() => response.writeHead(200).end(), 400), 'queue_full'],
   ['refusing', response => response.writeHead(400).end(), 'http_400'],
+  ['busy', response => response.writeHead(429).end(), 'http_429_502_503_504'],
 ] satisfies [string, ((response: ServerResponse) => void) | undefined, string][]) {
   test(`a ${collector} collector costs bounded memory, and one warning has the cause and the number of lost spans`, async () => {
     let accepted = 0;
@@ -221,7 +222,7 @@ for (const [collector, behaviour, reason] of [
 }
 
 for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
-  test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its status`, async () => {
+  test(`a collector that refuses only ${signal.toLowerCase()} is reported in a warning with its signal and status`, async () => {
     const server = createServer((request, response) => request.resume().once('end', () => response.writeHead(400).end()));
     const origin = await listen(server);
     const script = `
@@ -245,11 +246,42 @@ for (const signal of ['TRACES', 'METRICS', 'LOGS']) {
     server.close();
     const warnings = lines.filter(({ msg }) => msg === 'telemetry export failed');
     assert.deepEqual(
-      warnings.map(({ reason, spans_lost }) => [reason, spans_lost]),
-      [['http_400', signal === 'TRACES' ? 1 : 0]],
+      warnings.map(({ signal, reason, spans_lost }) => [signal, reason, spans_lost]),
+      [[signal.toLowerCase(), 'http_400', signal === 'TRACES' ? 1 : 0]],
     );
   });
 }
+
+test('spans that a collector rejects of a request that it accepts are counted as lost, and reported', async () => {
+  // ExportTraceServiceResponse with partial_success.rejected_spans = 3.
+  const answer = Buffer.from([0x0a, 0x02, 0x08, 0x03]);
+  const server = createServer((request, response) =>
+    request.resume().once('end', () => response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end(answer)),
+  );
+  const origin = await listen(server);
+  const script = `
+    const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+    const warned = Promise.withResolvers();
+    const destination = { write: line => (process.stdout.write(line), warned.resolve()) };
+    const log = createLogger({ service: 's', instance: 'i', level: 'info', destination });
+    const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', log, env: process.env });
+    for (let n = 0; n < 4; n++) startHop(SPAN.sendPushNotification, { kind: 'producer', parent: {} }).end();
+    const held = setTimeout(() => {}, 60_000);
+    await warned.promise;
+    const lost = /^hopline_spans_lost_total.*reason="export_failed"} (\\d+)$/m.exec(await telemetry.metricsText())[1];
+    console.log(JSON.stringify({ lost }));
+    process.exit(0);`;
+  const lines = await run(script, [], { OTEL_EXPORTER_OTLP_ENDPOINT: origin });
+  server.closeAllConnections();
+  server.close();
+  assert.deepEqual(
+    lines.map(({ reason, spans_lost, lost }) => [reason, spans_lost, lost]),
+    [
+      ['rejected_by_collector', 3, undefined],
+      [undefined, undefined, '3'],
+    ],
+  );
+});
 
 test('an unresponsive collector does not delay the shutdown', async () => {
   const silent = createServer(() => {});
@@ -268,6 +300,38 @@ test('an unresponsive collector does not delay the shutdown', async () => {
   await new Promise(resolve => silent.close(resolve));
   const elapsedMs = Number(line?.elapsedMs);
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
+});
+
+test('the last log lines reach their collector although that of the spans refuses connections', async () => {
+  let answered = 0;
+  const slow = createServer((request, response) =>
+    request.resume().once('end', () =>
+      setTimeout(() => {
+        // A process that has ended gets no answer.
+        if (!response.destroyed) answered += 1;
+        response.writeHead(200).end();
+      }, 200),
+    ),
+  );
+  const origin = await listen(slow);
+  const script = `
+    const { createLogger, SPAN, startHop, startTelemetry } = await import(process.argv[1]);
+    const log = createLogger({ service: 's', instance: 'i', level: 'info' });
+    const telemetry = await startTelemetry({ service: 's', version: '1', instance: 'i', env: process.env, log });
+    startHop(SPAN.sendPushNotification, { kind: 'producer', parent: {} }).end();
+    log.info('the last line');
+    await telemetry.shutdown();
+    process.exit(0);`;
+  await run(script, [], {
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${REFUSED_ORIGIN}/v1/traces`,
+    // The SDK does not send a second time within this time.
+    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '100',
+    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${origin}/v1/logs`,
+    OTEL_LOGS_EXPORTER: 'otlp',
+  });
+  slow.closeAllConnections();
+  await new Promise(resolve => slow.close(resolve));
+  assert.equal(answered, 1);
 });
 
 test('the endpoint follows the rules of the OpenTelemetry environment', () => {
@@ -304,6 +368,25 @@ test('headers for a collector that cannot be sent are an error at start that nam
         () => tracesUrlOf({ ...endpoint, [variable]: headers }),
         (error: Error) => error.message.startsWith(`${variable} must be a list name=value`) && !/PLANTED/.test(error.message),
       );
+});
+
+test('a sampler that the SDK would ignore is an error at start, because it would then export every trace', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318' };
+  const start = (sampler: string, ratio?: string) =>
+    exportersFrom({ ...endpoint, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio });
+  for (const [sampler, ratio] of [
+    ['', 'none'],
+    ['always_on'],
+    ['parentbased_always_off'],
+    ['parentbased_traceidratio', '0.01'],
+  ] as const)
+    assert.equal(start(sampler, ratio).tracesUrl, 'http://c:4318/v1/traces');
+  for (const ratio of ['0', ' 1 ', '1e-3']) assert.ok(start('traceidratio', ratio).tracesUrl);
+  for (const sampler of ['ratio', 'parent_based', 'TraceIdRatio', ' traceidratio', 'jaeger_remote'])
+    assert.throws(() => start(sampler, '0.1'), /^Error: OTEL_TRACES_SAMPLER must be one of always_on, /);
+  for (const ratio of [undefined, '', '1%', '5', '-0.1', '0,01'])
+    assert.throws(() => start('parentbased_traceidratio', ratio), /^Error: OTEL_TRACES_SAMPLER_ARG must be a share from 0 to 1/);
+  assert.deepEqual(exportersFrom({ OTEL_TRACES_SAMPLER: 'ratio' }), { servesMetrics: true });
 });
 
 test('each signal goes where its exporter is set; an unknown exporter is refused', () => {

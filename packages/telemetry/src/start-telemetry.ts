@@ -64,8 +64,13 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     'service.instance.id': options.instance,
   };
   const contextManager = new AsyncLocalStorageContextManager().enable();
-  const faults = log && reportSdkFaults(log);
-  const reader = await startMetrics(attributes, exporters, error => faults?.lost(exportFault(error), 0), options.fastPaths);
+  const faults = log && reportSdkFaults(log, spans => hopMetrics.spansLost.add(spans, { reason: 'export_failed' }));
+  const reader = await startMetrics(
+    attributes,
+    exporters,
+    error => faults?.lost('metrics', exportFault(error), 0),
+    options.fastPaths,
+  );
   const stopObserving = observeProcess(reader.meter, service, options.version);
   metrics.setGlobalMeterProvider(reader.provider);
   const hopMetrics = createHopMetrics(service, reader);
@@ -74,11 +79,13 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   const logs =
     logsUrl === undefined || log === undefined
       ? undefined
-      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource);
+      : await (await import('./export-logs.ts')).startLogExport(logsUrl, reader.resource, error =>
+          faults?.lost('logs', exportFault(error), 0),
+        );
   if (logs !== undefined && log !== undefined) onLogLine(log, logs.line);
   const onLost = ({ reason, count, error }: LostSpans) => {
     hopMetrics.spansLost.add(count, { reason });
-    faults?.lost(error === undefined ? reason : exportFault(error), count);
+    faults?.lost('traces', error === undefined ? reason : exportFault(error), count);
   };
   let tracing: Tracing = { stop: async () => {}, waiting: () => 0, exportSpan: () => {} };
   if (tracesUrl === undefined) context.setGlobalContextManager(contextManager);
@@ -88,7 +95,8 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     ...(tracesUrl === undefined ? {} : { tracesUrl, exportSpan: tracing.exportSpan }),
     metricsText: reader.text,
     shutdown: async () => {
-      const ended = Promise.all([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
+      // Each signal may have a collector of its own: one that fails at once must not cut off the last lines of another.
+      const ended = Promise.allSettled([tracing.stop(), reader.provider.shutdown(), logs?.stop()]);
       await withinMs(ended, TELEMETRY_SHUTDOWN_MS_MAX).catch(() => {});
       const unsent = tracing.waiting();
       if (unsent > 0) onLost({ reason: 'export_failed', count: unsent });

@@ -93,17 +93,20 @@ function TaskActions({ id, session, connection, info, state, agents, processes }
   return (
     <span class="facts-end">
       {jaeger !== undefined &&
-        report?.traces.slice(0, 1).map(trace => (
-          <a
-            key={trace}
-            class="button"
-            href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
-            target="_blank"
-            rel="noreferrer noopener"
-          >
-            Trace
-          </a>
-        ))}
+        report?.traces
+          .filter(trace => report.unsampled?.includes(trace) !== true)
+          .slice(0, 1)
+          .map(trace => (
+            <a
+              key={trace}
+              class="button"
+              href={`${jaeger.replace(/\/$/, '')}/trace/${encodeURIComponent(trace)}`}
+              target="_blank"
+              rel="noreferrer noopener"
+            >
+              Trace
+            </a>
+          ))}
       <a class="button" href={linkTo(comparePath(id, ''))} title="This task beside another one">
         Compare
       </a>

@@ -157,7 +157,6 @@ export class TaskDeadlines {
 const OPEN_STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** Open tasks by state. */
 /** When the first record of the task that began first was stored, epoch milliseconds; empty without open tasks. */
 export function oldestStart(tasks: ReadonlyMap<string, OpenTask>): [number] | [] {
   let oldest: number | undefined;
@@ -168,6 +167,7 @@ export function oldestStart(tasks: ReadonlyMap<string, OpenTask>): [number] | []
   return oldest === undefined ? [] : [oldest];
 }
 
+/** Open tasks by state. */
 export function countOpen(tasks: ReadonlyMap<string, OpenTask>): Map<OpenState, number> {
   const counts = new Map<string, number>(OPEN_STATES.map(state => [state, 0]));
   for (const { entry } of tasks.values()) {

@@ -9,7 +9,7 @@ import { startMetrics } from '../../../packages/telemetry/src/start-metrics.ts';
 import { until } from '../../kit/until.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
 
-test('a relay exports when the oldest event was stored, for HoplineRetentionNear', async t => {
+test('a relay exports when the oldest event was stored and the age limit of its stream, for HoplineRetentionNear', async t => {
   const nats = await startNats();
   t.after(() => nats.stop());
   await createStreams(nats.url);
@@ -19,7 +19,7 @@ test('a relay exports when the oldest event was stored, for HoplineRetentionNear
   nc.publish('a2a.raw.0.task.client', 'input');
   await nc.flush();
   const { streams } = await jetstreamManager(nc);
-  const { state } = await streams.info(FACTS_STREAM);
+  const { state, config } = await streams.info(FACTS_STREAM);
 
   const exported = await startMetrics({});
   t.after(() => exported.provider.shutdown());
@@ -29,10 +29,13 @@ test('a relay exports when the oldest event was stored, for HoplineRetentionNear
   const log = await openFromSettings(settings, { user: 'relay', name: 'relay-1', logger, metrics, watchesRetention: true });
   t.after(() => log.close());
   const lines = await until(async () => {
-    const found = (await exported.text()).split('\n').filter(line => line.startsWith('hopline_log_first_timestamp_seconds{'));
-    return found.length > 0 && found;
+    const found = (await exported.text())
+      .split('\n')
+      .filter(line => /^hopline_log_(first_timestamp|age_limit)_seconds\{/.test(line));
+    return found.length > 1 && found;
   });
   assert.deepEqual(lines, [
     `hopline_log_first_timestamp_seconds{service="relay",stream="${FACTS_STREAM}"} ${Date.parse(state.first_ts) / 1_000}`,
+    `hopline_log_age_limit_seconds{service="relay",stream="${FACTS_STREAM}"} ${config.max_age / 1e9}`,
   ]);
 });

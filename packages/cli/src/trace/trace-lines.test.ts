@@ -20,6 +20,15 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
+test('a trace that was not sampled is marked, because no tracing backend has it', () => {
+  const [kept, dropped] = ['a'.repeat(32), 'b'.repeat(32)];
+  const lines = traceLines({ ...taskReport(2), traces: [kept, dropped], unsampled: [dropped] });
+  assert.deepEqual(
+    lines.filter(line => line.startsWith('trace ')),
+    [`trace ${kept}`, `trace ${dropped} (not sampled: only log lines have it)`],
+  );
+});
+
 test('a turn that still runs ends at now, with a row for the agent that is silent, which is the slowest hop', () => {
   const report = taskReport(3);
   const path = [

@@ -12,14 +12,14 @@ const BAR_COLUMNS_MAX = 60;
 
 /** A trace as text: the waterfall of its hops, and the hop that cost the most. Numbers and names, never text. */
 export function traceLines(trace: TaskTrace, columns = TRACE_COLUMNS): string[] {
-  const { taskId, contextId, state, fault, startedAt, nowMs, traces, partial = [], events } = trace;
+  const { taskId, contextId, state, fault, startedAt, nowMs, traces, unsampled = [], partial = [], events } = trace;
   const last = events.at(-1);
   const slowest = slowestOf(trace);
   const why = fault === undefined ? '' : ` (${fault.agent}: ${fault.reason})`;
   return [
     `task ${taskId} ${state}${why}, ${plural(last?.generation ?? 0, 'event')} in ${seconds(nowMs ?? last?.atMs ?? 0)}; context ${contextId}`,
     `started ${new Date(startedAt).toISOString()}; times of day are local, as in hopline logs`,
-    ...traces.map(id => `trace ${id}`),
+    ...traces.map(id => `trace ${id}${unsampled.includes(id) ? ' (not sampled: only log lines have it)' : ''}`),
     ...(partial.length === 0
       ? []
       : [`partial ${partial.join(', ')}: retention has removed the beginning, or the task was imported`]),

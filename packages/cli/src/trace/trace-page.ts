@@ -50,7 +50,7 @@ function markupOf(value: Content): string {
 
 /** Renders the trace as one page without scripts or requests, with only numbers and names. Pure. */
 export function tracePage(report: TaskReport): string {
-  const { taskId, state, startedAt, traces, contextId, partial = [], events } = report;
+  const { taskId, state, startedAt, traces, unsampled = [], contextId, partial = [], events } = report;
   const endMs = endOf(report);
   const rows = waterfallOf(report);
   const slowest = slowestOf(report);
@@ -72,7 +72,7 @@ export function tracePage(report: TaskReport): string {
 <dt>Started</dt><dd><time>${new Date(startedAt).toISOString()}</time></dd>
 <dt>Duration</dt><dd>${duration(endMs)}, ${plural(events.at(-1)?.generation ?? 0, 'event')}, ${plural(count, 'chunk')}</dd>
 <dt>Context</dt><dd><code>${contextId}</code></dd>
-${traces.map(id => html`<dt>Trace</dt><dd><code>${id}</code></dd>`)}
+${traces.map(id => html`<dt>Trace</dt><dd><code>${id}</code>${unsampled.includes(id) ? ' (not sampled)' : ''}</dd>`)}
 ${slowest === undefined ? [] : html`<dt>Slowest</dt><dd>${slowest.replace('slowest: ', '')}</dd>`}
 ${partial.length === 0 ? [] : html`<dt>Partial</dt><dd>${partial.join(', ')}: the beginning is missing</dd>`}
 <dt>Audit</dt><dd>${auditText(report)}</dd>
