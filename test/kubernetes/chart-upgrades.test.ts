@@ -79,6 +79,50 @@ test('an upgrade that would resize the volumes of NATS is refused before anythin
   assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
 });
 
+test('an upgrade that would change the storage class of the volumes of NATS is refused before anything is applied', {
+  skip,
+}, async () => {
+  const nats = (storageClassName?: string) => {
+    const spec = { storageClassName, resources: { requests: { storage: '10Gi' } } };
+    return natsSet({ replicas: 3, volumeClaimTemplates: [{ spec }] });
+  };
+  assert.match(await upgradeOver(nats('fast'), 'nats.storage.className=fast'), /kind: Deployment/);
+  assert.match(await upgradeOver(nats()), /kind: Deployment/);
+  const refused = /nats\.storage\.className: the volumes of this release have the class "fast", .*Nothing was changed/;
+  assert.match(await upgradeOver(nats('fast')), refused);
+  assert.match(await upgradeOver(nats(), 'nats.storage.className=fast'), /have the class "", .*Nothing was changed/);
+});
+
+test('an upgrade that would rename NATS, and so begin with an empty one, is refused before anything is applied', {
+  skip,
+}, async () => {
+  const list = (release: string) => {
+    const labels = { 'app.kubernetes.io/instance': release, 'app.kubernetes.io/component': 'nats' };
+    const metadata = { name: 'hopline-nats', labels, annotations: { 'meta.helm.sh/release-name': release } };
+    const items = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec: { replicas: 3 } }];
+    return { '/apis/apps/v1/namespaces/default/statefulsets': { apiVersion: 'apps/v1', kind: 'StatefulSetList', items } };
+  };
+  for (const value of ['fullnameOverride=mine', 'nameOverride=mine'])
+    assert.match(
+      await upgradeOver(list('hopline'), value),
+      /nameOverride, fullnameOverride: the NATS of this release is hopline-nats, and .* would replace it with \S*mine-nats, .*Nothing was changed/,
+    );
+  assert.match(await upgradeOver(list('another'), 'fullnameOverride=mine'), /kind: Deployment/, 'that of another release');
+});
+
+test('another restore beside the Job of an earlier one is refused before anything is applied', { skip }, async () => {
+  const path = '/apis/batch/v1/namespaces/default/jobs/hopline-restore';
+  const containers = [{ name: 'restore', args: ['restore', '/backup/monday'] }];
+  const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'hopline-restore' }, spec: { template: { spec: { containers } } } };
+  const over = (folder: string) =>
+    upgradeOver({ [path]: job }, 'relay.replicas=0', 'backup.existingClaim=a', `backup.restore=${folder}`);
+  assert.match(await over('monday'), /kind: Job/);
+  assert.match(
+    await over('tuesday'),
+    /backup\.restore: the Job hopline-restore of another restore \(\/backup\/monday\) exists, .*delete job\/hopline-restore.*Nothing was changed/,
+  );
+});
+
 const NODES = [1, 3, 5];
 for (const from of NODES) {
   for (const to of NODES) {
