@@ -108,19 +108,25 @@ test('an upgrade that would rename NATS, and so begin with an empty one, is refu
       /nameOverride, fullnameOverride: the NATS of this release is hopline-nats, and .* would replace it with \S*mine-nats, .*Nothing was changed/,
     );
   assert.match(await upgradeOver(list('another'), 'fullnameOverride=mine'), /kind: Deployment/, 'that of another release');
+  const selector = { matchLabels: { 'app.kubernetes.io/name': 'hopline' } };
+  const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];
+  assert.match(
+    await upgradeOver(natsSet({ replicas: 3, selector, volumeClaimTemplates }), 'fullnameOverride=hopline', 'nameOverride=mine'),
+    /nameOverride: the objects of this release have the name "hopline" in their selectors, .*Nothing was changed/,
+  );
 });
 
-test('another restore beside the Job of an earlier one is refused before anything is applied', { skip }, async () => {
+test('a restore that would change the Job of an earlier one is refused before anything is applied', { skip }, async () => {
   const path = '/apis/batch/v1/namespaces/default/jobs/hopline-restore';
-  const containers = [{ name: 'restore', args: ['restore', '/backup/monday'] }];
+  const containers = [{ name: 'restore', image: 'hopline:0.1.0', args: ['restore', '/backup/monday'] }];
   const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'hopline-restore' }, spec: { template: { spec: { containers } } } };
-  const over = (folder: string) =>
-    upgradeOver({ [path]: job }, 'relay.replicas=0', 'backup.existingClaim=a', `backup.restore=${folder}`);
+  const over = (folder: string, tag = '0.1.0') =>
+    upgradeOver({ [path]: job }, 'relay.replicas=0', 'backup.existingClaim=a', `backup.restore=${folder}`, `image.tag=${tag}`);
   assert.match(await over('monday'), /kind: Job/);
-  assert.match(
-    await over('tuesday'),
-    /backup\.restore: the Job hopline-restore of another restore \(\/backup\/monday\) exists, .*delete job\/hopline-restore.*Nothing was changed/,
-  );
+  const refused =
+    /backup\.restore: the Job hopline-restore of an earlier restore \(\/backup\/monday\) exists, .*delete job\/hopline-restore.*Nothing was changed/;
+  assert.match(await over('tuesday'), refused);
+  assert.match(await over('monday', '0.2.0'), refused, 'a new image changes the Job, too');
 });
 
 const NODES = [1, 3, 5];
@@ -241,7 +247,7 @@ test('a changed password or key restarts what reads it, and an upgrade that chan
   );
 });
 
-test('an upgrade leaves an autoscaled service the pods that it has, at least the fewest that its autoscaler permits', {
+test('an upgrade leaves an autoscaled service the pods that it has: with Helm 4 another number conflicts with the autoscaler', {
   skip,
 }, async () => {
   const replicasOf = async (live: number) => {
@@ -256,5 +262,5 @@ test('an upgrade leaves an autoscaled service the pods that it has, at least the
     const relay = manifestsOf(text).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
     return relay!.spec.replicas;
   };
-  assert.deepEqual([await replicasOf(7), await replicasOf(1), await replicasOf(0)], [7, 2, 2]);
+  assert.deepEqual([await replicasOf(7), await replicasOf(1), await replicasOf(0)], [7, 1, 2]);
 });

@@ -55,7 +55,8 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- if or $autoscaling.enabled $keda.enabled -}}
 {{- $min := ternary $autoscaling.min $keda.min $autoscaling.enabled | int -}}
 {{- $live := lookup "apps/v1" "Deployment" $root.Release.Namespace $name | default dict -}}
-{{- $replicas = max $min (dig "spec" "replicas" $min $live | int) -}}
+{{- /* Below `min` too: the autoscaler raises it, and server-side apply refuses to change a number that the autoscaler has set. It leaves 0 alone. */ -}}
+{{- $replicas = dig "spec" "replicas" $min $live | int | default $min -}}
 {{- end -}}
 {{- $variables := include "hopline.variables" (dict "root" $root "role" .role "component" .component "values" .values "withoutNats" .withoutNats "pods" $pods "settings" $settings "named" $named "env" $env) -}}
 {{- $seen := dict -}}
