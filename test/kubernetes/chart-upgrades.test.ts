@@ -119,7 +119,12 @@ test('an upgrade that would rename NATS, and so begin with an empty one, is refu
 test('a restore that would change the Job of an earlier one is refused before anything is applied', { skip }, async () => {
   const path = '/apis/batch/v1/namespaces/default/jobs/hopline-restore';
   const containers = [{ name: 'restore', image: 'hopline:0.1.0', args: ['restore', '/backup/monday'] }];
-  const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'hopline-restore' }, spec: { template: { spec: { containers } } } };
+  const job = {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'hopline-restore' },
+    spec: { template: { spec: { containers } } },
+  };
   const over = (folder: string, tag = '0.1.0') =>
     upgradeOver({ [path]: job }, 'relay.replicas=0', 'backup.existingClaim=a', `backup.restore=${folder}`, `image.tag=${tag}`);
   assert.match(await over('monday'), /kind: Job/);

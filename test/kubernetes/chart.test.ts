@@ -564,7 +564,10 @@ test('if a variable is set twice, the value of the service wins, and `env` repla
 });
 
 test('a variable that the chart sets and `env` repeats is refused: the API server rejects two of one name', { skip }, () => {
-  const over = (name: string, ...values: string[]) => () => render([`relay.env[0].name=${name}`, 'relay.env[0].value=x', ...values]);
+  const over =
+    (name: string, ...values: string[]) =>
+    () =>
+      render([`relay.env[0].name=${name}`, 'relay.env[0].value=x', ...values]);
   for (const name of ['HOPLINE_REPLICAS', 'HOPLINE_INSTANCE', 'NATS_URL'])
     assert.throws(over(name), new RegExp(`env: ${name} \\(relay\\): the chart sets it already`));
   assert.throws(over('A', 'relay.env[1].name=A'), /env: A \(relay\): .*`env` names it twice/);
@@ -1019,7 +1022,7 @@ test('the entry of an agent reaches it unchanged, although Kubernetes expands va
   const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'values.json');
-  const entry = { adapter: 'model', model: 'm', instructions: 'Write $$x^2$$, not $(NATS_PASSWORD) or $$(A) for $5' };
+  const entry = { adapter: 'model', model: 'm', system: 'Write $$x^2$$, not $(NATS_PASSWORD) or $$(A) for $5' };
   writeFileSync(file, JSON.stringify({ agents: { writer: { entry } } }));
   const text = execFileSync('helm', [...template([]), '--values', file], { encoding: 'utf8', maxBuffer: 1 << 26 });
   const variables = podSpecs(manifestsOf(text)).flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env));
