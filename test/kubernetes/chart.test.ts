@@ -1324,6 +1324,8 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     [['nats.enabled=false', 'nats.url=nats://a'], /settings\.HOPLINE_REPLICAS is required while nats\.enabled is false/],
     [['nats.image.tag='], /nats\.image: set tag or digest/],
     [['nats.syncInterval=often'], /syncInterval/],
+    [['fullnameOverride=2nd'], /the name "2nd", with which the names of all objects begin, .*: set fullnameOverride/],
+    [['nats.replicas=5', 'nats.zoneLabel=-zone'], /zoneLabel/],
     [['relay.replicas=5', 'shards=2'], /relay\.replicas: 5 relays would share 2 shards/],
     [['streamGroups=4', 'shards=3', 'relay.replicas=1'], /streamGroups: 4 groups need at least as many shards, and there are 3/],
     [['relay.autoscaling.enabled=true', 'shards=4'], /relay\.autoscaling\.max: 8 relays would share 4 shards/],

@@ -33,13 +33,13 @@ function renderParent(values: object): Manifest[] {
 
 /** The users with which the services connect to NATS, by the address that they connect to. */
 function usersByAddress(manifests: readonly Manifest[]): Record<string, string[]> {
-  const users: Record<string, string[]> = {};
-  for (const { containers } of podSpecs(manifests)) {
+  const clients = podSpecs(manifests).flatMap(({ containers }) => {
     const value = (name: string) => containers[0]!.env?.find(variable => variable.name === name)?.value;
     const url = value('NATS_URL');
-    if (url !== undefined) (users[url] ??= []).push(value('NATS_USER')!);
-  }
-  return users;
+    return url === undefined ? [] : [{ url, user: value('NATS_USER')! }];
+  });
+  const urls = [...new Set(clients.map(({ url }) => url))];
+  return Object.fromEntries(urls.map(url => [url, clients.filter(client => client.url === url).map(({ user }) => user)]));
 }
 
 test('a chart with both charts as dependencies renders each with its own address and login of NATS', { skip }, () => {

@@ -55,7 +55,8 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/resources$/, fc.constantFrom({}, RESOURCES)],
   [/volumes$/, fc.constantFrom([], [{ name: 'more', emptyDir: {} }])],
   [/volumeMounts$/, fc.constant([])],
-  [/(sidecars|initContainers)$/, fc.constantFrom([], [{ name: 'more', image: 'more:1' }])],
+  [/sidecars$/, fc.constantFrom([], [{ name: 'more', image: 'more:1' }])],
+  [/initContainers$/, fc.constantFrom([], [{ name: 'before', image: 'more:1' }])],
   [/topologySpreadConstraints$/, fc.constantFrom(null, [], [SPREAD])],
   [/pods\.spec$/, fc.constantFrom({}, { hostNetwork: false, schedulerName: 'mine' })],
   [/service\.spec$/, fc.constantFrom({}, { externalTrafficPolicy: 'Cluster' })],
@@ -153,7 +154,7 @@ function ofType(schema: Schema, type: string, path: string, definitions: Record<
 const nameOf = (item: unknown) => (item as { name?: unknown }).name;
 
 const LABEL = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
-const LABEL_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SERVICE_NAME = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Checks that the schemas of Kubernetes omit. */
 function checkNames(text: string): void {
@@ -161,10 +162,12 @@ function checkNames(text: string): void {
   const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
   assert.equal(new Set(ids).size, ids.length, `two of one name: ${ids}`);
   for (const { kind, metadata } of manifests) {
-    if (kind === 'Service') assert.match(metadata.name, LABEL_NAME);
+    if (kind === 'Service') assert.match(metadata.name, SERVICE_NAME);
     // The controllers add eleven characters and put the result into a label.
     if (kind === 'StatefulSet' || kind === 'CronJob') assert.ok(metadata.name.length <= 52, metadata.name);
   }
+  for (const { metadata } of manifests)
+    for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
   for (const { metadata, spec } of podTemplates(manifests)) {
     for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
     const volumes = (spec.volumes ?? []).map(({ name }) => name);
