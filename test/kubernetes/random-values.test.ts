@@ -24,9 +24,10 @@ type Schema = {
 };
 
 /** Names that YAML reads as numbers or booleans unless they are quoted, and the longest name that Helm allows for a release. */
-const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
+const NAMES = ['hopline', 'a', 'e5', '1e5', 'b64', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
 const SPREAD = { maxSkew: 1, topologyKey: 'rack', whenUnsatisfiable: 'DoNotSchedule' };
 const CPU = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } };
+const JWT = { issuer: 'https://a.example.com', audience: 'a', jwksUrl: 'https://a.example.com/keys' };
 const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
 
 /** Settings of every service, and variables of other programs. */
@@ -86,10 +87,15 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/clusterDomain$/, fc.constantFrom('cluster.local', '1e5', '1e5.corp')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constantFrom('0 3 * * *', '@daily')],
-  [/Override$/, fc.constantFrom('', ...NAMES)],
+  [/Override$/, fc.constantFrom('', '', '', ...NAMES.filter(name => /^[a-z]/.test(name)))],
   [/^tls\.(nats|clients)Secret$/, fc.constantFrom('', '', '', 'a')],
   [/restore$/, fc.constantFrom('', '', '', '', '1e5')],
-  [/^nats\.(url|credentialsSecret|tlsSecret)$|^auth\.\w+$/, fc.constantFrom('', '', '', '', '', '', '', 'a')],
+  [/^nats\.(url|credentialsSecret|tlsSecret)$/, fc.constantFrom('', '', '', '', '', '', '', '', '', '', '', 'a')],
+  [/^hopline$/, fc.constantFrom('hopline', 'my-hopline', 'x'.repeat(40))],
+  [/^auth$/, fc.constantFrom({}, {}, { apiKeysSecret: 'a' }, JWT, { ...JWT, jwksUrl: '', jwksSecret: 'a' }, { issuer: 'a' })],
+  [/autoscaling\.cpu$/, fc.constantFrom('600m', '1', '0.5')],
+  [/prometheus$/, fc.constantFrom('http://a.example.com')],
+  [/nats\.image\.tag$/, fc.constantFrom('1', 'a.b-c')],
   [/allowUnauthenticated$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
   [/nats\.clientCertificate$/, fc.integer({ min: 0, max: 9 }).map(chance => chance === 0)],
   [/relay\.replicas$/, fc.integer({ min: 0, max: 17 })],
@@ -104,7 +110,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/(autoscaling|keda)\.min$/, fc.integer({ min: 1, max: 11 })],
   [/(autoscaling|keda)\.max$/, fc.integer({ min: 10, max: 100 })],
   [/(keda|gateway|backup)\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance === 0)],
-  [/nats\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
+  [/nats\.enabled$/, fc.integer({ min: 0, max: 19 }).map(chance => chance > 0)],
 ];
 
 /** Values that the schema allows, each of which is omitted half of the time. */
