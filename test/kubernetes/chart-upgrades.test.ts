@@ -79,6 +79,61 @@ test('an upgrade that would resize the volumes of NATS is refused before anythin
   assert.match(await upgradeOver(nats('10Gi'), 'nats.storage.size=20Gi'), refused);
 });
 
+test('an upgrade that would change the storage class of the volumes of NATS is refused before anything is applied', {
+  skip,
+}, async () => {
+  const nats = (storageClassName?: string) => {
+    const spec = { storageClassName, resources: { requests: { storage: '10Gi' } } };
+    return natsSet({ replicas: 3, volumeClaimTemplates: [{ spec }] });
+  };
+  assert.match(await upgradeOver(nats('fast'), 'nats.storage.className=fast'), /kind: Deployment/);
+  assert.match(await upgradeOver(nats()), /kind: Deployment/);
+  const refused = /nats\.storage\.className: the volumes of this release have the class "fast", .*Nothing was changed/;
+  assert.match(await upgradeOver(nats('fast')), refused);
+  assert.match(await upgradeOver(nats(), 'nats.storage.className=fast'), /have the class "", .*Nothing was changed/);
+});
+
+test('an upgrade that would rename NATS, and so begin with an empty one, is refused before anything is applied', {
+  skip,
+}, async () => {
+  const list = (release: string) => {
+    const labels = { 'app.kubernetes.io/instance': release, 'app.kubernetes.io/component': 'nats' };
+    const metadata = { name: 'hopline-nats', labels, annotations: { 'meta.helm.sh/release-name': release } };
+    const items = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata, spec: { replicas: 3 } }];
+    return { '/apis/apps/v1/namespaces/default/statefulsets': { apiVersion: 'apps/v1', kind: 'StatefulSetList', items } };
+  };
+  for (const value of ['fullnameOverride=mine', 'nameOverride=mine'])
+    assert.match(
+      await upgradeOver(list('hopline'), value),
+      /nameOverride, fullnameOverride: the NATS of this release is hopline-nats, and .* would replace it with \S*mine-nats, .*Nothing was changed/,
+    );
+  assert.match(await upgradeOver(list('another'), 'fullnameOverride=mine'), /kind: Deployment/, 'that of another release');
+  const selector = { matchLabels: { 'app.kubernetes.io/name': 'hopline' } };
+  const volumeClaimTemplates = [{ spec: { resources: { requests: { storage: '10Gi' } } } }];
+  assert.match(
+    await upgradeOver(natsSet({ replicas: 3, selector, volumeClaimTemplates }), 'fullnameOverride=hopline', 'nameOverride=mine'),
+    /nameOverride: the objects of this release have the name "hopline" in their selectors, .*Nothing was changed/,
+  );
+});
+
+test('a restore that would change the Job of an earlier one is refused before anything is applied', { skip }, async () => {
+  const path = '/apis/batch/v1/namespaces/default/jobs/hopline-restore';
+  const containers = [{ name: 'restore', image: 'hopline:0.1.0', args: ['restore', '/backup/monday'] }];
+  const job = {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'hopline-restore' },
+    spec: { template: { spec: { containers } } },
+  };
+  const over = (folder: string, tag = '0.1.0') =>
+    upgradeOver({ [path]: job }, 'relay.replicas=0', 'backup.existingClaim=a', `backup.restore=${folder}`, `image.tag=${tag}`);
+  assert.match(await over('monday'), /kind: Job/);
+  const refused =
+    /backup\.restore: the Job hopline-restore of an earlier restore \(\/backup\/monday\) exists, .*delete job\/hopline-restore.*Nothing was changed/;
+  assert.match(await over('tuesday'), refused);
+  assert.match(await over('monday', '0.2.0'), refused, 'a new image changes the Job, too');
+});
+
 const NODES = [1, 3, 5];
 for (const from of NODES) {
   for (const to of NODES) {
@@ -197,7 +252,7 @@ test('a changed password or key restarts what reads it, and an upgrade that chan
   );
 });
 
-test('an upgrade leaves an autoscaled service the pods that it has, at least the fewest that its autoscaler permits', {
+test('an upgrade leaves an autoscaled service the pods that it has: with Helm 4 another number conflicts with the autoscaler', {
   skip,
 }, async () => {
   const replicasOf = async (live: number) => {
@@ -212,5 +267,5 @@ test('an upgrade leaves an autoscaled service the pods that it has, at least the
     const relay = manifestsOf(text).find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'hopline-relay');
     return relay!.spec.replicas;
   };
-  assert.deepEqual([await replicasOf(7), await replicasOf(1), await replicasOf(0)], [7, 2, 2]);
+  assert.deepEqual([await replicasOf(7), await replicasOf(1), await replicasOf(0)], [7, 1, 2]);
 });

@@ -182,7 +182,7 @@ test('values.yaml and values.schema.json name the same values', () => {
     });
   const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema;
   const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
-  assert.deepEqual(paths(values, schema, ''), ['.global'], 'values of the schema that have no default');
+  assert.deepEqual(paths(values, schema, ''), ['.enabled', '.global'], 'values of a parent chart');
 });
 
 /** A value that the schema of the chart accepts for a setting. */
@@ -379,6 +379,13 @@ test('chart hopline-agent: an agent without an entry, and an unknown value, are 
   assert.match(rejected('entry.adapter=a2a', 'entry.url=http://a/', 'replica=2'), /replica/);
 });
 
+test('chart hopline-agent: a label of the values leaves the one by which NATS lets the agent in', { skip }, () => {
+  const part = 'app\\.kubernetes\\.io/part-of';
+  const own = [`pods.labels.${part}=shop`, `commonLabels.${part}=shop`];
+  const [pod] = podTemplates(renderChart(AGENT_CHART, ['entry.adapter=recording', 'entry.path=a', ...own]));
+  assert.equal(pod!.metadata.labels!['app.kubernetes.io/part-of'], 'hopline');
+});
+
 test('chart hopline-agent: an agent without a login for the NATS of another namespace is refused', { skip }, () => {
   const status = (...values: string[]) => {
     const agent = ['name=guide', 'entry.adapter=a2a', 'entry.url=http://a/', ...values];
@@ -554,6 +561,17 @@ test('if a variable is set twice, the value of the service wins, and `env` repla
   const of = (name: string) => env.filter(variable => variable.name === name).map(({ value }) => value);
   assert.deepEqual([of('A'), of('B'), of('C')], [['all'], ['own'], ['own']]);
   assert.deepEqual(of('NODE_OPTIONS'), ['--max-old-space-size-percentage=60 --use-openssl-ca']);
+});
+
+test('a variable that the chart sets and `env` repeats is refused: the API server rejects two of one name', { skip }, () => {
+  const over =
+    (name: string, ...values: string[]) =>
+    () =>
+      render([`relay.env[0].name=${name}`, 'relay.env[0].value=x', ...values]);
+  for (const name of ['HOPLINE_REPLICAS', 'HOPLINE_INSTANCE', 'NATS_URL'])
+    assert.throws(over(name), new RegExp(`env: ${name} \\(relay\\): the chart sets it already`));
+  assert.throws(over('A', 'relay.env[1].name=A'), /env: A \(relay\): .*`env` names it twice/);
+  assert.doesNotThrow(over('HOPLINE_TASKS_BYTES_MAX'), '`env` replaces a bound that the chart derives from the volume');
 });
 
 test('an autoscaled agent of the list has default bounds', { skip }, () => {
@@ -991,6 +1009,45 @@ test('files of values add, change and remove single agents, and a list of agents
   assert.match(rejection(...named), /agents\.weather\.name: "wether" is another name/);
 });
 
+test('the label of the Deployment for its version is one that Kubernetes accepts, whatever the tag is', { skip }, () => {
+  const labels = (tag: string) =>
+    render([`image.tag=${tag}`]).flatMap(({ kind, metadata }) =>
+      kind === 'Deployment' ? [metadata.labels!['app.kubernetes.io/version']!] : [],
+    );
+  for (const tag of [`${'x'.repeat(62)}.y`, '_nightly', '1.0.0+build'])
+    for (const label of labels(tag)) assert.match(label, /^[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/, tag);
+});
+
+test('the entry of an agent reaches it unchanged, although Kubernetes expands variables', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'values.json');
+  const entry = { adapter: 'model', model: 'm', system: 'Write $$x^2$$, not $(NATS_PASSWORD) or $$(A) for $5' };
+  writeFileSync(file, JSON.stringify({ agents: { writer: { entry } } }));
+  const text = execFileSync('helm', [...template([]), '--values', file], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  const variables = podSpecs(manifestsOf(text)).flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env));
+  const { value } = variables.find(({ name }) => name === 'HOPLINE_AGENT')!;
+  // As the kubelet: third_party/forked/golang/expansion.
+  const expanded = value!.replaceAll(/\$(\$|\(([^)]*)\))/g, (all, next) => (next === '$' ? '$' : `expanded ${all}`));
+  assert.deepEqual(JSON.parse(expanded), { ...entry, name: 'writer' });
+});
+
+test('a server of OTLP at the address of the node, which only Kubernetes knows, is reached through the policies', { skip }, t => {
+  const folder = mkdtempSync(join(tmpdir(), 'hopline-chart-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'values.json');
+  const env = [
+    { name: 'HOST_IP', valueFrom: { fieldRef: { fieldPath: 'status.hostIP' } } },
+    { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://$(HOST_IP):4318' },
+  ];
+  writeFileSync(file, JSON.stringify({ env }));
+  const text = execFileSync('helm', [...template([]), '--values', file], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  const policies = manifestsOf(text).filter(({ kind }) => kind === 'NetworkPolicy');
+  const relay = policies.find(({ metadata }) => metadata.name === 'hopline-relay')!;
+  const { egress } = relay.spec as unknown as { egress: object[] };
+  assert.deepEqual(egress[1], { ports: [{ port: 4318 }] });
+});
+
 test('a custom label never replaces one that selects pods, a custom annotation replaces any default of the Ingress resource', {
   skip,
 }, () => {
@@ -1267,6 +1324,8 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     [['nats.enabled=false', 'nats.url=nats://a'], /settings\.HOPLINE_REPLICAS is required while nats\.enabled is false/],
     [['nats.image.tag='], /nats\.image: set tag or digest/],
     [['nats.syncInterval=often'], /syncInterval/],
+    [['fullnameOverride=2nd'], /the name "2nd", with which the names of all objects begin, .*: set fullnameOverride/],
+    [['nats.replicas=5', 'nats.zoneLabel=-zone'], /zoneLabel/],
     [['relay.replicas=5', 'shards=2'], /relay\.replicas: 5 relays would share 2 shards/],
     [['streamGroups=4', 'shards=3', 'relay.replicas=1'], /streamGroups: 4 groups need at least as many shards, and there are 3/],
     [['relay.autoscaling.enabled=true', 'shards=4'], /relay\.autoscaling\.max: 8 relays would share 4 shards/],

@@ -24,9 +24,10 @@ type Schema = {
 };
 
 /** Names that YAML reads as numbers or booleans unless they are quoted, and the longest name that Helm allows for a release. */
-const NAMES = ['hopline', 'a', '123', '1e5', '0x1f', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
+const NAMES = ['hopline', 'a', 'e5', '1e5', 'b64', 'on', 'null', 'my.release', `${'x'.repeat(52)}y`, `${'x'.repeat(39)}.y`];
 const SPREAD = { maxSkew: 1, topologyKey: 'rack', whenUnsatisfiable: 'DoNotSchedule' };
 const CPU = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } };
+const JWT = { issuer: 'https://a.example.com', audience: 'a', jwksUrl: 'https://a.example.com/keys' };
 const RESOURCES = { requests: { cpu: '1', memory: '64Mi' } };
 
 /** Settings of every service, and variables of other programs. */
@@ -55,7 +56,8 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/resources$/, fc.constantFrom({}, RESOURCES)],
   [/volumes$/, fc.constantFrom([], [{ name: 'more', emptyDir: {} }])],
   [/volumeMounts$/, fc.constant([])],
-  [/(sidecars|initContainers)$/, fc.constantFrom([], [{ name: 'more', image: 'more:1' }])],
+  [/sidecars$/, fc.constantFrom([], [{ name: 'more', image: 'more:1' }])],
+  [/initContainers$/, fc.constantFrom([], [{ name: 'before', image: 'more:1' }])],
   [/topologySpreadConstraints$/, fc.constantFrom(null, [], [SPREAD])],
   [/pods\.spec$/, fc.constantFrom({}, { hostNetwork: false, schedulerName: 'mine' })],
   [/service\.spec$/, fc.constantFrom({}, { externalTrafficPolicy: 'Cluster' })],
@@ -85,10 +87,15 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/clusterDomain$/, fc.constantFrom('cluster.local', '1e5', '1e5.corp')],
   [/interval$/, fc.constantFrom('30s', '1m')],
   [/schedule$/, fc.constantFrom('0 3 * * *', '@daily')],
-  [/Override$/, fc.constantFrom('', ...NAMES)],
+  [/Override$/, fc.constantFrom('', '', '', ...NAMES.filter(name => /^[a-z]/.test(name)))],
   [/^tls\.(nats|clients)Secret$/, fc.constantFrom('', '', '', 'a')],
   [/restore$/, fc.constantFrom('', '', '', '', '1e5')],
-  [/^nats\.(url|credentialsSecret|tlsSecret)$|^auth\.\w+$/, fc.constantFrom('', '', '', '', '', '', '', 'a')],
+  [/^nats\.(url|credentialsSecret|tlsSecret)$/, fc.constantFrom('', '', '', '', '', '', '', '', '', '', '', 'a')],
+  [/^hopline$/, fc.constantFrom('hopline', 'my-hopline', 'x'.repeat(40))],
+  [/^auth$/, fc.constantFrom({}, {}, { apiKeysSecret: 'a' }, JWT, { ...JWT, jwksUrl: '', jwksSecret: 'a' }, { issuer: 'a' })],
+  [/autoscaling\.cpu$/, fc.constantFrom('600m', '1', '0.5')],
+  [/prometheus$/, fc.constantFrom('http://a.example.com')],
+  [/nats\.image\.tag$/, fc.constantFrom('1', 'a.b-c')],
   [/allowUnauthenticated$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
   [/nats\.clientCertificate$/, fc.integer({ min: 0, max: 9 }).map(chance => chance === 0)],
   [/relay\.replicas$/, fc.integer({ min: 0, max: 17 })],
@@ -103,7 +110,7 @@ const OPEN: [path: RegExp, value: fc.Arbitrary<unknown>][] = [
   [/(autoscaling|keda)\.min$/, fc.integer({ min: 1, max: 11 })],
   [/(autoscaling|keda)\.max$/, fc.integer({ min: 10, max: 100 })],
   [/(keda|gateway|backup)\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance === 0)],
-  [/nats\.enabled$/, fc.integer({ min: 0, max: 4 }).map(chance => chance > 0)],
+  [/nats\.enabled$/, fc.integer({ min: 0, max: 19 }).map(chance => chance > 0)],
 ];
 
 /** Values that the schema allows, each of which is omitted half of the time. */
@@ -153,7 +160,7 @@ function ofType(schema: Schema, type: string, path: string, definitions: Record<
 const nameOf = (item: unknown) => (item as { name?: unknown }).name;
 
 const LABEL = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
-const LABEL_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SERVICE_NAME = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Checks that the schemas of Kubernetes omit. */
 function checkNames(text: string): void {
@@ -161,10 +168,12 @@ function checkNames(text: string): void {
   const ids = manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
   assert.equal(new Set(ids).size, ids.length, `two of one name: ${ids}`);
   for (const { kind, metadata } of manifests) {
-    if (kind === 'Service') assert.match(metadata.name, LABEL_NAME);
+    if (kind === 'Service') assert.match(metadata.name, SERVICE_NAME);
     // The controllers add eleven characters and put the result into a label.
     if (kind === 'StatefulSet' || kind === 'CronJob') assert.ok(metadata.name.length <= 52, metadata.name);
   }
+  for (const { metadata } of manifests)
+    for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
   for (const { metadata, spec } of podTemplates(manifests)) {
     for (const [label, value] of Object.entries(metadata.labels ?? {})) assert.match(value, LABEL, label);
     const volumes = (spec.volumes ?? []).map(({ name }) => name);

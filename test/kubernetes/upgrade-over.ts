@@ -12,6 +12,7 @@ export async function upgradeOver(objects: Record<string, object>, ...values: st
   const kinds = Object.entries({
     v1: ['ConfigMap', 'Secret', 'Service', 'Pod', 'PersistentVolumeClaim'],
     'apps/v1': ['Deployment', 'StatefulSet'],
+    'batch/v1': ['Job'],
     'autoscaling/v2': ['HorizontalPodAutoscaler'],
     'policy/v1': ['PodDisruptionBudget'],
     'networking.k8s.io/v1': ['NetworkPolicy'],

@@ -10,11 +10,13 @@ export const NOT_RUN: readonly NotRun[] = [
     begins: 'npm run image',
     because: 'takes minutes; test/e2e/image.test.ts builds and starts the image',
   },
-  ...['kind ', 'helm ', 'kubectl ', 'for i in 0 1 2; do kubectl', 'FOLDER=$(kubectl', 'PASSWORD=$(kubectl'].map(begins => ({
-    guide: 'kubernetes.md',
-    begins,
-    because: KUBERNETES,
-  })),
+  ...['kind ', 'helm ', 'kubectl ', 'for i in 0 1 2; do kubectl', 'FOLDER=$(kubectl', 'PASSWORD=$(kubectl', 'password() {'].map(
+    begins => ({
+      guide: 'kubernetes.md',
+      begins,
+      because: KUBERNETES,
+    }),
+  ),
   { guide: 'kubernetes.md', begins: 'npm run -s hopline -- ask', because: KUBERNETES },
   ...['agents:', 'pods:', 'networkPolicy:', 'tls:', 'cat > weather.yaml'].map(begins => ({
     guide: 'kubernetes.md',

@@ -19,13 +19,16 @@ infra/RUNBOOK.md
 {{- end }}
 
 {{- define "hopline.fullname" -}}
+{{- $name := "" -}}
 {{- if .Values.fullnameOverride -}}
-{{- include "hopline.trimmed" .Values.fullnameOverride -}}
+{{- $name = include "hopline.trimmed" .Values.fullnameOverride -}}
 {{- else if contains (include "hopline.name" .) .Release.Name -}}
-{{- include "hopline.trimmed" .Release.Name -}}
+{{- $name = include "hopline.trimmed" .Release.Name -}}
 {{- else -}}
-{{- include "hopline.trimmed" (printf "%s-%s" .Release.Name (include "hopline.name" .)) -}}
+{{- $name = include "hopline.trimmed" (printf "%s-%s" .Release.Name (include "hopline.name" .)) -}}
 {{- end -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}{{- fail (printf "the name %q, with which the names of all objects begin, does not begin with a lower-case letter, and Kubernetes refuses such a Service: set fullnameOverride" $name) -}}{{- end -}}
+{{- $name -}}
 {{- end -}}
 
 {{/*

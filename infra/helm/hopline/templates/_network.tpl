@@ -55,7 +55,11 @@ Arguments: url; anywhere (whether the port is reached at every address if the UR
 {{- $rules := list -}}
 {{- $isService := false -}}
 {{- $v4 := regexMatch "^[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+$" $server.host -}}
-{{- if or $v4 (contains ":" $server.host) -}}
+{{- if contains "$(" $server.host -}}
+{{- /* Only Kubernetes knows the variable: the address of the node, for example. */ -}}
+{{- $isService = true -}}
+{{- $rules = append $rules (dict "ports" $ports) -}}
+{{- else if or $v4 (contains ":" $server.host) -}}
 {{- $isService = true -}}
 {{- $rules = append $rules (dict "to" (list (dict "ipBlock" (dict "cidr" (printf "%s/%s" $server.host (ternary "32" "128" $v4))))) "ports" $ports) -}}
 {{- else if eq $server.host "localhost" -}}

@@ -72,8 +72,9 @@ Arguments: root; component; values (of the role or agent); pods (its merged `pod
   "tolerations" "pods.tolerations"
   "affinity" "pods.affinity"
 -}}
+{{- if eq .component "nats" -}}{{- $_ := set $values "terminationGracePeriodSeconds" "nothing: it covers the lame duck mode of nats-server" -}}{{- end -}}
 {{- range $name, $_ := default (dict) $pods.spec -}}
-{{- with get $values $name -}}{{- fail (printf "pods.spec.%s (%s): set %s instead" $name $.component .) -}}{{- end -}}
+{{- with get $values $name -}}{{- fail (printf "pods.spec.%s (%s): set %s%s" $name $.component . (ternary "" " instead" (hasPrefix "nothing" .))) -}}{{- end -}}
 {{- end -}}
 {{- mergeOverwrite $spec (default (dict) $pods.spec) | toYaml -}}
 {{- end -}}

@@ -55,7 +55,14 @@ A role that serves callers has its probes on a port of their own, which no Servi
 {{- if or $autoscaling.enabled $keda.enabled -}}
 {{- $min := ternary $autoscaling.min $keda.min $autoscaling.enabled | int -}}
 {{- $live := lookup "apps/v1" "Deployment" $root.Release.Namespace $name | default dict -}}
-{{- $replicas = max $min (dig "spec" "replicas" $min $live | int) -}}
+{{- /* Below `min` too: the autoscaler raises it, and server-side apply refuses to change a number that the autoscaler has set. It leaves 0 alone. */ -}}
+{{- $replicas = dig "spec" "replicas" $min $live | int | default $min -}}
+{{- end -}}
+{{- $variables := include "hopline.variables" (dict "root" $root "role" .role "component" .component "values" .values "withoutNats" .withoutNats "pods" $pods "settings" $settings "named" $named "env" $env) -}}
+{{- $seen := dict -}}
+{{- range fromYamlArray $variables -}}
+{{- if hasKey $seen .name -}}{{- fail (printf "env: %s (%s): the chart sets it already, or `env` names it twice: leave it out" .name $.component) -}}{{- end -}}
+{{- $_ := set $seen .name true -}}
 {{- end -}}
 {{- $isSelected := or (has .role (list "ingress" "console")) (default false .values.expose) -}}
 {{- $preStopSeconds := ternary (int $pods.preStopSeconds) 0 $isSelected -}}
@@ -66,7 +73,7 @@ kind: Deployment
 metadata:
   name: {{ $name }}
   {{- /* The version of the image, so it changes with it. */}}
-  labels: {{- set (include "hopline.labels" $labels | fromYaml) "app.kubernetes.io/version" (default $root.Chart.AppVersion $image.tag | trunc 63) | toYaml | nindent 4 }}
+  labels: {{- set (include "hopline.labels" $labels | fromYaml) "app.kubernetes.io/version" (default $root.Chart.AppVersion $image.tag | replace "+" "_" | trunc 63 | trimAll "-_.") | toYaml | nindent 4 }}
   {{- with $pods.workloadAnnotations }}
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -100,64 +107,7 @@ spec:
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: [{{ .role }}]
           securityContext: {{- include "hopline.securityContext" (dict "pods" $pods) | nindent 12 }}
-          env:
-            - name: HOPLINE_INSTANCE
-              valueFrom: { fieldRef: { fieldPath: metadata.name } }
-            {{- if not (hasKey $named "NODE_OPTIONS") }}
-            - name: NODE_OPTIONS
-              value: {{ printf "--max-old-space-size-percentage=%v %v" $pods.heapPercent (default "" $settings.NODE_OPTIONS) | trim | quote }}
-            {{- end }}
-            {{- if not .withoutNats }}
-            - name: NATS_URL
-              value: {{ include "hopline.natsUrl" $root | quote }}
-            {{- include "hopline.natsCredentials" (dict "root" $root "component" .component "secret" .values.natsSecret) | nindent 12 }}
-            {{- end }}
-            {{- if has .role (list "ingress" "notifier") }}
-            - name: HOPLINE_SECRETS_KEY
-              valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret | quote }}, key: key } }
-            {{- end }}
-            - name: HOPLINE_DRAIN_MS_MAX
-              value: {{ mul 1000 $pods.drainSeconds | quote }}
-            {{- if not .withoutNats }}
-            {{- with $root.Values.shards }}
-            - name: HOPLINE_SHARDS
-              value: {{ . | quote }}
-            {{- end }}
-            {{- with $root.Values.streamGroups }}
-            - name: HOPLINE_STREAM_GROUPS
-              value: {{ . | quote }}
-            {{- end }}
-            {{- if eq .role "relay" }}
-            {{- with include "hopline.layouts" $root }}
-            - name: HOPLINE_LAYOUTS
-              value: {{ . | quote }}
-            {{- end }}
-            {{- end }}
-            {{- end }}
-            {{- if and $root.Values.nats.enabled (not .withoutNats) }}
-            - name: HOPLINE_REPLICAS
-              value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
-            {{- range $key, $value := fromJson (include "hopline.streamBytes" $root) }}
-            {{- if not (or (hasKey $settings $key) (hasKey $named $key)) }}
-            - name: {{ $key }}
-              value: {{ $value | quote }}
-            {{- end }}
-            {{- end }}
-            {{- end }}
-            {{- if .values.tlsSecret }}
-            - { name: HOPLINE_TLS_CERT_FILE, value: /var/run/hopline/tls/tls.crt }
-            - { name: HOPLINE_TLS_KEY_FILE, value: /var/run/hopline/tls/tls.key }
-            {{- end }}
-            {{- /* As JSON: a number of a values file is floating point, and as text 1000000 would be 1e+06. */}}
-            {{- range $key, $value := omit $settings "NODE_OPTIONS" }}
-            {{- if not (hasKey $named $key) }}
-            - name: {{ $key }}
-              value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
-            {{- end }}
-            {{- end }}
-            {{- range $env }}
-            - {{- toYaml . | nindent 14 }}
-            {{- end }}
+          env: {{- $variables | nindent 12 }}
           ports:
             {{- if $servesCallers }}
             - { name: http, containerPort: 8000 }
@@ -289,6 +239,74 @@ spec:
 {{- end -}}
 
 {{/*
+Variables of the container of a service, as YAML. Arguments: root, role, component, values, withoutNats (as in hopline.deployment); pods (merged); settings
+(a map); env (a list); named (the names in env).
+*/}}
+{{- define "hopline.variables" -}}
+{{- $root := .root -}}
+{{- $pods := .pods -}}
+{{- $settings := .settings -}}
+{{- $named := .named -}}
+- name: HOPLINE_INSTANCE
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+{{- if not (hasKey $named "NODE_OPTIONS") }}
+- name: NODE_OPTIONS
+  value: {{ printf "--max-old-space-size-percentage=%v %v" $pods.heapPercent (default "" $settings.NODE_OPTIONS) | trim | quote }}
+{{- end }}
+{{- if not .withoutNats }}
+- name: NATS_URL
+  value: {{ include "hopline.natsUrl" $root | quote }}
+{{- include "hopline.natsCredentials" (dict "root" $root "component" .component "secret" .values.natsSecret) | nindent 0 }}
+{{- end }}
+{{- if has .role (list "ingress" "notifier") }}
+- name: HOPLINE_SECRETS_KEY
+  valueFrom: { secretKeyRef: { name: {{ default (printf "%s-secrets" (include "hopline.fullname" $root)) $root.Values.secretsKey.existingSecret | quote }}, key: key } }
+{{- end }}
+- name: HOPLINE_DRAIN_MS_MAX
+  value: {{ mul 1000 $pods.drainSeconds | quote }}
+{{- if not .withoutNats }}
+{{- with $root.Values.shards }}
+- name: HOPLINE_SHARDS
+  value: {{ . | quote }}
+{{- end }}
+{{- with $root.Values.streamGroups }}
+- name: HOPLINE_STREAM_GROUPS
+  value: {{ . | quote }}
+{{- end }}
+{{- if eq .role "relay" }}
+{{- with include "hopline.layouts" $root }}
+- name: HOPLINE_LAYOUTS
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and $root.Values.nats.enabled (not .withoutNats) }}
+- name: HOPLINE_REPLICAS
+  value: {{ ternary "3" "1" (ge (int $root.Values.nats.replicas) 3) | quote }}
+{{- range $key, $value := fromJson (include "hopline.streamBytes" $root) }}
+{{- if not (or (hasKey $settings $key) (hasKey $named $key)) }}
+- name: {{ $key }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if .values.tlsSecret }}
+- { name: HOPLINE_TLS_CERT_FILE, value: /var/run/hopline/tls/tls.crt }
+- { name: HOPLINE_TLS_KEY_FILE, value: /var/run/hopline/tls/tls.key }
+{{- end }}
+{{- /* As JSON: a number of a values file is floating point, and as text 1000000 would be 1e+06. */}}
+{{- range $key, $value := omit $settings "NODE_OPTIONS" }}
+{{- if not (hasKey $named $key) }}
+- name: {{ $key }}
+  value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
+{{- end }}
+{{- end }}
+{{- range .env }}
+- {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/*
 Checksums, as annotations, of the Secrets that the chart generates and a service reads at its start: with another password or key its pods are
 replaced. Other Secrets are unknown where templates are rendered without a cluster. Arguments: root, component, role, withoutNats.
 */}}
@@ -355,7 +373,8 @@ One agent. Its work comes from NATS, so its own A2A endpoint listens on loopback
 Arguments: root, name, entry, folder, values.
 */}}
 {{- define "hopline.agent" -}}
-{{- $env := dict "HOPLINE_PORT" 8000 "HOPLINE_AGENT" (toJson .entry) "HOPLINE_AGENTS_DIR" .folder -}}
+{{- /* Kubernetes reads `$$` in the value of a variable as `$`, and expands `$(NAME)`: a prompt may have both. */ -}}
+{{- $env := dict "HOPLINE_PORT" 8000 "HOPLINE_AGENT" (toJson .entry | replace "$" "$$") "HOPLINE_AGENTS_DIR" .folder -}}
 {{- $authSecrets := dict -}}
 {{- $settings := default (dict) .values.settings -}}
 {{- if hasKey $settings "HOPLINE_HOST" -}}{{- fail (printf "settings.HOPLINE_HOST (agent-%s): set expose instead" .name) -}}{{- end -}}

@@ -1,16 +1,3 @@
-{{/* Secret whose ca.crt, and client certificate if hopline.natsClientCertificate is set, a service uses for NATS; empty: plain text. */}}
-{{- define "hopline.natsTlsSecret" -}}
-{{- if not .Values.nats.enabled -}}
-{{- .Values.nats.tlsSecret -}}
-{{- else if .Values.tls.enabled -}}
-{{- default (printf "%s-clients-tls" (include "hopline.fullname" .)) .Values.tls.clientsSecret -}}
-{{- end -}}
-{{- end -}}
-
-{{- define "hopline.natsClientCertificate" -}}
-{{- if or (and .Values.nats.enabled .Values.tls.enabled) .Values.nats.clientCertificate -}}true{{- end -}}
-{{- end -}}
-
 {{/* Secret with the certificate of the chart's own NATS. */}}
 {{- define "hopline.natsServerTlsSecret" -}}
 {{- default (printf "%s-nats-tls" (include "hopline.fullname" .)) .Values.tls.natsSecret -}}
