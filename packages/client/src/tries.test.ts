@@ -91,7 +91,10 @@ test('an error that is not retryable is thrown at once', () => {
 
 test('a wait ends when the network returns to the page, and the tries count anew, unless the server has asked for the delay', async t => {
   const page = openPage(t);
-  const tries = new Tries({ ...RETRY_LIMITS, baseMs: 300_000, waitMsMax: 300_000, totalMsMax: Number.POSITIVE_INFINITY }, () => 1);
+  const tries = new Tries(
+    { ...RETRY_LIMITS, baseMs: 300_000, waitMsMax: 300_000, totalMsMax: Number.POSITIVE_INFINITY },
+    () => 1,
+  );
   for (let outages = 1; outages <= 2; outages += 1) {
     const waiting = pause(tries, unreached, {});
     assert.deepEqual([tries.failed, getEventListeners(page, 'online').length], [1, 1]);

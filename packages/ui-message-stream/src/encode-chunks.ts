@@ -278,7 +278,8 @@ function fileOf({ id, name, description, agent }: ViewFile, part: Part, index: n
   });
   if (data !== undefined) return artifact(data);
   // A page makes a link of a file. One with another scheme, such as `javascript:`, would be the agent's script in the page.
-  if (url !== undefined && !LINK.test(url)) return artifact({ url, ...(part.mediaType !== undefined && { mediaType: part.mediaType }) });
+  if (url !== undefined && !LINK.test(url))
+    return artifact({ url, ...(part.mediaType !== undefined && { mediaType: part.mediaType }) });
   const mediaType = part.mediaType ?? (text === undefined ? 'application/octet-stream' : 'text/plain');
   const providerMetadata = { hopline: { filename, agent } };
   if (url !== undefined) return { type: 'file', url, mediaType, providerMetadata };
