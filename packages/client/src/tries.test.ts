@@ -89,7 +89,7 @@ test('an error that is not retryable is thrown at once', () => {
   assert.deepEqual(waits(new Tries(RETRY_LIMITS), refused), []);
 });
 
-test('a wait ends when the network returns to the page, and the tries count anew, unless the server has asked for the delay', async t => {
+test('a wait ends when the network returns to the page, and the tries are counted from one again, unless the server has asked for the delay', async t => {
   const page = openPage(t);
   const tries = new Tries(
     { ...RETRY_LIMITS, baseMs: 300_000, waitMsMax: 300_000, totalMsMax: Number.POSITIVE_INFINITY },

@@ -69,7 +69,7 @@ export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[])
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
 }
 
-/** Tasks that wait. There may be more: then the list begins anew instead of showing them. */
+/** Tasks that wait. There may be more: then the list begins again instead of showing them. */
 export const WAITING_MAX = 1_000;
 
 /** Adds newer tasks: shown ones are updated in place, the newest WAITING_MAX others wait. Returns the same list if nothing is new. */
