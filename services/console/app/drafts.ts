@@ -12,7 +12,7 @@ export function forgetDrafts(): void {
   drafts.clear();
 }
 
-export type Draft = {
+type Draft = {
   text: string;
   change: (text: string) => void;
   /** Empties the field, unless its text has changed since. */

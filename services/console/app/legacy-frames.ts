@@ -5,7 +5,7 @@ import { chunksOf, isFinal } from './follow-task.ts';
 const SILENCE_MS_MAX = 75_000;
 const RECONNECT_MS = 2_000;
 
-export type LegacyFrame = { cursor: string; data: string };
+type LegacyFrame = { cursor: string; data: string };
 
 type LegacyOptions = {
   /** Opens the stream after a cursor. */
