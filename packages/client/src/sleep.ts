@@ -8,7 +8,7 @@ type Page = Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'
  * a wait after a failure would otherwise go on although its cause is gone.
  */
 export function sleep(ms: number, signal?: AbortSignal, onOnline?: () => void): Promise<void> {
-  const page = onOnline === undefined ? {} : (globalThis as unknown as Page);
+  const page: Page = onOnline === undefined ? {} : (globalThis as unknown as Page);
   return new Promise((resolve, reject) => {
     const online = () => {
       onOnline?.();
