@@ -36,7 +36,14 @@ function Chat() {
     // Sends the user's decision about a call.
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
-  useEffect(() => localStorage.setItem(id, JSON.stringify(messages)), [messages]);
+  useEffect(() => {
+    // Not with each token: an answer that still arrives is streamed again after a reload.
+    try {
+      localStorage.setItem(id, JSON.stringify(messages));
+    } catch {
+      // A browser stores only a few megabytes: a chat with large files ends with the page.
+    }
+  }, [status]);
   useEffect(() => {
     // Browsers report a broken connection as a TypeError. Other errors come from the agent.
     if (!(error instanceof TypeError)) return;

@@ -4,6 +4,7 @@ import { A2AError, type Message, type StreamResponse, type Task, type TaskState 
 import { until } from '../../../test/kit/until.ts';
 import type { TaskPage } from './calls.ts';
 import { type ChatStore, type ChatStoreOptions, chatStore, chatTasks } from './chat-store.ts';
+import { openPage } from './page.test-kit.ts';
 import type { ListOptions, SubscribeOptions, TaskClient } from './task-client.ts';
 
 /** Ids as Hopline makes them, in the order of the numbers. */
@@ -294,13 +295,7 @@ test('a page that opens while the server is away tries until it is back, or at o
 });
 
 test('the answer of another page to a question brings its message, and a return to the page its tasks', async t => {
-  const page = new EventTarget();
-  const { addEventListener, removeEventListener } = globalThis as { addEventListener?: unknown; removeEventListener?: unknown };
-  Object.assign(globalThis, {
-    addEventListener: page.addEventListener.bind(page),
-    removeEventListener: page.removeEventListener.bind(page),
-  });
-  t.after(() => Object.assign(globalThis, { addEventListener, removeEventListener }));
+  const page = openPage(t);
   const server = new ChatServer();
   const chat = server.open();
   await until(() => chat.get().status === 'ready');
@@ -317,4 +312,51 @@ test('the answer of another page to a question brings its message, and a return 
   page.dispatchEvent(new Event('focus'));
   await until(() => shown(chat).at(-1) === 'agent: answer 2');
   assert.deepEqual(shown(chat), [...answers, 'user: hello 2', 'agent: answer 2']);
+});
+
+test('messages of a task that did not change stay the same objects while another answer arrives', async () => {
+  const server = new ChatServer();
+  answered(server, 1);
+  const chat = server.open();
+  await until(() => chat.get().status === 'ready');
+  await chat.send('count');
+  const [, task] = server.tasks;
+  task!.status('TASK_STATE_WORKING', 2).writes('one');
+  await until(() => chat.get().status === 'streaming');
+  const before = chat.get().messages;
+  task!.writes('two', 'a2');
+  await until(() => chat.get().messages.at(-1)?.text === 'onetwo');
+  const after = chat.get().messages;
+  assert.deepEqual(
+    after.map((message, index) => message === before[index]),
+    [true, true, true, false],
+  );
+});
+
+test('a message whose response was lost counts as sent as soon as a list has it, and its answer is shown', async t => {
+  const page = openPage(t);
+  const server = new ChatServer();
+  const chat = server.open();
+  await until(() => chat.get().status === 'ready');
+  server.fail.send = async () => {
+    throw new A2AError('UNAVAILABLE');
+  };
+  await chat.send('count');
+  assert.equal(chat.get().status, 'error');
+  const [{ id } = assert.fail()] = chat.get().messages;
+  const task = server.add(user(id, 'count')).status('TASK_STATE_WORKING', 1).writes('one');
+  page.dispatchEvent(new Event('online'));
+  await until(() => chat.get().status === 'streaming');
+  assert.deepEqual(shown(chat), ['user: count', 'agent: one']);
+  assert.deepEqual([chat.get().error, chat.get().messages[0]!.error], [undefined, undefined]);
+  task.status('TASK_STATE_INPUT_REQUIRED', 2, agent('q1', 'which color?'));
+  await until(() => chat.get().question?.text === 'which color?');
+  await chat.send('blue');
+  assert.equal(chat.get().status, 'error');
+  task.history.push(user(chat.get().messages.at(-1)!.id, 'blue'));
+  task.status('TASK_STATE_WORKING', 3).writes('Done.', 'a2').status('TASK_STATE_COMPLETED', 4);
+  page.dispatchEvent(new Event('online'));
+  await until(() => chat.get().status === 'ready');
+  assert.deepEqual(shown(chat), ['user: count', 'agent: one?which color?', 'user: blue', 'agent: Done.']);
+  assert.equal(server.tasks.length, 1);
 });

@@ -113,6 +113,8 @@ type ChatTask = {
   /** The newest turn whose message the list was read for. */
   turnRead: number;
   leave: (() => void) | undefined;
+  /** The messages that were made last, and of what: a page draws only messages that are other objects. */
+  shown: (Pick<ChatTask, 'value' | 'questions' | 'isListed'> & { messages: readonly ChatMessage[] }) | undefined;
 };
 
 /** A chat is a context of A2A: each message begins a task, or answers the question of the newest one. */
@@ -215,6 +217,7 @@ class Chat implements ChatStore {
   }
 
   #load(page: readonly Task[]): void {
+    for (const task of page) this.#received(task);
     const known = new Map(this.#tasks.map(task => [task.taskId, task]));
     // A message that is on its way may have its task in the list.
     const ids = new Set(this.#tasks.flatMap(({ questions }) => questions.map(({ message }) => message.id)));
@@ -236,6 +239,20 @@ class Chat implements ChatStore {
         known.set(id, made);
         this.#tasks.splice(at < 0 ? this.#tasks.length : at, 0, made);
       }
+    }
+  }
+
+  /** A message whose response was lost counts as not sent, until a list has it. */
+  #received({ id, history = [] }: Task): void {
+    const ids = new Set(history.map(({ messageId }) => messageId));
+    for (const task of this.#tasks) {
+      if (!task.questions.some(({ message }) => message.error !== undefined && ids.has(message.id))) continue;
+      task.questions = task.questions.map(question =>
+        ids.has(question.message.id) ? { ...question, message: { ...question.message, error: undefined } } : question,
+      );
+      if (this.#newestId !== undefined && ids.has(this.#newestId)) this.#error = undefined;
+      task.taskId ??= id;
+      task.store ??= storeOf(this.#client, id, task);
     }
   }
 
@@ -398,7 +415,7 @@ class Chat implements ChatStore {
 }
 
 function newChatTask(): ChatTask {
-  const none = { taskId: undefined, store: undefined, value: undefined, leave: undefined };
+  const none = { taskId: undefined, store: undefined, value: undefined, leave: undefined, shown: undefined };
   return { ...none, questions: [], isListed: false, hasListedStatus: true, asked: new Map(), turnRead: 1 };
 }
 
@@ -517,7 +534,17 @@ function viewOf(event: { task: Task } | { message: Message }): ClientView {
   return fold.view;
 }
 
-function messagesOf({ questions, value, isListed, asked }: ChatTask): ChatMessage[] {
+/** The same objects as before while the task has not changed. */
+function messagesOf(task: ChatTask): readonly ChatMessage[] {
+  const { questions, value, isListed, shown } = task;
+  if (shown !== undefined && shown.value === value && shown.questions === questions && shown.isListed === isListed)
+    return shown.messages;
+  const messages = newMessagesOf(task);
+  task.shown = { questions, value, isListed, messages };
+  return messages;
+}
+
+function newMessagesOf({ questions, value, isListed, asked }: ChatTask): ChatMessage[] {
   const messages = questions.map(({ message }) => message);
   if (value === undefined) return messages;
   const { view } = value;

@@ -1,16 +1,29 @@
 import { TIMER_MS_MAX } from './limits.ts';
 
-/** Rejects with the reason of `signal` when it aborts. */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+/** The global of pages and workers, which reports that the network has returned to the browser. Node has no such events. */
+type Page = Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>>;
+
+/**
+ * Rejects with the reason of `signal` when it aborts. `onOnline`: the wait also ends when the network returns to the browser, after a call of it:
+ * a wait after a failure would otherwise go on although its cause is gone.
+ */
+export function sleep(ms: number, signal?: AbortSignal, onOnline?: () => void): Promise<void> {
+  const page: Page = onOnline === undefined ? {} : (globalThis as unknown as Page);
   return new Promise((resolve, reject) => {
+    const online = () => {
+      onOnline?.();
+      done();
+    };
     const done = () => {
       clearTimeout(timer);
+      page.removeEventListener?.('online', online);
       // Without this, each wait of a long call would leave a listener behind.
       signal?.removeEventListener('abort', done);
       if (signal?.aborted) reject(signal.reason);
       else resolve();
     };
     const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX));
+    page.addEventListener?.('online', online);
     signal?.addEventListener('abort', done);
     if (signal?.aborted) done();
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { until } from '../../../test/kit/until.ts';
+import { until, untilTick } from '../../../test/kit/until.ts';
 import { type BadServerOptions, cursorOf, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
 import { BEGINNING } from './stream-position.ts';
 import { createTaskClient, type TaskClient } from './task-client.ts';
@@ -51,6 +51,43 @@ test('the stored events of a long task are few changes', async () => {
     await until(() => store.get().status === 'ended');
     // At most one in 16 ms, and the first, the last and the one at the subscription.
     assert.ok(changes <= (performance.now() - startMs) / 16 + 3, `${changes} changes`);
+  });
+});
+
+test('stored events that arrive in one turn are one change, also for a page that takes long to render it', async () => {
+  const tokens = 200;
+  async function* subscribe() {
+    for (const [index, event] of story(tokens).entries()) yield { cursor: cursorOf(index + 1), event };
+  }
+  const store = taskStore({ subscribe, get: async () => assert.fail() }, 'task-1');
+  let changes = 0;
+  store.subscribe(() => {
+    changes += 1;
+    // Longer than the minimum interval of two changes.
+    for (const endMs = performance.now() + 20; performance.now() < endMs; );
+  });
+  await until(() => store.get().status === 'ended');
+  assert.equal(store.get().view.answer, Array.from({ length: tokens }, (_, index) => `${index} `).join(''));
+  // The value at the subscription, the first event, and the end.
+  assert.equal(changes, 3);
+});
+
+test('a change that its last subscriber did not see is there for the next one', async () => {
+  const open = (n: number) => (n === 0 ? ({ kind: 'silence', after: 5 } as const) : undefined);
+  await withClient({ events: story(20), fault: open }, async (client, server) => {
+    let received = 0;
+    async function* subscribe(...call: Parameters<TaskClient['subscribe']>) {
+      for await (const item of client.subscribe(...call)) {
+        received += 1;
+        yield item;
+      }
+    }
+    const store = taskStore({ ...client, subscribe }, 'task-1');
+    const leave = store.subscribe(() => {});
+    await untilTick(() => received === 5);
+    leave();
+    await until(() => server.openResponses() === 0);
+    assert.equal(store.get().view.answer, '0 1 2 ');
   });
 });
 

@@ -36,7 +36,10 @@ export type TaskStoreOptions = {
   initial?: TaskSnapshot | undefined;
 };
 
-/** Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. */
+/**
+ * Minimum interval of two changes, because the stored events of a long task arrive at once. A screen has 60 frames a second. It is a timer, because a page
+ * may take longer than this to render a change: events that arrive in the meantime are one change, and the browser has a turn in between.
+ */
 const CHANGE_MS_MIN = 16;
 
 type StreamingClient = Pick<TaskClient, 'subscribe' | 'get'>;
@@ -57,10 +60,12 @@ export function followTask(
   const runs = new Set<(value: TaskStoreValue) => void>();
   let hasEnded = false;
   if (initial !== undefined) add(initial);
-  let value: TaskStoreValue = { view: fold.view, status: statusNow(), error: undefined };
+  let value = valueNow();
   let reading: AbortController | undefined;
+  /** Runs for CHANGE_MS_MIN after each change. */
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let changedAtMs = Number.NEGATIVE_INFINITY;
+  /** A change waits for the timer. */
+  let isDue = false;
   let leavePage: (() => void) | undefined;
   const reopening = new Reopening(open);
 
@@ -77,20 +82,24 @@ export function followTask(
     return fold.view.taskId === undefined ? 'loading' : 'open';
   }
 
+  function valueNow(): TaskStoreValue {
+    return { view: fold.view, status: statusNow(), error: undefined };
+  }
+
   function publish(next: TaskStoreValue): void {
     clearTimeout(timer);
-    timer = undefined;
-    changedAtMs = performance.now();
+    isDue = false;
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (isDue) publish(valueNow());
+    }, CHANGE_MS_MIN);
     value = next;
     notify(runs, value);
   }
 
   function changed(): void {
-    if (timer !== undefined) return;
-    const waitMs = changedAtMs + CHANGE_MS_MIN - performance.now();
-    const show = () => publish({ view: fold.view, status: statusNow(), error: undefined });
-    if (waitMs <= 0) show();
-    else timer = setTimeout(show, waitMs);
+    if (timer === undefined) publish(valueNow());
+    else isDue = true;
   }
 
   async function read(signal: AbortSignal): Promise<void> {
@@ -100,7 +109,7 @@ export function followTask(
     const onNotice = ({ kind }: Notice) => {
       if (kind !== 'opened') return;
       reopening.succeeded();
-      if (value.status === 'reconnecting') publish({ view: fold.view, status: statusNow(), error: undefined });
+      if (value.status === 'reconnecting') publish(valueNow());
     };
     try {
       const items = client.subscribe(taskId, { signal, onNotice, ...(from !== undefined && { cursor: from }) });
@@ -119,7 +128,7 @@ export function followTask(
     if (reading !== undefined || hasEnded || runs.size === 0) return;
     reopening.stop();
     // A stream that was refused is opened again.
-    if (value.status === 'failed') value = { view: fold.view, status: statusNow(), error: undefined };
+    if (value.status === 'failed') value = valueNow();
     const opened = new AbortController();
     reading = opened;
     void read(opened.signal).finally(() => {
@@ -136,6 +145,9 @@ export function followTask(
     leavePage = undefined;
     clearTimeout(timer);
     timer = undefined;
+    // A later subscriber has it at once: the stream continues after it.
+    if (isDue) value = valueNow();
+    isDue = false;
   }
 
   /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { A2AError } from '@hopline/a2a';
 import fc from 'fast-check';
 import { FailedTry } from './failed-try.ts';
-import { RETRY_LIMITS, STEADY_MS, Tries } from './tries.ts';
+import { openPage } from './page.test-kit.ts';
+import { pause, RETRY_LIMITS, STEADY_MS, Tries } from './tries.ts';
 
 const unavailable = new A2AError('UNAVAILABLE');
 const broken = new FailedTry(unavailable);
@@ -85,4 +87,23 @@ test('a delay requested by the server is obeyed, with jitter on top', () => {
 test('an error that is not retryable is thrown at once', () => {
   const refused = new FailedTry(new A2AError('TASK_NOT_FOUND'));
   assert.deepEqual(waits(new Tries(RETRY_LIMITS), refused), []);
+});
+
+test('a wait ends when the network returns to the page, and the tries are counted from one again, unless the server has asked for the delay', async t => {
+  const page = openPage(t);
+  const tries = new Tries(
+    { ...RETRY_LIMITS, baseMs: 300_000, waitMsMax: 300_000, totalMsMax: Number.POSITIVE_INFINITY },
+    () => 1,
+  );
+  for (let outages = 1; outages <= 2; outages += 1) {
+    const waiting = pause(tries, unreached, {});
+    assert.deepEqual([tries.failed, getEventListeners(page, 'online').length], [1, 1]);
+    page.dispatchEvent(new Event('online'));
+    await waiting;
+  }
+  const stop = new AbortController();
+  const asked = pause(tries, new FailedTry(unavailable, { delayMs: 1_000 }), { signal: stop.signal });
+  assert.equal(getEventListeners(page, 'online').length, 0);
+  stop.abort(new Error('enough'));
+  await assert.rejects(asked, /enough/);
 });

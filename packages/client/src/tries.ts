@@ -82,5 +82,7 @@ export async function pause(tries: Tries, thrown: unknown, { signal, onNotice }:
   if (!(thrown instanceof FailedTry)) throw thrown;
   const waitMs = tries.waitMs(thrown, performance.now());
   onNotice?.({ kind: 'retry', error: thrown.error, tries: tries.failed, waitMs });
-  await sleep(waitMs, signal);
+  // The network was the cause, unless the server has asked for the delay.
+  const onOnline = thrown.delayMs === undefined ? () => tries.progress() : undefined;
+  await sleep(waitMs, signal, onOnline);
 }

@@ -115,6 +115,7 @@ test('calls, files, data, progress and usage become parts and data of the AI SDK
     file('note', { text: 'ø \ud800', mediaType: 'text/html' }),
     file('link', { url: 'https://example.org/x', mediaType: 'text/css' }),
     file('rows', { data: { rows: [1] } }),
+    file('script', { url: 'JavaScript:alert(1)', mediaType: 'text/plain' }),
     status('TASK_STATE_WORKING', 'half'),
     status('TASK_STATE_COMPLETED'),
   ]);
@@ -130,8 +131,15 @@ test('calls, files, data, progress and usage become parts and data of the AI SDK
       ['text/css', 'https://example.org/x'],
     ],
   );
-  const data = message.parts.find(part => part.type === 'data-artifact');
-  assert.deepEqual(data, { type: 'data-artifact', id: 'rows.0', data: { name: 'rows', data: { rows: [1] } } });
+  // A link that would run in the page does not become a file.
+  const data = message.parts.filter(part => part.type === 'data-artifact');
+  assert.deepEqual(data, [
+    { type: 'data-artifact', id: 'rows.0', data: { name: 'rows', data: { rows: [1] } } },
+    {
+      ...{ type: 'data-artifact', id: 'script.0' },
+      data: { name: 'script', data: { url: 'JavaScript:alert(1)', mediaType: 'text/plain' } },
+    },
+  ]);
   assert.deepEqual(
     chunks.find(({ type }) => type === 'data-progress'),
     {

@@ -268,9 +268,18 @@ function outputOf({ id, outcome, result, notice }: ViewTool): UiChunk[] {
   return [{ type: 'tool-output-error', toolCallId: id, errorText, ...BY_SERVER }];
 }
 
+/** Addresses that a page may open. */
+const LINK = /^https?:\/\//i;
+
 function fileOf({ id, name, description, agent }: ViewFile, part: Part, index: number): UiChunk {
   const { text, raw, url, data, filename = name } = part;
-  if (data !== undefined) return { type: 'data-artifact', id: `${id}.${index}`, data: { name, description, agent, data } };
+  const artifact = (content: unknown): UiChunk => ({
+    ...{ type: 'data-artifact', id: `${id}.${index}`, data: { name, description, agent, data: content } },
+  });
+  if (data !== undefined) return artifact(data);
+  // A page makes a link of a file. One with another scheme, such as `javascript:`, would be the agent's script in the page.
+  if (url !== undefined && !LINK.test(url))
+    return artifact({ url, ...(part.mediaType !== undefined && { mediaType: part.mediaType }) });
   const mediaType = part.mediaType ?? (text === undefined ? 'application/octet-stream' : 'text/plain');
   const providerMetadata = { hopline: { filename, agent } };
   if (url !== undefined) return { type: 'file', url, mediaType, providerMetadata };

@@ -55,26 +55,25 @@ export function agentsOf(listed: readonly Listed[], { skills: described = [] }: 
   });
 }
 
-/** Reads the agents once. */
+/** Reads the agents once. A page may be opened while ingress starts. */
 export function useAgentDirectory(connection: Connection): AgentDirectory {
   const [directory, setDirectory] = useState<AgentDirectory>({ agents: undefined, cluster: undefined, fault: '' });
   useEffect(() => {
-    let isCurrent = true;
-    const list = connection.json<{ agents: Listed[] }>('/api/agents');
-    const card = connection.json<Card>('/api/.well-known/agent-card.json').catch(() => undefined);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const list = connection.jsonAnswered<{ agents: Listed[] }>('/api/agents', signal);
+    const card = connection.jsonAnswered<Card>('/api/.well-known/agent-card.json', signal).catch(() => undefined);
     Promise.all([list, card]).then(
       ([{ agents: listed }, described]) => {
-        if (!isCurrent) return;
+        if (signal.aborted) return;
         const cluster = described && cardReport(described);
         setDirectory({ agents: agentsOf(listed, described ?? {}), cluster, fault: '' });
       },
       (error: Error) => {
-        if (isCurrent) setDirectory({ agents: undefined, cluster: undefined, fault: error.message });
+        if (!signal.aborted) setDirectory({ agents: undefined, cluster: undefined, fault: error.message });
       },
     );
-    return () => {
-      isCurrent = false;
-    };
+    return () => stop.abort();
   }, []);
   return directory;
 }

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ClusterFigures } from '../src/cluster-stream.ts';
 import { type Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
 import { chunksOf } from './follow-task.ts';
+import { loadPart } from './load-part.ts';
 import { visibleText } from './plain-text.ts';
 import { agentPath, linkTo } from './routes.ts';
 
@@ -226,6 +227,7 @@ function useFigures(connection: Connection) {
 
 /** The chart library is loaded only here. */
 function Chart({ title, points }: { title: string; points: readonly Point[] }) {
+  const [fault, setFault] = useState('');
   const place = useRef<HTMLDivElement>(null);
   const draw = useRef<((points: readonly Point[]) => void) | undefined>(undefined);
   // Figures may arrive while the library loads.
@@ -234,12 +236,15 @@ function Chart({ title, points }: { title: string; points: readonly Point[] }) {
   useEffect(() => {
     let close = () => {};
     let isClosed = false;
-    void import('./rate-chart.ts').then(({ openChart }) => {
-      if (isClosed) return;
-      const chart = openChart(place.current!, latest.current);
-      close = chart.close;
-      draw.current = chart.draw;
-    });
+    loadPart(import('./rate-chart.ts')).then(
+      ({ openChart }) => {
+        if (isClosed) return;
+        const chart = openChart(place.current!, latest.current);
+        close = chart.close;
+        draw.current = chart.draw;
+      },
+      (error: Error) => isClosed || setFault(error.message),
+    );
     return () => {
       isClosed = true;
       close();
@@ -251,6 +256,7 @@ function Chart({ title, points }: { title: string; points: readonly Point[] }) {
       <figcaption>
         {title} <span class="legend legend-tokens">tokens</span> <span class="legend legend-events">events</span>
       </figcaption>
+      {fault !== '' && <p class="muted small">{fault}</p>}
       <div ref={place} class="chart-place" />
     </figure>
   );

@@ -5,6 +5,7 @@ import { differingTexts, measureRows, type TimeRow, timeRows } from './compare-r
 import { type Connection, refusalOf, UnreachableError } from './connection.ts';
 import { segmentsOf } from './conversation.ts';
 import { Text } from './conversation-view.tsx';
+import { loadPart } from './load-part.ts';
 import { memo } from './memo.ts';
 import { visibleText } from './plain-text.ts';
 import type { TaskFacts } from './read-task-facts.ts';
@@ -213,7 +214,7 @@ function useDiff(a: string, b: string, connection: Connection): { diff: TaskDiff
     const stop = new AbortController();
     const read = async () => {
       // The comparison is loaded only on this page.
-      const { compareTasks, readTaskFacts } = await import('./read-task-facts.ts');
+      const { compareTasks, readTaskFacts } = await loadPart(import('./read-task-facts.ts'));
       const facts: TaskFacts[] = [];
       for (const id of [a, b]) {
         const { body } = await openExport(connection, id, stop.signal);

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { Agent } from './agents.ts';
+import { useDraft } from './drafts.ts';
+import { endsWord } from './input-method.ts';
 import { visibleText } from './plain-text.ts';
 import { agentPath, linkTo } from './routes.ts';
 
@@ -21,7 +23,7 @@ const EXAMPLE_CHARS_MAX = 120;
 
 /** A field for a message, and the choice of the agent that gets it. */
 export function Composer({ label, button, agents, agent: initial = '', hasCards = false, onSend, children }: Props) {
-  const [text, setText] = useState('');
+  const { text, change, sent } = useDraft();
   const [agent, setAgent] = useState(initial);
   const [fault, setFault] = useState('');
   const [isSending, setSending] = useState(false);
@@ -32,7 +34,7 @@ export function Composer({ label, button, agents, agent: initial = '', hasCards 
     setSending(true);
     try {
       await onSend(text, agent === '' ? undefined : agent);
-      setText('');
+      sent(text);
       setFault('');
     } catch (error) {
       setFault((error as Error).message);
@@ -41,11 +43,10 @@ export function Composer({ label, button, agents, agent: initial = '', hasCards 
     }
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // The key that ends an input method's word is not meant for the form.
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event);
+    if (event.key === 'Enter' && !event.shiftKey && !endsWord(event)) void submit(event);
   };
   const suggest = (example: string) => {
-    setText(example);
+    change(example);
     field.current?.focus();
   };
   return (
@@ -58,7 +59,7 @@ export function Composer({ label, button, agents, agent: initial = '', hasCards 
           aria-label={label}
           placeholder={label}
           value={text}
-          onInput={event => setText(event.currentTarget.value)}
+          onInput={event => change(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
         {!hasCards && agents.length > 1 && (

@@ -1,3 +1,5 @@
+import { sleep } from '@hopline/client/sleep';
+
 /** Credentials of the user, sent as a header with every request. */
 export type Credentials = { header: string; value: string };
 
@@ -42,6 +44,8 @@ export function refusalOf(error: unknown): { status: number | undefined; message
 
 /** The console, or a proxy in front of it, could not reach the server behind it. */
 const GATEWAY_STATUSES = [502, 504];
+/** The server asks to try again later. */
+const BUSY_STATUSES = [429, 503];
 /** Interval of the requests that check whether the server answers again. */
 const OUTAGE_CHECK_MS = 2_000;
 
@@ -76,8 +80,12 @@ export class Connection {
 
   signIn(credentials: Credentials | undefined): void {
     this.#credentials = credentials;
-    if (credentials === undefined) sessionStorage.removeItem(STORAGE_KEY);
-    else sessionStorage.setItem(STORAGE_KEY, JSON.stringify(credentials));
+    try {
+      if (credentials === undefined) sessionStorage.removeItem(STORAGE_KEY);
+      else sessionStorage.setItem(STORAGE_KEY, JSON.stringify(credentials));
+    } catch {
+      // A browser may forbid a page to store anything: the credentials last until a reload.
+    }
   }
 
   /** A successful response whose body is not read yet. Throws RequestError, or UnreachableError. */
@@ -123,6 +131,19 @@ export class Connection {
   async json<T>(path: string, init?: RequestInit): Promise<T> {
     const response = await this.open(path, init);
     return (response.status === 204 ? undefined : await response.json()) as T;
+  }
+
+  /** As `json`, and tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
+  async jsonAnswered<T>(path: string, signal: AbortSignal): Promise<T> {
+    for (;;) {
+      try {
+        return await this.json<T>(path, { signal });
+      } catch (error) {
+        const isBusy = error instanceof RequestError && BUSY_STATUSES.includes(error.status);
+        if (!isBusy && !(error instanceof UnreachableError)) throw error;
+        await sleep(OUTAGE_CHECK_MS, signal, () => {});
+      }
+    }
   }
 
   async post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {

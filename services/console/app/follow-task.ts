@@ -8,7 +8,7 @@ export type FollowOptions = {
   taskId: string;
   /** Opens the stream after a cursor. Rejects with an error that has a `status` when the server refused. */
   open: (cursor: string, signal: AbortSignal) => Promise<Pick<Response, 'body'>>;
-  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  sleep: (ms: number, signal: AbortSignal, onOnline: () => void) => Promise<void>;
   signal: AbortSignal;
 };
 
@@ -41,12 +41,13 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
     }
     if (position.ended) return;
     yield { connected: false };
-    await sleep(waitMs, signal);
+    // At once when the network returns to the browser.
+    await sleep(waitMs, signal, () => {});
   }
 }
 
 /** Whether a refusal is permanent: it does not come from a rate limit or a restarting server. */
-function isFinal(error: unknown): boolean {
+export function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;
   return status !== undefined && status < 500 && status !== 429 && status !== 408;
 }

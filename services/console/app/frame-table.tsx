@@ -1,9 +1,8 @@
-import { decodeSse } from '@hopline/a2a';
 import { sleep } from '@hopline/client/sleep';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
-import { chunksOf } from './follow-task.ts';
 import { frameText } from './frame-text.ts';
+import { legacyFrames } from './legacy-frames.ts';
 import { excerpt, visibleText } from './plain-text.ts';
 import type { TaskSession } from './task-session.ts';
 import { VirtualRows } from './virtual-rows.tsx';
@@ -21,10 +20,6 @@ const ROW_PX = 28;
 const LINE_CHARS_MAX = 220;
 /** Minimum time between two renderings of frames in another dialect: each copies all of them. */
 const SHOWN_MS = 200;
-/** Ingress sends a comment at least every minute. */
-const SILENCE_MS_MAX = 75_000;
-const RECONNECT_MS = 2_000;
-
 /** `text`: what a row shows of it. `data`: the frame as JSON, made when it is selected. */
 type Frame = { cursor: string; kind: string; text: () => string; data: () => string };
 
@@ -116,21 +111,18 @@ function useLegacyFrames(
       setFrames([...found]);
     };
     const read = async () => {
-      const path = session.path.replace('/api/', '/api/v1/');
-      for (let cursor = '0.0'; ; ) {
-        const before = found.length;
+      const path = `${session.path.replace('/api/', '/api/v1/')}:subscribe`;
+      const { signal } = stop;
+      const open = (cursor: string) => {
         const headers = { 'a2a-version': '0.3', 'last-event-id': cursor, accept: 'text/event-stream' };
-        const { body } = await connection.open(`${path}:subscribe`, { headers, signal: stop.signal });
-        for await (const { id = '', event, data } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
-          if (event === 'drain') break;
-          cursor = id || cursor;
-          const frame = frameOf03(data);
-          found.push({ cursor: id, kind: frame?.kind ?? '', text: () => frame?.text ?? data, data: () => data });
-          timer ??= setTimeout(show, SHOWN_MS);
-        }
-        const isWhole = found.length === before || cursor === session.recording.items.at(-1)?.cursor;
-        if (session.isEnded && isWhole) return;
-        await sleep(RECONNECT_MS, stop.signal);
+        return session.shown.open(shown => connection.open(path, { headers, signal: AbortSignal.any([signal, shown]) }));
+      };
+      const isEnd = (cursor: string | undefined) =>
+        session.isEnded && (cursor === undefined || cursor === session.recording.items.at(-1)?.cursor);
+      for await (const { cursor, data } of legacyFrames({ open, isEnd, sleep, signal })) {
+        const frame = frameOf03(data);
+        found.push({ cursor, kind: frame?.kind ?? '', text: () => frame?.text ?? data, data: () => data });
+        timer ??= setTimeout(show, SHOWN_MS);
       }
     };
     read().catch((error: Error) => {

@@ -3,7 +3,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { AgentPage } from './agent-page.tsx';
 import { ClusterPage } from './cluster-page.tsx';
 import { ComparePage } from './compare-page.tsx';
-import { Connection, type ConsoleInfo, UnreachableError } from './connection.ts';
+import { Connection, type ConsoleInfo } from './connection.ts';
+import { forgetDrafts } from './drafts.ts';
 import { FileButton, FileNotices, NoFile } from './file/file-views.tsx';
 import { IS_STATIC, useFile } from './file/use-file.ts';
 import { visibleText } from './plain-text.ts';
@@ -26,7 +27,7 @@ const connection = new Connection();
 const ICON = document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? '';
 
 function App() {
-  const route = useRoute();
+  const [route, visit] = useRoute();
   const isFile = IS_STATIC || isInFragment();
   const file = useFile();
   const [info, setInfo] = useState<ConsoleInfo>();
@@ -37,14 +38,17 @@ function App() {
   connection.onUnauthenticated = () => setAsks(true);
   connection.onOutageChange = () => setOutage(connection.outage);
   useEffect(() => {
-    if (isFile || info !== undefined || outage !== '') return;
-    connection.json<ConsoleInfo>('/console.json').then(setInfo, error => {
-      if (!(error instanceof UnreachableError)) setFault(String(error.message ?? error));
+    if (isFile || info !== undefined) return;
+    const stop = new AbortController();
+    connection.jsonAnswered<ConsoleInfo>('/console.json', stop.signal).then(setInfo, error => {
+      if (!stop.signal.aborted) setFault(String(error.message ?? error));
     });
-  }, [outage, isFile]);
+    return () => stop.abort();
+  }, [isFile]);
   const main = usePageChange(route);
   const signOut = () => {
     connection.signIn(undefined);
+    forgetDrafts();
     setAsks(true);
   };
   const signedIn = () => {
@@ -67,7 +71,7 @@ function App() {
       )}
       {!isFile && info !== undefined && !asksForCredentials && (
         <main key={session} class="page" ref={main} tabIndex={-1}>
-          <Page route={route} connection={connection} info={info} />
+          <Page route={route} visit={visit} connection={connection} info={info} />
         </main>
       )}
       {isFile && (
@@ -78,6 +82,7 @@ function App() {
             <Page
               key={file.opened.path + file.opened.name}
               route={route}
+              visit={visit}
               connection={file.opened.connection}
               info={{ version: '', writes: false, apiKeyHeader: '', links: {}, fileName: file.opened.name }}
             />
@@ -163,20 +168,22 @@ function Header({ route, file, isFile, info, onSignOut }: HeaderProps) {
   );
 }
 
-function Page({ route, connection, info }: { route: Route; connection: Connection; info: ConsoleInfo }) {
+type PageProps = { route: Route; visit: number; connection: Connection; info: ConsoleInfo };
+
+function Page({ route, visit, connection, info }: PageProps) {
+  // The filters of the list are in the query: a visit of the same path with another one is another page.
+  const list = <TaskListPage key={visit} connection={connection} info={info} />;
   switch (route.page) {
     case 'task':
       return <TaskPage key={route.id} id={route.id} connection={connection} info={info} />;
     case 'compare':
       return <ComparePage key={`${route.a} ${route.b}`} a={route.a} b={route.b} connection={connection} />;
     case 'cluster':
-      if (info.fileName === undefined) return <ClusterPage connection={connection} info={info} />;
-      return <TaskListPage connection={connection} info={info} />;
+      return info.fileName === undefined ? <ClusterPage connection={connection} info={info} /> : list;
     case 'agent':
-      if (info.fileName === undefined) return <AgentPage key={route.name} name={route.name} connection={connection} />;
-      return <TaskListPage connection={connection} info={info} />;
+      return info.fileName === undefined ? <AgentPage key={route.name} name={route.name} connection={connection} /> : list;
     default:
-      return <TaskListPage connection={connection} info={info} />;
+      return list;
   }
 }
 

@@ -68,6 +68,15 @@ export function actionOf(
   }
 }
 
+/** Whether a key scrolls the focused element, such as a wide table: then it does not move the playhead. */
+export function scrolls(
+  { key }: Pick<KeyboardEvent, 'key'>,
+  focused: Pick<Element, 'scrollWidth' | 'clientWidth' | 'scrollHeight' | 'clientHeight'>,
+): boolean {
+  if (key === 'ArrowLeft' || key === 'ArrowRight') return focused.scrollWidth > focused.clientWidth;
+  return (key === 'Home' || key === 'End') && focused.scrollHeight > focused.clientHeight;
+}
+
 export function applied(playback: Playback, action: PlaybackAction, recording: Recording, markers: readonly Marker[]): Playback {
   const { playMs, index, isPlaying, speed } = playback;
   const end = recording.length - 1;

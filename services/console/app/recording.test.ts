@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { StreamResponse } from '@hopline/a2a';
-import { actionOf, advanced, applied, LIVE } from './playback.ts';
+import { actionOf, advanced, applied, LIVE, scrolls } from './playback.ts';
 import { IDLE_MS_MAX, Recording } from './recording.ts';
 
 const ids = { taskId: 't', contextId: 'c' };
@@ -143,4 +143,13 @@ test('each time in a task of 100,000 events selects the right event', () => {
     assert.equal(recording.indexAt(index * 7 + 6), index);
   }
   assert.deepEqual([recording.indexAt(-1), recording.markers().length], [-1, 0]);
+});
+
+test('keys that scroll the focused element do not move the playhead', () => {
+  const element = { scrollWidth: 100, clientWidth: 100, scrollHeight: 100, clientHeight: 100 };
+  const wide = { ...element, scrollWidth: 300 };
+  const long = { ...element, scrollHeight: 300 };
+  const scrolling = (focused: typeof element) =>
+    ['ArrowLeft', 'ArrowRight', 'Home', 'End', ' ', 'l'].filter(name => scrolls({ key: name }, focused));
+  assert.deepEqual([scrolling(element), scrolling(wide), scrolling(long)], [[], ['ArrowLeft', 'ArrowRight'], ['Home', 'End']]);
 });

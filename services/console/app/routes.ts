@@ -89,10 +89,11 @@ export function setQuery(members: Readonly<Record<string, string>>): void {
   if (url.href !== before) history.replaceState(null, '', linkTo(url.pathname + url.search));
 }
 
-export function useRoute(): Route {
-  const [path, setPath] = useState(route().pathname);
+/** The route, and the number of visits so far: a link or the history may lead to the same path with another query. */
+export function useRoute(): [Route, number] {
+  const [{ path, visit }, set] = useState({ path: route().pathname, visit: 0 });
   useEffect(() => {
-    const update = () => setPath(route().pathname);
+    const update = () => set(before => ({ path: route().pathname, visit: before.visit + 1 }));
     addEventListener('popstate', update);
     addEventListener(CHANGED, update);
     return () => {
@@ -100,7 +101,7 @@ export function useRoute(): Route {
       removeEventListener(CHANGED, update);
     };
   }, []);
-  return routeOf(path);
+  return [routeOf(path), visit];
 }
 
 /** A link within the page. With a modifier key the browser handles it as any other link. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { requestOf } from './send-message.ts';
+import { UnreachableError } from './connection.ts';
+import { type Draft, requestOf, send } from './send-message.ts';
 
 const parts = [{ text: 'why?' }];
 
@@ -23,4 +24,25 @@ test('a fork has the point in the form that ingress reads, and a new context', (
     fork.message.contextId,
     requestOf({ parts, target: { kind: 'fork', taskId: 't', cursor: '17.42' } }).message.contextId,
   );
+});
+
+test('a message whose answer was lost is the same message when it is sent again, and another one once it was answered', async () => {
+  const sent: ReturnType<typeof requestOf>[] = [];
+  const answers: (object | Error)[] = [new UnreachableError('lost'), { task: { id: 't' } }, { task: { id: 'u' } }];
+  const connection = {
+    post: async <T>(_path: string, body: unknown) => {
+      sent.push(body as ReturnType<typeof requestOf>);
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return answer as T;
+    },
+  };
+  const draft: Draft = { parts, target: { kind: 'new' }, agent: 'guide' };
+  await assert.rejects(send(connection, draft), UnreachableError);
+  assert.equal(await send(connection, { ...draft }), 't');
+  assert.equal(await send(connection, draft), 'u');
+  const [lost, again, next] = sent;
+  assert.deepEqual(again, lost);
+  assert.notEqual(next!.message.messageId, lost!.message.messageId);
+  assert.notEqual(next!.message.contextId, lost!.message.contextId);
 });

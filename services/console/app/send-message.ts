@@ -32,8 +32,19 @@ export function requestOf({ parts, target, agent }: Draft) {
   return { message, configuration: { returnImmediately: true }, ...(metadata && { metadata }) };
 }
 
-/** Sends a message. Resolves with the id of its task. */
-export async function send(connection: Connection, draft: Draft): Promise<string | undefined> {
-  const { task } = await connection.post<{ task?: { id: string } }>('/api/message:send', requestOf(draft));
+/** The newest request of each connection without a successful answer. */
+const unanswered = new WeakMap<Pick<Connection, 'post'>, { draft: string; request: ReturnType<typeof requestOf> }>();
+
+/**
+ * Sends a message. Resolves with the id of its task. The same draft again, after an answer that was lost, is the same message: if the server has it,
+ * no second task begins.
+ */
+export async function send(connection: Pick<Connection, 'post'>, draft: Draft): Promise<string | undefined> {
+  const text = JSON.stringify(draft);
+  const before = unanswered.get(connection);
+  const request = before?.draft === text ? before.request : requestOf(draft);
+  unanswered.set(connection, { draft: text, request });
+  const { task } = await connection.post<{ task?: { id: string } }>('/api/message:send', request);
+  unanswered.delete(connection);
   return task?.id;
 }

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
 
 /** Asks for the credentials that ingress accepts: a token of the issuer, or an API key. */
@@ -13,6 +13,9 @@ export function SignIn({
 }) {
   const [kind, setKind] = useState<'token' | 'key'>(connection.signsInByKey ? 'key' : 'token');
   const [value, setValue] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  // The field that had the focus is gone if the credentials expired.
+  useEffect(() => field.current?.focus(), []);
   // Characters that a header may contain; with others each request would fail in the browser.
   const isSendable = /^[\x21-\x7e]*$/.test(value.trim());
   const submit = (event: Event) => {
@@ -47,6 +50,7 @@ export function SignIn({
         <label class="field">
           <span>{kind === 'token' ? 'Token (JWT)' : `Key (sent as ${apiKeyHeader})`}</span>
           <input
+            ref={field}
             type="password"
             autocomplete="off"
             spellcheck={false}

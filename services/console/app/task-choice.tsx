@@ -1,6 +1,7 @@
 import type { Task } from '@hopline/a2a';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from './connection.ts';
+import { endsWord } from './input-method.ts';
 import { ageText, visibleText } from './plain-text.ts';
 import { StatePill } from './state-pill.tsx';
 import { rowOf, searchOf, type TaskRow } from './task-rows.ts';
@@ -36,6 +37,7 @@ export function TaskChoice({ name, id, connection, onChoose }: Props) {
     onChoose(searchOf(typed).server === '' ? typed.trim() : '');
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (endsWord(event)) return;
     if (event.key === 'Escape') setOpen(false);
     if (!isOpen || rows.length === 0) return;
     if (event.key === 'ArrowDown') setAt((at + 1) % rows.length);

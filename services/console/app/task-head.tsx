@@ -51,7 +51,10 @@ export function TaskHead({ stateAtPlayhead, ...props }: TaskActionsProps & { sta
         <h1 title={question}>
           <bdi>{question === '' ? visibleText(id) : question}</bdi>
         </h1>
-        <StatePill state={state === '' ? 'loading' : state} />
+        {/* A state that changes is read to people who do not see it; the text of an answer is not. */}
+        <span role="status">
+          <StatePill state={state === '' ? 'loading' : state} />
+        </span>
         {reason !== '' && (
           <span class="bad small task-reason" title={visibleText(reason + hintFor(reason, info))}>
             <bdi>{excerpt(reason + hintFor(reason, info), TITLE_CHARS_MAX)}</bdi>

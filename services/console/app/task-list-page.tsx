@@ -20,6 +20,7 @@ import {
   searchOf,
   type TaskFilter,
   type TaskRow,
+  WAITING_MAX,
 } from './task-rows.ts';
 import { type ListQuery, TIME_MS, useTasks } from './use-tasks.ts';
 import { VirtualRows } from './virtual-rows.tsx';
@@ -112,7 +113,8 @@ export function TaskListPage({ connection, info }: { connection: Connection; inf
       <div class="list">
         {waiting > 0 && (
           <button type="button" class="news" onClick={showWaiting}>
-            {waiting} new
+            {waiting}
+            {list.waiting.length < WAITING_MAX ? '' : '+'} new
           </button>
         )}
         {rows.length === 0 && !isReading && fault === '' ? (

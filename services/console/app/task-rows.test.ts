@@ -20,6 +20,7 @@ import {
   searcherOf,
   searchOf,
   type TaskRow,
+  WAITING_MAX,
   withNews,
   withPage,
   withWaitingShown,
@@ -41,6 +42,16 @@ test('new tasks wait, shown tasks are updated in place, and none appears twice',
   list = withWaitingShown(list);
   list = withPage(list, [row('c'), row('z')]);
   assert.deepEqual(idsOf(list.shown), ['c', 'b', 'a', 'z']);
+});
+
+test('a page that is left open for days keeps a bounded number of waiting tasks, the newest ones', () => {
+  let list = withPage(NO_TASKS, [row('a')]);
+  for (let day = 1; day <= 3; day += 1) {
+    const news = Array.from({ length: WAITING_MAX }, (_, n) => row(`${day}-${n}`, `2026-01-0${day}T00:00:00Z`));
+    list = withNews(list, news);
+    assert.deepEqual([list.waiting.length, list.waiting.at(-1)!.at], [WAITING_MAX, `2026-01-0${day}T00:00:00Z`]);
+  }
+  assert.deepEqual(idsOf(list.shown), ['a']);
 });
 
 test('unchanged rows stay the same objects, so that they are not rendered again', () => {

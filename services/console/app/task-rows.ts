@@ -69,7 +69,10 @@ export function withPage({ shown, waiting }: TaskList, rows: readonly TaskRow[])
   return { shown: [...shown, ...rows.filter(({ id }) => !known.has(id))], waiting };
 }
 
-/** Adds newer tasks: shown ones are updated in place, others wait. Returns the same list if nothing is new. */
+/** Tasks that wait. There may be more: then the list begins again instead of showing them. */
+export const WAITING_MAX = 1_000;
+
+/** Adds newer tasks: shown ones are updated in place, the newest WAITING_MAX others wait. Returns the same list if nothing is new. */
 export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
   const newest = new Map(rows.map(row => [row.id, row]));
   let hasChanged = false;
@@ -83,7 +86,7 @@ export function withNews(list: TaskList, rows: readonly TaskRow[]): TaskList {
   const shown = list.shown.map(updated);
   const waiting = list.waiting.map(updated);
   if (!hasChanged && newest.size === 0) return list;
-  return { shown, waiting: newestFirst([...newest.values(), ...waiting]) };
+  return { shown, waiting: newestFirst([...newest.values(), ...waiting]).slice(0, WAITING_MAX) };
 }
 
 export function withWaitingShown({ shown, waiting }: TaskList): TaskList {

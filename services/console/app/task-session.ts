@@ -5,6 +5,7 @@ import { type Connection, refusalOf } from './connection.ts';
 import { Conversation } from './conversation.ts';
 import { followTask } from './follow-task.ts';
 import { Recording } from './recording.ts';
+import { ShownPage } from './shown-page.ts';
 
 /** Minimum interval of the audits of a task in progress, because an audit reads the whole task. */
 const AUDIT_MS_MIN = 4_000;
@@ -30,10 +31,14 @@ export class TaskSession {
   readonly #connection: Connection;
   readonly #onChange: () => void;
   readonly #stop = new AbortController();
+  /** The streams of the task are open only while the page is shown. */
+  readonly shown = new ShownPage(this.#stop.signal);
   /** When the next audit may begin, by `performance.now()`, which is never set back. */
   #auditAtMs = performance.now() + FIRST_AUDIT_MS - AUDIT_MS_MIN;
   #auditTimer: ReturnType<typeof setTimeout> | undefined;
   #isAuditing = false;
+  #isRefreshing = false;
+  #isStale = false;
   #auditedEvents = -1;
   #isChangePending = false;
 
@@ -55,23 +60,33 @@ export class TaskSession {
     return `/api/tasks/${encodeURIComponent(this.id)}`;
   }
 
+  /** Reads the task. One request follows all those that come while another is on its way: the stored events of many turns arrive at once. */
   async refreshTask(): Promise<void> {
-    try {
-      this.task = await this.#connection.json<Task>(this.path, { signal: this.#stop.signal });
-      this.conversation.setHistory((this.task.history ?? []) as Message[]);
-      this.#changed();
-    } catch {
-      // The stream reports the error.
+    this.#isStale = true;
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    while (this.#isStale) {
+      this.#isStale = false;
+      try {
+        this.task = await this.#connection.json<Task>(this.path, { signal: this.#stop.signal });
+        this.conversation.setHistory((this.task.history ?? []) as Message[]);
+        this.#changed();
+      } catch {
+        // The stream reports the error.
+      }
     }
+    this.#isRefreshing = false;
   }
 
   async #follow(): Promise<void> {
     const { signal } = this.#stop;
-    const open = (cursor: string, abort: AbortSignal) =>
-      this.#connection.open(`${this.path}:subscribe`, {
-        headers: { 'last-event-id': cursor, accept: 'text/event-stream' },
-        signal: abort,
-      });
+    const open = (cursor: string) =>
+      this.shown.open(shown =>
+        this.#connection.open(`${this.path}:subscribe`, {
+          headers: { 'last-event-id': cursor, accept: 'text/event-stream' },
+          signal: shown,
+        }),
+      );
     try {
       for await (const item of followTask({ taskId: this.id, open, sleep, signal })) {
         if ('connected' in item) this.isConnected = item.connected;

@@ -15,14 +15,13 @@ export function TasksBelow({ taskId, connection, known }: Props) {
   const [tasks, setTasks] = useState<readonly TaskBelow[]>();
   const [fault, setFault] = useState('');
   useEffect(() => {
-    let isCurrent = true;
-    connection.json<{ tasks: TaskBelow[] }>(`/below/${encodeURIComponent(taskId)}`).then(
-      answer => isCurrent && setTasks(answer.tasks),
-      thrown => isCurrent && setFault(thrown instanceof Error ? thrown.message : String(thrown)),
+    const stop = new AbortController();
+    const { signal } = stop;
+    connection.jsonAnswered<{ tasks: TaskBelow[] }>(`/below/${encodeURIComponent(taskId)}`, signal).then(
+      answer => !signal.aborted && setTasks(answer.tasks),
+      thrown => !signal.aborted && setFault(thrown instanceof Error ? thrown.message : String(thrown)),
     );
-    return () => {
-      isCurrent = false;
-    };
+    return () => stop.abort();
   }, [taskId, known]);
   return (
     <section class="totals">

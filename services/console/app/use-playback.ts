@@ -1,5 +1,5 @@
 import { useEffect, useReducer, useRef } from 'preact/hooks';
-import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction } from './playback.ts';
+import { actionOf, advanced, applied, LIVE, type Playback, type PlaybackAction, scrolls } from './playback.ts';
 import { queryMember, setQuery } from './routes.ts';
 import type { TaskSession } from './task-session.ts';
 
@@ -61,6 +61,7 @@ export function usePlayback(session: TaskSession, version: number): [Playback, (
       if (target.matches('input, textarea, select, [contenteditable]')) return;
       if (event.key === ' ' && target.matches('button, a, summary')) return;
       if (/^(Home|End)$/.test(event.key) && target.closest('.rows') !== null) return;
+      if (target !== document.body && scrolls(event, target)) return;
       const action = actionOf(event, recording.endPlayMs);
       if (action === undefined) return;
       event.preventDefault();

@@ -11,6 +11,7 @@ import {
   rowOf,
   type TaskList,
   type TaskRow,
+  WAITING_MAX,
   withNews,
   withPage,
   withWaitingShown,
@@ -63,6 +64,7 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
   const answeredAt = useRef(0);
   /** Whether the requested page is still wanted: a page for other filters must not enter the list. */
   const isWanted = useRef<() => boolean>(() => true);
+  const begin = useRef(() => {});
   const [hasMore, setMore] = useState(false);
   const load = async (isAlive: () => boolean, token?: string) => {
     isBusy.current = true;
@@ -102,7 +104,8 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
       setMore(false);
       return load(() => isCurrent);
     };
-    void restart();
+    begin.current = () => void restart();
+    begin.current();
     /** Whether there was any news. */
     const askForNews = async (): Promise<boolean> => {
       const since = newestAt(current.current);
@@ -145,7 +148,10 @@ export function useTasks(connection: Connection, query: ListQuery, text: string)
     hasMore,
     pages,
     loadMore,
-    showWaiting: () => update(withWaitingShown(current.current)),
+    showWaiting: () => {
+      if (current.current.waiting.length < WAITING_MAX) update(withWaitingShown(current.current));
+      else begin.current();
+    },
   };
 }
 

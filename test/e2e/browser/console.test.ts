@@ -251,6 +251,33 @@ test('new tasks wait behind a button, filters are in the address, and a question
   assert.deepEqual(page.faults, []);
 });
 
+test(
+  'the list shows what its address names, after a link and in the history, and a typed text waits for its reader',
+  options,
+  async () => {
+    await ask('briefly');
+    const page = await browser.open(`${web.url}/`);
+    const row = `document.querySelector('.task-row')`;
+    const field = `document.querySelector('.composer textarea')`;
+    await page.until(row, SHOWN_MS_MAX);
+    await page.evaluate(`{ ${field}.value = 'half a question'; ${field}.dispatchEvent(new Event('input', { bubbles: true })); }`);
+    await page.until(`!document.querySelector('.composer .button-primary').disabled`, SHOWN_MS_MAX);
+    await page.evaluate(`${row}.click()`);
+    await page.until(`document.querySelector('.task-head')`, SHOWN_MS_MAX);
+    await page.evaluate('history.back()');
+    await page.until(`${row} && ${field}.value === 'half a question'`, SHOWN_MS_MAX);
+    const state = `[...document.querySelectorAll('.toolbar .segments input')].findIndex(e => e.checked)`;
+    await page.evaluate(`document.querySelectorAll('.toolbar .segments input')[5].click()`);
+    await page.until(`location.search === '?state=failed'`, SHOWN_MS_MAX);
+    await page.evaluate(`document.querySelector('.bar nav a').click()`);
+    await page.until(`location.search === '' && ${state} === 0 && ${row}`, SHOWN_MS_MAX);
+    await page.evaluate('history.back()');
+    await page.until(`location.search === '?state=failed' && ${state} === 5`, SHOWN_MS_MAX);
+    assert.equal(await page.evaluate(`${field}.value`), 'half a question');
+    assert.deepEqual(page.faults, []);
+  },
+);
+
 /** More tasks than the page reads at once. */
 const MANY_TASKS = 130;
 

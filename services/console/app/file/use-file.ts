@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { chunksOf } from '../follow-task.ts';
+import { loadPart } from '../load-part.ts';
 import { enterFragment, isInFragment } from '../routes.ts';
 import type { OpenedFile } from './open-file.ts';
 
@@ -30,7 +31,7 @@ export function useFile(): FileState {
     setFault('');
     try {
       // Only people who open a file load what reads it.
-      const { openFile } = await import('./open-file.ts');
+      const { openFile } = await loadPart(import('./open-file.ts'));
       const next = await openFile(file.name, chunksOf(file.stream(), SILENCE_MS_MAX));
       // A link into the page of a file keeps its place.
       if (!(IS_STATIC && opened === undefined && isInFragment())) enterFragment(next.path, IS_STATIC);
