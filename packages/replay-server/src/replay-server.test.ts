@@ -257,7 +257,7 @@ const conversation = (isTogether: boolean) =>
   });
 
 for (const isTogether of [false, true])
-  test(`a recorded conversation waits for the answer of the client${isTogether ? ', also if its facts are in one record' : ''}`, async t => {
+  test(`a recorded conversation waits for the answer of the client${isTogether ? ', even if its facts are in one record' : ''}`, async t => {
     const recordings = await conversation(isTogether);
     const { client } = await serve(t, { recordings });
     const asked = eventsOf(await collect(client().stream(message('delete it'))));
@@ -352,7 +352,7 @@ test('the answers to two equal questions have different artifact ids', async t =
   assert.notEqual(await idOf(), await idOf());
 });
 
-test('the recorded pace is kept, also if the facts are in one record', async t => {
+test('the recorded pace is kept even if the facts are in one record', async t => {
   const together = await record('task-2', async task => {
     task.message('at once', 'm-recorded').input(supervisor(), { kind: 'status', state: 'TASK_STATE_WORKING' });
     task.open(supervisor(), 'a', { name: 'streaming_result' });

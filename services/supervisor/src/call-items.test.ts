@@ -153,7 +153,6 @@ test('an item that is queued again is the only one, whether its relay was stoppe
     const { work } = turn.log;
     const taken: string[] = [];
     const stop = new AbortController();
-    const take = () => work.take('agent.writer', { slots: 1, signal: stop.signal }, async job => void taken.push(job.work.taskId));
     const request = () => work.request('agent.writer', workItem(), { id: ITEM.id });
     if (isLost) {
       await request();
@@ -165,7 +164,7 @@ test('an item that is queued again is the only one, whether its relay was stoppe
     assert.equal(await turn.items.queueLost(CALL), true);
     // The request of the relay that was stopped arrives.
     await request();
-    const taking = take();
+    const taking = work.take('agent.writer', { slots: 1, signal: stop.signal }, async job => void taken.push(job.work.taskId));
     await until(async () => taken.length > 0 && !(await work.hasItem('agent.writer', 't')), 'the end of all items');
     stop.abort();
     await taking;
