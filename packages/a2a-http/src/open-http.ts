@@ -1,4 +1,6 @@
 import type { Server as HttpsServer, ServerOptions } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { A2AServer } from '@hopline/a2a-server';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Cors, type CorsOptions } from './cors.ts';
@@ -12,6 +14,9 @@ import { serverOptions } from './server-options.ts';
  */
 const BACKLOG = 4_096;
 
+/** Interval between two looks whether all connections have ended. */
+const CONNECTIONS_CHECK_MS = 50;
+
 /** Certificate and key, reloaded when they change. */
 export type HttpTls = { readonly options: ServerOptions; keepFresh(server: HttpsServer): void };
 
@@ -24,6 +29,11 @@ export type OpenHttpOptions = Omit<A2AHttpOptions, 'cors' | 'guard'> & {
   cors?: CorsOptions | undefined;
   /** Host names of a server without authentication. Absent: callers authenticate. */
   hosts?: RequestGuardOptions['hosts'] | undefined;
+  /**
+   * How long `close` still answers requests on open connections, in milliseconds; the responses name themselves the last ones. A client whose connection
+   * is closed just as it sends a request cannot know whether the request was received, and must not send a message again. Absent: no time.
+   */
+  lastRequestsMs?: number | undefined;
 };
 
 export type A2AHttpServer = {
@@ -38,12 +48,21 @@ export type A2AHttpServer = {
 };
 
 /** Serves the HTTP bindings of an A2A server on a port of their own. */
-export function openHttp(server: A2AServer, { publicUrl, tls, hosts, ...options }: OpenHttpOptions): A2AHttpServer {
+export function openHttp(
+  server: A2AServer,
+  { publicUrl, tls, hosts, lastRequestsMs = 0, ...options }: OpenHttpOptions,
+): A2AHttpServer {
   const cors = options.cors && new Cors(options.cors);
   const app = fastify(serverOptions(server.limits, tls?.options, cors));
   tls?.keepFresh(app.server);
   const guard = hosts && { hosts, origins: options.cors?.origins ?? [], publicUrl };
-  registerA2A(app, server, { ...options, cors, guard });
+  const { endConnections } = registerA2A(app, server, { ...options, cors, guard });
+  const answerLastRequests = async () => {
+    endConnections();
+    const connections = promisify(app.server.getConnections.bind(app.server));
+    const deadline = performance.now() + lastRequestsMs;
+    while (performance.now() < deadline && (await connections()) > 0) await sleep(CONNECTIONS_CHECK_MS);
+  };
   let url = publicUrl ?? '';
   return {
     app,
@@ -56,6 +75,7 @@ export function openHttp(server: A2AServer, { publicUrl, tls, hosts, ...options 
       return address;
     },
     close: async () => {
+      await answerLastRequests();
       await app.close();
     },
   };

@@ -48,9 +48,9 @@ const PATHS = ['/', '/a2a'];
  * Registers the HTTP bindings of a server on a Fastify app: JSON-RPC at `/` and `/a2a` in the dialects 1.0, 0.3 and legacy (April
  * 2025), HTTP+JSON of 1.0 and, below `/v1`, of 0.3, the agent card, the list of agents, the audit, the webhook deliveries and the
  * export of a task, and JSON 404s elsewhere. The app needs only `serverOptions`. Closing the app drains and closes the server:
- * streams ask their clients to reconnect, and end.
+ * streams ask their clients to reconnect, and end. From `endConnections` on, each response is the last one of its connection.
  */
-export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): void {
+export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2AHttpOptions): { endConnections(): void } {
   const { cors, guard, consoleUrl } = options;
   const { limits } = server;
   app.server.maxConnections = limits.connectionsMax;
@@ -58,11 +58,12 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
   if (guard !== undefined) guardHosts(app, guard);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => sendOwnFault(server, error, reply));
   let isClosing = false;
+  let endsConnections = false;
   // If a client reads nothing of a response for this long, the response is dropped with its connection: Node would keep both indefinitely.
   // Progress restarts the time.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.raw.setTimeout(limits.viewerStallMsMax);
-    if (isClosing) reply.header('connection', 'close');
+    if (isClosing || endsConnections) reply.header('connection', 'close');
     done();
   });
   // Node closes the connections that are idle when closing begins. A connection whose response ends later, such as a stream, would stay
@@ -93,6 +94,11 @@ export function registerA2A(app: FastifyInstance, server: A2AServer, options: A2
     request.is404 ? answerUnknownPath(request, reply, { cors, consoleUrl }) : undefined,
   );
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+  return {
+    endConnections: () => {
+      endsConnections = true;
+    },
+  };
 }
 
 /** JSON-RPC in all dialects, and the agent card. */

@@ -42,6 +42,8 @@ export type IngressDeps = {
   cors?: CorsRules | undefined;
   /** Absent: authentication is off. */
   auth?: Authenticator | undefined;
+  /** How long `close` still answers requests on open connections, in milliseconds. Absent: no time. */
+  lastRequestsMs?: number;
   probes: ProbeOptions;
   metrics: HopMetrics;
   logger: Logger;
@@ -78,6 +80,7 @@ export async function createIngress(deps: IngressDeps): Promise<Ingress> {
     tls: deps.tls,
     cors: deps.cors,
     hosts,
+    lastRequestsMs: deps.lastRequestsMs,
     agents: () => listAgents(agents, deps.defaultAgent),
     audits: taskAudits(log),
     exportTask: taskExport(log, deps.card.version),

@@ -9,6 +9,9 @@ import { cardFromSettings, listOf } from './card-settings.ts';
 import { ingressConfig } from './config.ts';
 import { createIngress } from './ingress.ts';
 
+/** Longer than the pause between two requests of a client that polls once a second. */
+const LAST_REQUESTS_MS = 2_000;
+
 await runService({
   name: 'ingress',
   env: process.env,
@@ -54,6 +57,7 @@ await runService({
       auth,
       tls,
       cors: corsFromSettings(settings),
+      lastRequestsMs: LAST_REQUESTS_MS,
       probes,
       metrics: telemetry.metrics,
       logger,
