@@ -14,7 +14,7 @@ const COVERED_FILES_AT_ONCE = 3;
 /** Slots of the files of LONG_FILES that mostly wait. They run in addition to the others, because they leave the cores to them. */
 export const WAITING_FILES = { always: 3, max: 6 };
 /** Bound for one process: a hung file fails and the others still run. The longest takes 5 minutes, and waits for most of them. */
-const FILE_MS_MAX = 15 * 60 * 1000;
+const FILE_MS_MAX = 30 * 60 * 1000;
 /** For files that install releases and replace every pod under load: they run one at a time. */
 export const ON_CLUSTER = { fileMsMax: 40 * 60 * 1000 };
 /**

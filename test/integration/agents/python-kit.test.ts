@@ -31,7 +31,7 @@ if (pythons.length === 0)
 for (const found of pythons) {
   const { version } = found;
   const python = 'python' in found ? found.python : '';
-  const options = { skip: 'skip' in found && found.skip, timeout: 300_000 };
+  const options = { skip: 'skip' in found && found.skip, timeout: 600_000 };
 
   test(`Python ${version}: the unit tests of the agent kit pass, and its types are strict`, options, async () => {
     const args = ['-m', 'unittest', 'tests.test_agent', 'tests.test_agent_server'];
