@@ -19,8 +19,8 @@ const TOKENS = countingTokens(320);
 const TOKEN_PAUSE_MS = 250;
 const TASKS = 12;
 const QUESTIONS = 96;
-/** 5 s measured on an idle machine. */
-const ANSWER_MS_MAX = 40_000;
+/** 4 to 5 s measured on an idle machine, 13 s at a load of 14. The test looks for a shard that never answers. */
+const ANSWER_MS_MAX = 120_000;
 
 let counter: RemoteAgent;
 let quick: RemoteAgent;
@@ -59,7 +59,7 @@ async function ask(agent: string, progress: { events: number } = { events: 0 }):
 const endOf = ({ task }: Fold) => `${task?.status.state} ${task?.metadata?.reason ?? ''}`;
 
 test('after two freezes of the path to NATS, running tasks end with their whole text and every shard answers', {
-  timeout: 300_000,
+  timeout: 480_000,
 }, async t => {
   const progress = Array.from({ length: TASKS }, () => ({ events: 0 }));
   const running = Promise.all(progress.map(seen => ask('counter', seen).catch((error: Error) => error)));
