@@ -157,6 +157,24 @@ export function isVisible(fact: Fact): fact is VisibleFact {
   return 'event' in fact;
 }
 
+const KINDS: ReadonlySet<string> = new Set<Fact['kind']>([
+  'task.created',
+  'message.received',
+  'status.changed',
+  'lane.opened',
+  'artifact.updated',
+  'call.started',
+  'call.ended',
+  'step.recorded',
+  'remote-run.started',
+  'agent-step.recorded',
+]);
+
+/** A later version may store facts of other kinds, which readers skip. */
+export function isKnownFact({ kind }: Fact): boolean {
+  return KINDS.has(kind);
+}
+
 export function eventOf(fact: VisibleFact): StreamResponse {
   return fact.event;
 }

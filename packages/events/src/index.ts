@@ -30,7 +30,7 @@ export type {
   TaskCreated,
   VisibleFact,
 } from './facts.ts';
-export { entryOf, eventOf, foldedOrdinal, hasWritten, isVisible } from './facts.ts';
+export { entryOf, eventOf, foldedOrdinal, hasWritten, isKnownFact, isVisible } from './facts.ts';
 export type {
   AgentInput,
   AgentRecord,

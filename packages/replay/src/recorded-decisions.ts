@@ -1,6 +1,6 @@
 import { isTerminal } from '@hopline/a2a';
 import type { ArtifactUpdated, ChunkProvenance, Fact, Producer, TaskAggregate } from '@hopline/events';
-import { isVisible } from '@hopline/events';
+import { isKnownFact, isVisible } from '@hopline/events';
 import {
   attemptLaneKey,
   type CommandQueue,
@@ -212,24 +212,6 @@ export class RecordedDecisions implements CommandQueue {
       before: { ...(state && { state }), ...(turn !== undefined && { turn }), generation },
     });
   }
-}
-
-const KINDS: ReadonlySet<string> = new Set<Fact['kind']>([
-  'task.created',
-  'message.received',
-  'status.changed',
-  'lane.opened',
-  'artifact.updated',
-  'call.started',
-  'call.ended',
-  'step.recorded',
-  'remote-run.started',
-  'agent-step.recorded',
-]);
-
-/** A later version may store facts of other kinds, which readers skip. */
-function isKnownFact({ kind }: Fact): boolean {
-  return KINDS.has(kind);
 }
 
 function isChunk(fact: Fact): fact is StoredChunk {

@@ -7,11 +7,11 @@ import {
   type CallState,
   type EndedInput,
   type Fact,
+  isKnownFact,
   isVisible,
   type StepInput,
   type StepRecorded,
   type TaskAggregate,
-  type VisibleFact,
 } from '@hopline/events';
 import type { RecordEntry } from './format.ts';
 
@@ -35,18 +35,8 @@ export function withheldFromOwner(entry: RecordEntry): RecordEntry {
  * anyway, and without them the generations would have a hole.
  */
 function isKnownOrVisible(fact: Fact): boolean {
-  return isVisible(fact) || KINDS_WITHOUT_EVENT.has(fact.kind);
+  return isVisible(fact) || isKnownFact(fact);
 }
-
-const KINDS_WITHOUT_EVENT: ReadonlySet<string> = new Set<Exclude<Fact, VisibleFact>['kind']>([
-  'message.received',
-  'lane.opened',
-  'call.started',
-  'call.ended',
-  'step.recorded',
-  'remote-run.started',
-  'agent-step.recorded',
-]);
 
 function withheldInput(input: AgentInput): AgentInput {
   switch (input.kind) {

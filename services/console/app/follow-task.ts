@@ -13,7 +13,7 @@ export type FollowOptions = {
 };
 
 /** Ingress sends a comment at least every minute; a connection without one is dead. */
-const SILENCE_MS_MAX = 75_000;
+export const SILENCE_MS_MAX = 75_000;
 /** Waits between two connections without progress. */
 const WAIT_MS_MIN = 250;
 const WAIT_MS_MAX = 5_000;

@@ -1,8 +1,6 @@
 import { decodeSse } from '@hopline/a2a';
-import { chunksOf, isFinal } from './follow-task.ts';
+import { chunksOf, isFinal, SILENCE_MS_MAX } from './follow-task.ts';
 
-/** Ingress sends a comment at least every minute. */
-const SILENCE_MS_MAX = 75_000;
 const RECONNECT_MS = 2_000;
 
 type LegacyFrame = { cursor: string; data: string };

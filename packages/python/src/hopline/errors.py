@@ -43,14 +43,20 @@ A2A_ERRORS: Final[dict[str, ErrorRow]] = {
 }
 
 
-def restored(kind: type[Exception], args: tuple[Any, ...], members: dict[str, Any]) -> Exception:
-    """For pickle and copy, which otherwise call `kind` with its text: an error may come from another process."""
+def _restored(kind: type[Exception], args: tuple[Any, ...], members: dict[str, Any]) -> Exception:
     error = kind.__new__(kind, *args)
     error.__dict__.update(members)
     return error
 
 
-class A2AError(Exception):
+class RestorableError(Exception):
+    """An error that may come from another process: pickle and copy would otherwise call its class with its text."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+class A2AError(RestorableError):
     """An error of the server or of the connection. `code` is a key of A2A_ERRORS."""
 
     def __init__(self, code: str, detail: str = "", *, retryable: bool | None = None, task_id: str | None = None) -> None:
@@ -61,11 +67,8 @@ class A2AError(Exception):
         self.retryable = row.retryable if retryable is None else retryable
         self.task_id = task_id
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self.args, self.__dict__)
 
-
-class NoAnswerError(Exception):
+class NoAnswerError(RestorableError):
     """The turn ended without an answer: the task failed, was rejected or was canceled. `view` is the task as it is."""
 
     def __init__(self, view: ClientView) -> None:
@@ -73,9 +76,6 @@ class NoAnswerError(Exception):
         word = view.state.replace("TASK_STATE_", "").replace("_", "-").lower()
         detail = view.question.text if view.question is not None else view.failure or ""
         super().__init__(f"the task is {word}" + (f": {detail}" if detail else ""))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self.args, self.__dict__)
 
 
 class QuestionAsked(NoAnswerError):

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from a2a.types import TaskState
 
-from ..errors import restored
+from ..errors import RestorableError
 from .json_value import json_value
 from .turn_updater import TurnUpdater
 
@@ -35,7 +35,7 @@ class StepError(Exception):
     """A step that cannot be stored, or comes in another order than in an earlier attempt. It fails the turn."""
 
 
-class StepFailed(Exception):
+class StepFailed(RestorableError):
     """What the function of a step raised. Every attempt gets it in this form; in the attempt that ran the function its cause is the error."""
 
     def __init__(self, name: str, message: str) -> None:
@@ -43,9 +43,6 @@ class StepFailed(Exception):
         self.name = name
         """The class of the error, such as `ValueError`."""
         self.message = message
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self.args, self.__dict__)
 
 
 class Steps(Protocol):
