@@ -111,7 +111,7 @@ export class NatsServers implements LogServers {
   }
 
   async open(): Promise<void> {
-    const port = this.#listen(pathOf(outsideClock(this.#clock)));
+    const port = this.#listen({ ...pathOf(outsideClock(this.#clock)), toLeader: this.#toLeaderFromOutside() });
     this.log = await this.#openLog(port, READER);
   }
 
@@ -281,6 +281,14 @@ export class NatsServers implements LogServers {
     if (factsStreams.includes(stream)) return { part: 'facts', group: factsStreams.indexOf(stream) };
     const part = PARTS_OF_BUCKETS.find(name => stream === `KV_${this.#names.bucket(BUCKETS[name])}`);
     return part && { part };
+  }
+
+  /** For the log outside the cluster, from which an operator imports tasks: while servers elect, they store nothing for anyone. */
+  #toLeaderFromOutside(): ToLeader {
+    return ({ subject }, pass) => {
+      const electedAt = this.#deposed.get(EVERY_PROCESS)?.until ?? 0;
+      if (this.#clock.nowMs >= electedAt || subject.startsWith('$JS.')) pass();
+    };
   }
 
   #toLeader(slot: string, link: Link): ToLeader {

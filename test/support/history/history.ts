@@ -28,6 +28,8 @@ type Send<T> = {
   result: { task: T } | 'ended' | 'not found' | undefined;
   /** The task of the result has its state only: the form of April 2025 has no event for a whole task. */
   showsStateOnly?: boolean;
+  /** A streaming response begins with this event of the task, which others may have followed: a retry reads the events from the first one on. */
+  beginsWithEvent?: boolean;
 };
 
 type Read<T> = { kind: 'read'; taskId: string; result: { task: T } | 'not found' };

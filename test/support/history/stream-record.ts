@@ -38,14 +38,17 @@ export class StreamRecord {
       return [{ ...request, kind: 'stream', taskId, after, frames, refusal }];
     }
     const send = { kind: 'send', messageId: what.messageId, contextId: what.contextId, taskId: undefined } as const;
-    const showsStateOnly = this.#showsStateOnly;
+    const forms = {
+      ...(this.#showsStateOnly && { showsStateOnly: true }),
+      ...(frames[0]?.isSnapshot === false && { beginsWithEvent: true }),
+    };
     const [sent, ...rest] = frames;
     const task = this.#first;
     if (sent === undefined || task === undefined)
       return [{ ...request, endedAt: Number.POSITIVE_INFINITY, ...send, result: undefined }];
     const stream = { kind: 'stream', taskId: task.id, after: sent.generation, frames: rest, refusal } as const;
     return [
-      { ...request, endedAt: sent.at, ...send, result: { task }, ...(showsStateOnly && { showsStateOnly }) },
+      { ...request, endedAt: sent.at, ...send, result: { task }, ...forms },
       { ...request, begunAt: sent.at, ...stream },
     ];
   }

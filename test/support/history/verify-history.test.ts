@@ -126,6 +126,13 @@ test('a snapshot, a list and the response to a cancel that show less than a stre
     assert.deepEqual(rulesOf([BEGUN, live, one]), ['a response shows all that an earlier one has shown'], one.kind);
 });
 
+test('the event with which the stream of a repeated send begins may be older than a list', () => {
+  const listed = list({ begunAt: 20, endedAt: 30, client: 'two' }, [shown(7)]);
+  const again = send({ begunAt: 31, endedAt: 40 }, 1);
+  assert.deepEqual(rulesOf([BEGUN, listed, { ...again, beginsWithEvent: true }]), []);
+  assert.deepEqual(rulesOf([BEGUN, listed, again]), ['a response shows all that an earlier one has shown']);
+});
+
 test('each page of a list is judged by its own time', () => {
   const paged = (begunAt: number): Operation<Shown> => ({
     ...request({ begunAt: 11, endedAt: 60 }),

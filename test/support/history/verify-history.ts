@@ -98,11 +98,12 @@ class Evidence {
   }
 
   #addSend(send: Extract<Operation<Shown>, { kind: 'send' }>): void {
-    const { result, messageId, contextId, caller, endedAt } = send;
+    const { result, messageId, contextId, caller, endedAt, beginsWithEvent = false } = send;
     if (result === 'ended') this.#end(send, send.taskId!);
     if (result === 'not found') this.#miss(send, send.taskId!);
     if (typeof result !== 'object') return;
-    this.#see(send, result.task);
+    if (beginsWithEvent) this.#witness(send, result.task);
+    else this.#see(send, result.task);
     const task = this.#of(result.task.taskId);
     task.acknowledged.push({ messageId, at: endedAt });
     task.knownAt = Math.min(task.knownAt, endedAt);
@@ -129,11 +130,15 @@ class Evidence {
   /** The response shows the task. */
   #see(operation: Operation<Shown>, shown: Shown): void {
     const { client, begunAt, endedAt } = operation;
-    const { state, generation } = shown;
-    const { looks, witnesses } = this.#of(shown.taskId);
+    this.#of(shown.taskId).looks.push({ shown, client, source: sourceOf(operation), begunAt, endedAt });
+    this.#witness(operation, shown);
+  }
+
+  /** The task was as shown when the response came, or before. */
+  #witness(operation: Operation<Shown>, { taskId, state, generation }: Shown): void {
+    const { client, endedAt: at } = operation;
     const source = sourceOf(operation);
-    looks.push({ shown, client, source, begunAt, endedAt });
-    witnesses.push({ at: endedAt, client, generation: generation.from, state, hasEnded: isTerminal(state), source });
+    this.#of(taskId).witnesses.push({ at, client, generation: generation.from, state, hasEnded: isTerminal(state), source });
   }
 
   /** The response shows that the task has ended, and no more. */
