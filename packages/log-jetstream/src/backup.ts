@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LogMismatch, LogUnavailable } from '@hopline/log';
+import { type LeaseValue, LogMismatch, LogUnavailable } from '@hopline/log';
 import { jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
 import type { Msg, Subscription } from '@nats-io/nats-core';
+import { decodeValue } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
 import { isStreamNotFound } from './missing-stream.ts';
@@ -33,7 +34,8 @@ const UNPACK_MS_MAX = 600_000;
 const DELIVERY_MS_MAX = 2_000;
 const API_ERROR_MIN = 400;
 
-export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string };
+/** `configSha256` is absent in backups of earlier versions. */
+export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string; configSha256?: string };
 type BackupList = { form: number; prefix: string; createdAt: string; server: string; streams: BackedUpStream[] };
 type StoredStream = { config: StreamConfig; state: StreamState };
 
@@ -96,11 +98,10 @@ async function backUpStream(connection: Connection, name: string, folder: string
     }
     await file.sync();
     const { config, state } = stored;
-    await writeFile(join(folder, CONFIG_FILE), `${JSON.stringify({ config, state }, null, 2)}\n`, {
-      flag: 'wx',
-      mode: FILE_MODE,
-    });
-    return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex') };
+    const text = `${JSON.stringify({ config, state }, null, 2)}\n`;
+    await writeFile(join(folder, CONFIG_FILE), text, { flag: 'wx', mode: FILE_MODE });
+    const configSha256 = createHash('sha256').update(text).digest('hex');
+    return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex'), configSha256 };
   } finally {
     parts.close();
     await file.close();
@@ -195,9 +196,12 @@ export async function restore(
     for (const stream of list.streams.toReversed()) {
       const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
       await restoreStream(connection, stream, options);
+      // Before the other streams exist, for which workers wait that start meanwhile.
+      if (stream.name === connection.names.workStream) await countDeliveries(connection);
       onStream(stream);
     }
-    await countDeliveries(connection);
+    await useStoredLayouts(connection);
+    await leapOverLostTime(connection);
   } catch (error) {
     for (const name of restored) await connection.jsm.streams.delete(name).catch(() => {});
     throw error;
@@ -205,9 +209,13 @@ export async function restore(
   return list.streams;
 }
 
-async function requireIntact(folder: string, { name, sha256 }: BackedUpStream): Promise<void> {
+async function requireIntact(folder: string, { name, sha256, configSha256 }: BackedUpStream): Promise<void> {
+  await requireHash(join(folder, name, DATA_FILE), sha256);
+  if (configSha256 !== undefined) await requireHash(join(folder, name, CONFIG_FILE), configSha256);
+}
+
+async function requireHash(path: string, sha256: string): Promise<void> {
   const hash = createHash('sha256');
-  const path = join(folder, name, DATA_FILE);
   try {
     for await (const part of createReadStream(path)) hash.update(part);
   } catch (cause) {
@@ -247,6 +255,32 @@ async function restoreStream(
   const { state: found } = end.json<StreamInfo>();
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
     throw new LogUnavailable(`stream ${name} was restored with ${found.messages} of ${state.messages} messages`);
+  }
+}
+
+/**
+ * Clients may have cursors of events that were stored after the backup. A task that goes on from its restored facts would give their generations to other
+ * events, so every restored task leaps at its next event (ADR 267). The leadership of the stream of facts does not show a restore: it is unchanged on a
+ * server that did not restart, and a released lease does not ask for it.
+ */
+async function leapOverLostTime(connection: Connection): Promise<void> {
+  const { jsm, names } = connection;
+  const bucket = names.bucket(BUCKETS.leases);
+  const lastInputs = new Map<string, number>();
+  for (const stream of names.inputsStreams) lastInputs.set(stream, (await jsm.streams.info(stream)).state.last_seq);
+  for (let shard = 0; shard < names.layouts.shards; shard += 1) {
+    const subject = `$KV.${bucket}.shard.${shard}`;
+    const stored = await jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject });
+    const lease = stored === null ? undefined : decodeValue(stored.data);
+    const value: LeaseValue = { owner: '', ...lease, leapTo: lastInputs.get(names.inputsStreamOf(shard))! };
+    const expect = { lastSubjectSequence: stored?.seq ?? 0 };
+    await jetstream(connection.nc)
+      .publish(subject, JSON.stringify(value), { expect })
+      .catch(cause => {
+        throw new LogUnavailable(`the lease of shard ${shard} cannot be written; if relays run, stop them and restore again`, {
+          cause,
+        });
+      });
   }
 }
 

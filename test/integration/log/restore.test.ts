@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { defineConfig } from '@hopline/lifecycle';
 import { BUCKETS, backUpFromSettings, LOG_SETTINGS, restoreFromSettings } from '@hopline/log-jetstream';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { collect } from '../../kit/collect.ts';
 import { createStreams, startNats } from '../../support/nats/nats-server.ts';
@@ -38,4 +38,54 @@ test('a failed restore removes what it has restored, and no stream that another 
   await created;
   const left = await collect(jsm.streams.names());
   assert.deepEqual(left, [name]);
+});
+
+test('every shard of a restored log leaps over the generations of the time that it has lost', { timeout: 60_000 }, async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const folder = join(home, 'backup');
+  const [source, target] = await Promise.all([startNats(), startNats()]);
+  t.after(() => Promise.all([source.stop(), target.stop()]));
+  await createStreams(source.url);
+  const nc = await connect({ servers: source.url });
+  t.after(() => nc.close());
+  const leaseOf = (shard: number) => `$KV.${BUCKETS.leases}.shard.${shard}`;
+  // Released, so that the next owner would not ask for the leadership of the stream of facts.
+  const released = { owner: '', checkpoint: 1, leadership: 'n1' };
+  await jetstream(nc).publish(leaseOf(3), JSON.stringify(released));
+  await jetstream(nc).publish('a2a.raw.03.t.client', '{}');
+  await jetstream(nc).publish('a2a.raw.05.t.client', '{}');
+  await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
+  await restoreFromSettings(settingsOf(target.url), { folder, onStream: () => {} });
+  const restored = await connect({ servers: target.url });
+  t.after(() => restored.close());
+  const { streams } = await jetstreamManager(restored);
+  const stored = async (shard: number) =>
+    (await streams.getMessage(`KV_${BUCKETS.leases}`, { last_by_subj: leaseOf(shard) }))?.json<unknown>();
+  assert.deepEqual(await stored(3), { ...released, leapTo: 2 });
+  assert.deepEqual(await stored(0), { owner: '', leapTo: 2 }, 'a shard without a lease');
+});
+
+test('items of a restored work queue are counted as delivered before a worker that waits for the streams can take them', {
+  timeout: 60_000,
+}, async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const folder = join(home, 'backup');
+  const [source, target] = await Promise.all([startNats(), startNats()]);
+  t.after(() => Promise.all([source.stop(), target.stop()]));
+  await createStreams(source.url);
+  const [nc, restored] = await Promise.all([source, target].map(({ url }) => connect({ servers: url })));
+  t.after(() => Promise.all([nc!.close(), restored!.close()]));
+  const { consumers } = await jetstreamManager(nc!);
+  await consumers.add('A2A_WORK', { durable_name: 'supervisor', filter_subject: 'a2a.work.supervisor.*', ack_policy: 'explicit' });
+  await jetstream(nc!).publish('a2a.work.supervisor.t', '{}');
+  await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
+  const jsm = await jetstreamManager(restored!);
+  let waiting: Promise<number> | undefined;
+  const onStream = ({ name }: { name: string }) => {
+    if (name === 'A2A_WORK') waiting = jsm.consumers.info(name, 'supervisor').then(info => info.num_pending);
+  };
+  await restoreFromSettings(settingsOf(target.url), { folder, onStream });
+  assert.equal(await waiting, 0);
 });
