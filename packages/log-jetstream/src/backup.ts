@@ -201,7 +201,7 @@ export async function restore(
       onStream(stream);
     }
     await useStoredLayouts(connection);
-    await leapOverLostTime(connection);
+    await leapOverLostTime(connection, restored);
   } catch (error) {
     for (const name of restored) await connection.jsm.streams.delete(name).catch(() => {});
     throw error;
@@ -263,16 +263,20 @@ async function restoreStream(
  * events, so every restored task leaps at its next event (ADR 267). The leadership of the stream of facts does not show a restore: it is unchanged on a
  * server that did not restart, and a released lease does not ask for it.
  */
-async function leapOverLostTime(connection: Connection): Promise<void> {
+async function leapOverLostTime(connection: Connection, restored: readonly string[]): Promise<void> {
   const { jsm, names } = connection;
   const bucket = names.bucket(BUCKETS.leases);
   const lastInputs = new Map<string, number>();
-  for (const stream of names.inputsStreams) lastInputs.set(stream, (await jsm.streams.info(stream)).state.last_seq);
+  // A layout that was added during the backup has no streams in it, and no tasks.
+  for (const stream of names.inputsStreams)
+    if (restored.includes(stream)) lastInputs.set(stream, (await jsm.streams.info(stream)).state.last_seq);
   for (let shard = 0; shard < names.layouts.shards; shard += 1) {
+    const leapTo = lastInputs.get(names.inputsStreamOf(shard));
+    if (leapTo === undefined) continue;
     const subject = `$KV.${bucket}.shard.${shard}`;
     const stored = await jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject });
     const lease = stored === null ? undefined : decodeValue(stored.data);
-    const value: LeaseValue = { owner: '', ...lease, leapTo: lastInputs.get(names.inputsStreamOf(shard))! };
+    const value: LeaseValue = { owner: '', ...lease, leapTo };
     const expect = { lastSubjectSequence: stored?.seq ?? 0 };
     await jetstream(connection.nc)
       .publish(subject, JSON.stringify(value), { expect })

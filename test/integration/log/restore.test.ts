@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -78,7 +78,11 @@ test('items of a restored work queue are counted as delivered before a worker th
   const [nc, restored] = await Promise.all([source, target].map(({ url }) => connect({ servers: url })));
   t.after(() => Promise.all([nc!.close(), restored!.close()]));
   const { consumers } = await jetstreamManager(nc!);
-  await consumers.add('A2A_WORK', { durable_name: 'supervisor', filter_subject: 'a2a.work.supervisor.*', ack_policy: 'explicit' });
+  await consumers.add('A2A_WORK', {
+    durable_name: 'supervisor',
+    filter_subject: 'a2a.work.supervisor.*',
+    ack_policy: 'explicit',
+  });
   await jetstream(nc!).publish('a2a.work.supervisor.t', '{}');
   await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
   const jsm = await jetstreamManager(restored!);
@@ -88,4 +92,25 @@ test('items of a restored work queue are counted as delivered before a worker th
   };
   await restoreFromSettings(settingsOf(target.url), { folder, onStream });
   assert.equal(await waiting, 0);
+});
+
+test('a backup during which a layout was added is restored, although it lacks the streams of that layout', {
+  timeout: 60_000,
+}, async t => {
+  const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
+  t.after(() => rmSync(home, { recursive: true }));
+  const folder = join(home, 'backup');
+  const [source, target] = await Promise.all([startNats(), startNats()]);
+  t.after(() => Promise.all([source.stop(), target.stop()]));
+  await createStreams(source.url);
+  await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
+  const edit = (path: string, change: (text: string) => string) => writeFileSync(path, change(readFileSync(path, 'utf8')));
+  edit(join(folder, 'A2A_RAW', 'backup.json'), text => text.replace(/(hopline format=1 [^"]*)/, '$1 layouts=4/1@1796000000000'));
+  // As in a backup of a version before the hashes of configurations.
+  edit(join(folder, 'hopline-backup.json'), text => text.replace(/,\s*"configSha256": "[0-9a-f]+"/g, ''));
+  await restoreFromSettings(settingsOf(target.url), { folder, onStream: () => {} });
+  const nc = await connect({ servers: target.url });
+  t.after(() => nc.close());
+  const info = await (await jetstreamManager(nc)).streams.info('A2A_RAW');
+  assert.match(info.config.description!, /layouts=4\/1@/);
 });
