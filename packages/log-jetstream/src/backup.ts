@@ -70,7 +70,7 @@ export async function backUp(
     server: connection.nc.info?.version ?? 'unknown',
     streams,
   };
-  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE });
+  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE, flush: true });
   return streams;
 }
 
@@ -99,7 +99,7 @@ async function backUpStream(connection: Connection, name: string, folder: string
     await file.sync();
     const { config, state } = stored;
     const text = `${JSON.stringify({ config, state }, null, 2)}\n`;
-    await writeFile(join(folder, CONFIG_FILE), text, { flag: 'wx', mode: FILE_MODE });
+    await writeFile(join(folder, CONFIG_FILE), text, { flag: 'wx', mode: FILE_MODE, flush: true });
     const configSha256 = createHash('sha256').update(text).digest('hex');
     return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex'), configSha256 };
   } finally {
