@@ -10,6 +10,7 @@ import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
 import { isStreamNotFound } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
+import { retry } from './retry.ts';
 import { useStoredLayouts } from './streams.ts';
 
 /**
@@ -269,12 +270,13 @@ async function leapOverLostTime(connection: Connection, restored: readonly strin
   const lastInputs = new Map<string, number>();
   // A layout that was added during the backup has no streams in it, and no tasks.
   for (const stream of names.inputsStreams)
-    if (restored.includes(stream)) lastInputs.set(stream, (await jsm.streams.info(stream)).state.last_seq);
+    if (restored.includes(stream))
+      lastInputs.set(stream, (await retry(connection, stream, () => jsm.streams.info(stream))).state.last_seq);
   for (let shard = 0; shard < names.layouts.shards; shard += 1) {
     const leapTo = lastInputs.get(names.inputsStreamOf(shard));
     if (leapTo === undefined) continue;
     const subject = `$KV.${bucket}.shard.${shard}`;
-    const stored = await jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject });
+    const stored = await retry(connection, subject, () => jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject }));
     const lease = stored === null ? undefined : decodeValue(stored.data);
     const value: LeaseValue = { owner: '', ...lease, leapTo };
     const expect = { lastSubjectSequence: stored?.seq ?? 0 };
@@ -295,11 +297,25 @@ async function leapOverLostTime(connection: Connection, restored: readonly strin
  */
 async function countDeliveries(connection: Connection): Promise<void> {
   const { workStream } = connection.names;
-  for await (const { name, num_pending: pending } of connection.jsm.consumers.list(workStream)) {
+  for (const name of await consumersOf(connection, workStream)) {
+    // Answered by its leader: one that has just been restored with replicas delivers nothing until it has a leader, and is missing from lists with details.
+    const info = await retry(connection, `${workStream} ${name}`, () => connection.jsm.consumers.info(workStream, name));
+    const { num_pending: pending } = info;
     if (pending === 0) continue;
     const consumer = await jetstream(connection.nc).consumers.get(workStream, name);
     const items = await consumer.fetch({ max_messages: pending, expires: DELIVERY_MS_MAX });
     for await (const _ of items);
+  }
+}
+
+async function consumersOf(connection: Connection, stream: string): Promise<string[]> {
+  const names: string[] = [];
+  for (;;) {
+    const request = { offset: names.length };
+    const page = await connection.api<{ consumers: string[] | null; total: number }>(`CONSUMER.NAMES.${stream}`, request);
+    const { consumers, total } = page;
+    names.push(...(consumers ?? []));
+    if (names.length >= total || !consumers?.length) return names;
   }
 }
 

@@ -40,7 +40,7 @@ test('a failed restore removes what it has restored, and no stream that another 
   assert.deepEqual(left, [name]);
 });
 
-test('every shard of a restored log leaps over the generations of the time that it has lost', { timeout: 60_000 }, async t => {
+test('every shard of a restored log leaps over the generations of the time that it has lost', { timeout: 120_000 }, async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
   t.after(() => rmSync(home, { recursive: true }));
   const folder = join(home, 'backup');
@@ -67,7 +67,7 @@ test('every shard of a restored log leaps over the generations of the time that 
 });
 
 test('items of a restored work queue are counted as delivered before a worker that waits for the streams can take them', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
   t.after(() => rmSync(home, { recursive: true }));
@@ -95,7 +95,7 @@ test('items of a restored work queue are counted as delivered before a worker th
 });
 
 test('a backup during which a layout was added is restored, although it lacks the streams of that layout', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async t => {
   const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
   t.after(() => rmSync(home, { recursive: true }));
