@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type LeaseValue, LogMismatch, LogUnavailable } from '@hopline/log';
 import { jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
 import type { Msg, Subscription } from '@nats-io/nats-core';
@@ -33,6 +34,9 @@ const PART_MS_MAX = 30_000;
 const UNPACK_MS_MAX = 600_000;
 /** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
 const DELIVERY_MS_MAX = 2_000;
+/** Time limit for the consumers of a restored stream, which a cluster creates within a second. */
+const CONSUMERS_MS_MAX = 15_000;
+const CONSUMERS_POLL_MS = 100;
 const API_ERROR_MIN = 400;
 
 /** `configSha256` is absent in backups of earlier versions. */
@@ -196,9 +200,9 @@ export async function restore(
     // Inputs first, so that a relay that starts in between finds no facts without the inputs that they refer to.
     for (const stream of list.streams.toReversed()) {
       const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
-      await restoreStream(connection, stream, options);
+      const { consumer_count: consumers } = await restoreStream(connection, stream, options);
       // Before the other streams exist, for which workers wait that start meanwhile.
-      if (stream.name === connection.names.workStream) await countDeliveries(connection);
+      if (stream.name === connection.names.workStream) await countDeliveries(connection, consumers);
       onStream(stream);
     }
     await useStoredLayouts(connection);
@@ -241,7 +245,7 @@ async function restoreStream(
   connection: Connection,
   { name }: BackedUpStream,
   { folder, replicas, onStored }: { folder: string; replicas: number; onStored: () => void },
-): Promise<void> {
+): Promise<StreamState> {
   const { config, state } = JSON.parse(await readFile(join(folder, CONFIG_FILE), 'utf8')) as StoredStream;
   const { placement: _, ...kept } = config;
   const request = { config: { ...kept, num_replicas: replicas }, state };
@@ -257,6 +261,7 @@ async function restoreStream(
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
     throw new LogUnavailable(`stream ${name} was restored with ${found.messages} of ${state.messages} messages`);
   }
+  return state;
 }
 
 /**
@@ -295,9 +300,9 @@ async function leapOverLostTime(connection: Connection, restored: readonly strin
  * attempt number ran again, its inputs would be mistaken for those of the first run, and the turn would never end. Therefore items that
  * count as not delivered are delivered once here, and after the ack wait again as the next attempt.
  */
-async function countDeliveries(connection: Connection): Promise<void> {
+async function countDeliveries(connection: Connection, consumers: number): Promise<void> {
   const { workStream } = connection.names;
-  for (const name of await consumersOf(connection, workStream)) {
+  for (const name of await restoredConsumers(connection, workStream, consumers)) {
     // Answered by its leader: one that has just been restored with replicas delivers nothing until it has a leader, and is missing from lists with details.
     const info = await retry(connection, `${workStream} ${name}`, () => connection.jsm.consumers.info(workStream, name));
     const { num_pending: pending } = info;
@@ -305,6 +310,19 @@ async function countDeliveries(connection: Connection): Promise<void> {
     const consumer = await jetstream(connection.nc).consumers.get(workStream, name);
     const items = await consumer.fetch({ max_messages: pending, expires: DELIVERY_MS_MAX });
     for await (const _ of items);
+  }
+}
+
+/**
+ * With replicas the server creates the consumers of a stream after it has answered that the stream is restored. `count`: those at the time of the backup, which
+ * has no consumers that were kept in memory.
+ */
+async function restoredConsumers(connection: Connection, stream: string, count: number): Promise<string[]> {
+  const deadline = performance.now() + CONSUMERS_MS_MAX;
+  for (;;) {
+    const names = await consumersOf(connection, stream);
+    if (names.length >= count || performance.now() >= deadline) return names;
+    await sleep(CONSUMERS_POLL_MS);
   }
 }
 

@@ -8,9 +8,11 @@ import { BUCKETS, backUpFromSettings, LOG_SETTINGS, restoreFromSettings } from '
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { collect } from '../../kit/collect.ts';
-import { createStreams, startNats } from '../../support/nats/nats-server.ts';
+import { until } from '../../kit/until.ts';
+import { createStreams, startNats, startNatsCluster } from '../../support/nats/nats-server.ts';
 
-const settingsOf = (url: string) => defineConfig(LOG_SETTINGS).load({ NATS_URL: url });
+const settingsOf = (url: string, replicas = 1) =>
+  defineConfig(LOG_SETTINGS).load({ NATS_URL: url, HOPLINE_REPLICAS: String(replicas) });
 
 test('a failed restore removes what it has restored, and no stream that another process has created meanwhile', {
   timeout: 120_000,
@@ -66,33 +68,44 @@ test('every shard of a restored log leaps over the generations of the time that 
   assert.deepEqual(await stored(0), { owner: '', leapTo: 2 }, 'a shard without a lease');
 });
 
-test('items of a restored work queue are counted as delivered before a worker that waits for the streams can take them', {
-  timeout: 120_000,
-}, async t => {
-  const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
-  t.after(() => rmSync(home, { recursive: true }));
-  const folder = join(home, 'backup');
-  const [source, target] = await Promise.all([startNats(), startNats()]);
-  t.after(() => Promise.all([source.stop(), target.stop()]));
-  await createStreams(source.url);
-  const [nc, restored] = await Promise.all([source, target].map(({ url }) => connect({ servers: url })));
-  t.after(() => Promise.all([nc!.close(), restored!.close()]));
-  const { consumers } = await jetstreamManager(nc!);
-  await consumers.add('A2A_WORK', {
-    durable_name: 'supervisor',
-    filter_subject: 'a2a.work.supervisor.*',
-    ack_policy: 'explicit',
+for (const replicas of [1, 3])
+  test(`items of a restored work queue are counted as delivered before workers that wait for its streams take them: ${replicas} replicas`, {
+    timeout: 240_000,
+  }, async t => {
+    const home = mkdtempSync(join(tmpdir(), 'hopline-restore-'));
+    t.after(() => rmSync(home, { recursive: true }));
+    const folder = join(home, 'backup');
+    const source = await startNats();
+    t.after(() => source.stop());
+    await createStreams(source.url);
+    const nc = await connect({ servers: source.url });
+    t.after(() => nc.close());
+    const { consumers } = await jetstreamManager(nc);
+    await consumers.add('A2A_WORK', {
+      durable_name: 'supervisor',
+      filter_subject: 'a2a.work.supervisor.*',
+      ack_policy: 'explicit',
+    });
+    await jetstream(nc).publish('a2a.work.supervisor.t', '{}');
+    await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
+    const target = replicas === 1 ? await startNats() : await startCluster(replicas);
+    t.after(() => target.stop());
+    const restored = await connect({ servers: target.url.split(',') });
+    t.after(() => restored.close());
+    const jsm = await jetstreamManager(restored, { checkAPI: false });
+    let waiting: Promise<number> | undefined;
+    const onStream = ({ name }: { name: string }) => {
+      if (name === 'A2A_WORK') waiting = jsm.consumers.info(name, 'supervisor').then(info => info.num_pending);
+    };
+    await restoreFromSettings(settingsOf(target.url, replicas), { folder, onStream });
+    assert.equal(await waiting, 0);
   });
-  await jetstream(nc!).publish('a2a.work.supervisor.t', '{}');
-  await backUpFromSettings(settingsOf(source.url), { folder, onStream: () => {} });
-  const jsm = await jetstreamManager(restored!);
-  let waiting: Promise<number> | undefined;
-  const onStream = ({ name }: { name: string }) => {
-    if (name === 'A2A_WORK') waiting = jsm.consumers.info(name, 'supervisor').then(info => info.num_pending);
-  };
-  await restoreFromSettings(settingsOf(target.url), { folder, onStream });
-  assert.equal(await waiting, 0);
-});
+
+async function startCluster(size: number): Promise<{ url: string; stop: () => Promise<void> }> {
+  const cluster = await startNatsCluster(Array.from({ length: size }, (_, n) => `n${n}`));
+  await until(() => cluster.metaLeader(), 'the servers have a leader', 60_000);
+  return { url: [...cluster.servers.values()].map(({ url }) => url).join(), stop: () => cluster.stop() };
+}
 
 test('a backup during which a layout was added is restored, although it lacks the streams of that layout', {
   timeout: 120_000,
