@@ -5,27 +5,42 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
 import { authorization, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { collect } from '../kit/collect.ts';
 import { until } from '../kit/until.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
 import { createStreams, startNats } from '../support/nats/nats-server.ts';
 
 const LIMITS = { timeout: 90_000 };
-/** Ends its turn when the file exists. */
-const AGENT = `import { existsSync } from 'node:fs';
+/** Continues its turn when the file exists, with the word in it. */
+const AGENT = `import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 export default { name: 'writer', description: 'Writes', async *run(turn) {
   yield 'begin ';
-  if (turn.text.startsWith('wait ')) while (!existsSync(turn.text.slice(5))) await sleep(50);
-  for (let n = 0; n < 20; n++) { yield n + ' '; await sleep(5); }
+  const path = turn.text.startsWith('wait ') ? turn.text.slice(5) : undefined;
+  if (path !== undefined) while (!existsSync(path)) await sleep(50);
+  const word = path === undefined ? '' : readFileSync(path, 'utf8');
+  for (let n = 0; n < 20; n++) { yield word + n + ' '; await sleep(5); }
   yield 'end';
 } };
 `;
-const TEXT = `begin ${Array.from({ length: 20 }, (_, n) => `${n} `).join('')}end`;
+const textOf = (word: string) => `begin ${Array.from({ length: 20 }, (_, n) => `${word}${n} `).join('')}end`;
 
 async function hopline(natsUrl: string, ...args: string[]) {
   const environment = { NATS_URL: natsUrl, NATS_USER: 'admin', NATS_PASSWORD: 'admin' };
   return await new HoplineCommand('http://127.0.0.1:1/', args, '', environment).finished;
+}
+
+async function removeStreams(natsUrl: string): Promise<void> {
+  const nc = await connect({ servers: natsUrl, user: 'admin', pass: 'admin' });
+  try {
+    const { streams } = await jetstreamManager(nc);
+    for (const { config } of await collect(streams.list())) await streams.delete(config.name);
+  } finally {
+    await nc.close();
+  }
 }
 
 async function follow(url: string, task: string, cursor?: string) {
@@ -35,7 +50,7 @@ async function follow(url: string, task: string, cursor?: string) {
 }
 
 test(
-  'a backup of a running cluster, restored into an empty one, has the tasks and cursors of its moment, and work continues',
+  'a backup of a running cluster, restored after its streams were removed, has the tasks and cursors of its moment, and work continues',
   LIMITS,
   async t => {
     const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
@@ -50,8 +65,12 @@ test(
     let ended: string;
     let open: string;
     let lines: string[];
+    let lost: string[];
+    // The same server, so that nothing but the restore itself shows that the log was replaced.
+    const nats = await startNats({ config });
+    t.after(() => nats.stop());
     {
-      await using cluster = await Cluster.start(options);
+      await using cluster = await Cluster.start({ ...options, nats });
       const asked = await new HoplineCommand(cluster.url, ['ask', 'write', '--json']).finished;
       assert.equal(asked.code, 0, asked.err);
       const waiting = new HoplineCommand(cluster.url, ['ask', `wait ${go}`]);
@@ -69,14 +88,16 @@ test(
       const again = await hopline(cluster.nats.url, 'backup', backup);
       assert.equal(again.code, 2);
       assert.match(again.err, /is not empty/);
-      waiting.kill('SIGINT');
+      writeFileSync(go, 'lost ');
+      await waiting.finished;
+      ({ lines: lost } = await follow(cluster.url, open));
+      rmSync(go);
     }
 
-    const nats = await startNats({ config });
-    t.after(() => nats.stop());
+    await removeStreams(nats.url);
     const restored = await hopline(nats.url, 'restore', backup);
     assert.equal(restored.code, 0, restored.err);
-    writeFileSync(go, '');
+    writeFileSync(go, 'kept ');
     await using cluster = await Cluster.start({ ...options, nats });
     const after = await follow(cluster.url, ended);
     assert.deepEqual(after.lines, lines, 'the same events with the same cursors');
@@ -88,9 +109,19 @@ test(
     // The turn that ran at the moment of the backup runs again.
     const waited = await new HoplineCommand(cluster.url, ['follow', open]).finished;
     assert.equal(waited.code, 0, waited.err);
-    assert.ok(waited.out.endsWith(TEXT), waited.out);
+    assert.ok(waited.out.endsWith(textOf('kept ')), waited.out);
+    // A client that has read a part of the lost answer gets the whole task, and not the rest of another answer.
+    const cursors = new Set((await follow(cluster.url, open)).lines.map(line => JSON.parse(line).cursor));
+    const read = lost.findIndex(line => line.includes('lost '));
+    assert.ok(
+      lost.slice(read).every(line => !cursors.has(JSON.parse(line).cursor)),
+      'no cursor of the lost answer names another event',
+    );
+    const resumed = await follow(cluster.url, open, JSON.parse(lost[read]!).cursor);
+    assert.ok('gap' in JSON.parse(resumed.lines[0]!), resumed.err);
+    assert.ok('task' in JSON.parse(resumed.lines[1]!).event);
     const next = await new HoplineCommand(cluster.url, ['ask', 'write']).finished;
-    assert.equal(next.out.trim(), TEXT);
+    assert.equal(next.out.trim(), textOf(''));
   },
 );
 
@@ -122,6 +153,12 @@ test('a restore rejects an incomplete or changed backup, another prefix, and str
   appendFileSync(data, 'x');
   await rejected(/SHA-256 differs/);
   writeFileSync(data, intact);
+  const config = join(backup, 'A2A_LOG', 'backup.json');
+  const written = readFileSync(config, 'utf8');
+  // One digit of the retention, which no other check would notice.
+  writeFileSync(config, written.replace(/"max_age": \d/, '"max_age": 9'));
+  await rejected(/backup\.json was changed or is incomplete: its SHA-256 differs/);
+  writeFileSync(config, written);
   assert.equal((await run(empty.url, ['restore', backup])).code, 0);
 });
 

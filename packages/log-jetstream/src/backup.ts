@@ -2,13 +2,16 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LogMismatch, LogUnavailable } from '@hopline/log';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type LeaseValue, LogMismatch, LogUnavailable } from '@hopline/log';
 import { jetstream, type StreamConfig, type StreamInfo, type StreamState } from '@nats-io/jetstream';
 import type { Msg, Subscription } from '@nats-io/nats-core';
+import { decodeValue } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { headersOf } from './message-headers.ts';
 import { isStreamNotFound } from './missing-stream.ts';
 import { BUCKETS, type LogNames } from './names.ts';
+import { retry } from './retry.ts';
 import { useStoredLayouts } from './streams.ts';
 
 /**
@@ -31,9 +34,13 @@ const PART_MS_MAX = 30_000;
 const UNPACK_MS_MAX = 600_000;
 /** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
 const DELIVERY_MS_MAX = 2_000;
+/** Time limit for the consumers of a restored stream, which a cluster creates within a second. */
+const CONSUMERS_MS_MAX = 15_000;
+const CONSUMERS_POLL_MS = 100;
 const API_ERROR_MIN = 400;
 
-export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string };
+/** `configSha256` is absent in backups of earlier versions. */
+export type BackedUpStream = { name: string; messages: number; bytes: number; sha256: string; configSha256?: string };
 type BackupList = { form: number; prefix: string; createdAt: string; server: string; streams: BackedUpStream[] };
 type StoredStream = { config: StreamConfig; state: StreamState };
 
@@ -68,7 +75,7 @@ export async function backUp(
     server: connection.nc.info?.version ?? 'unknown',
     streams,
   };
-  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE });
+  await writeFile(join(folder, LIST_FILE), `${JSON.stringify(list, null, 2)}\n`, { flag: 'wx', mode: FILE_MODE, flush: true });
   return streams;
 }
 
@@ -96,11 +103,10 @@ async function backUpStream(connection: Connection, name: string, folder: string
     }
     await file.sync();
     const { config, state } = stored;
-    await writeFile(join(folder, CONFIG_FILE), `${JSON.stringify({ config, state }, null, 2)}\n`, {
-      flag: 'wx',
-      mode: FILE_MODE,
-    });
-    return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex') };
+    const text = `${JSON.stringify({ config, state }, null, 2)}\n`;
+    await writeFile(join(folder, CONFIG_FILE), text, { flag: 'wx', mode: FILE_MODE, flush: true });
+    const configSha256 = createHash('sha256').update(text).digest('hex');
+    return { name, messages: state.messages, bytes: state.bytes, sha256: hash.digest('hex'), configSha256 };
   } finally {
     parts.close();
     await file.close();
@@ -194,10 +200,13 @@ export async function restore(
     // Inputs first, so that a relay that starts in between finds no facts without the inputs that they refer to.
     for (const stream of list.streams.toReversed()) {
       const options = { folder: join(folder, stream.name), replicas, onStored: () => restored.push(stream.name) };
-      await restoreStream(connection, stream, options);
+      const { consumer_count: consumers } = await restoreStream(connection, stream, options);
+      // Before the other streams exist, for which workers wait that start meanwhile.
+      if (stream.name === connection.names.workStream) await countDeliveries(connection, consumers);
       onStream(stream);
     }
-    await countDeliveries(connection);
+    await useStoredLayouts(connection);
+    await leapOverLostTime(connection, restored);
   } catch (error) {
     for (const name of restored) await connection.jsm.streams.delete(name).catch(() => {});
     throw error;
@@ -205,9 +214,13 @@ export async function restore(
   return list.streams;
 }
 
-async function requireIntact(folder: string, { name, sha256 }: BackedUpStream): Promise<void> {
+async function requireIntact(folder: string, { name, sha256, configSha256 }: BackedUpStream): Promise<void> {
+  await requireHash(join(folder, name, DATA_FILE), sha256);
+  if (configSha256 !== undefined) await requireHash(join(folder, name, CONFIG_FILE), configSha256);
+}
+
+async function requireHash(path: string, sha256: string): Promise<void> {
   const hash = createHash('sha256');
-  const path = join(folder, name, DATA_FILE);
   try {
     for await (const part of createReadStream(path)) hash.update(part);
   } catch (cause) {
@@ -232,7 +245,7 @@ async function restoreStream(
   connection: Connection,
   { name }: BackedUpStream,
   { folder, replicas, onStored }: { folder: string; replicas: number; onStored: () => void },
-): Promise<void> {
+): Promise<StreamState> {
   const { config, state } = JSON.parse(await readFile(join(folder, CONFIG_FILE), 'utf8')) as StoredStream;
   const { placement: _, ...kept } = config;
   const request = { config: { ...kept, num_replicas: replicas }, state };
@@ -248,6 +261,38 @@ async function restoreStream(
   if (found.messages !== state.messages || found.last_seq !== state.last_seq) {
     throw new LogUnavailable(`stream ${name} was restored with ${found.messages} of ${state.messages} messages`);
   }
+  return state;
+}
+
+/**
+ * Clients may have cursors of events that were stored after the backup. A task that goes on from its restored facts would give their generations to other
+ * events, so every restored task leaps at its next event (ADR 267). The leadership of the stream of facts does not show a restore: it is unchanged on a
+ * server that did not restart, and a released lease does not ask for it.
+ */
+async function leapOverLostTime(connection: Connection, restored: readonly string[]): Promise<void> {
+  const { jsm, names } = connection;
+  const bucket = names.bucket(BUCKETS.leases);
+  const lastInputs = new Map<string, number>();
+  // A layout that was added during the backup has no streams in it, and no tasks.
+  for (const stream of names.inputsStreams)
+    if (restored.includes(stream))
+      lastInputs.set(stream, (await retry(connection, stream, () => jsm.streams.info(stream))).state.last_seq);
+  for (let shard = 0; shard < names.layouts.shards; shard += 1) {
+    const leapTo = lastInputs.get(names.inputsStreamOf(shard));
+    if (leapTo === undefined) continue;
+    const subject = `$KV.${bucket}.shard.${shard}`;
+    const stored = await retry(connection, subject, () => jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject }));
+    const lease = stored === null ? undefined : decodeValue(stored.data);
+    const value: LeaseValue = { owner: '', ...lease, leapTo };
+    const expect = { lastSubjectSequence: stored?.seq ?? 0 };
+    await jetstream(connection.nc)
+      .publish(subject, JSON.stringify(value), { expect })
+      .catch(cause => {
+        throw new LogUnavailable(`the lease of shard ${shard} cannot be written; if relays run, stop them and restore again`, {
+          cause,
+        });
+      });
+  }
 }
 
 /**
@@ -255,13 +300,40 @@ async function restoreStream(
  * attempt number ran again, its inputs would be mistaken for those of the first run, and the turn would never end. Therefore items that
  * count as not delivered are delivered once here, and after the ack wait again as the next attempt.
  */
-async function countDeliveries(connection: Connection): Promise<void> {
+async function countDeliveries(connection: Connection, consumers: number): Promise<void> {
   const { workStream } = connection.names;
-  for await (const { name, num_pending: pending } of connection.jsm.consumers.list(workStream)) {
+  for (const name of await restoredConsumers(connection, workStream, consumers)) {
+    // Answered by its leader: one that has just been restored with replicas delivers nothing until it has a leader, and is missing from lists with details.
+    const info = await retry(connection, `${workStream} ${name}`, () => connection.jsm.consumers.info(workStream, name));
+    const { num_pending: pending } = info;
     if (pending === 0) continue;
     const consumer = await jetstream(connection.nc).consumers.get(workStream, name);
     const items = await consumer.fetch({ max_messages: pending, expires: DELIVERY_MS_MAX });
     for await (const _ of items);
+  }
+}
+
+/**
+ * With replicas the server creates the consumers of a stream after it has answered that the stream is restored. `count`: those at the time of the backup, which
+ * has no consumers that were kept in memory.
+ */
+async function restoredConsumers(connection: Connection, stream: string, count: number): Promise<string[]> {
+  const deadline = performance.now() + CONSUMERS_MS_MAX;
+  for (;;) {
+    const names = await consumersOf(connection, stream);
+    if (names.length >= count || performance.now() >= deadline) return names;
+    await sleep(CONSUMERS_POLL_MS);
+  }
+}
+
+async function consumersOf(connection: Connection, stream: string): Promise<string[]> {
+  const names: string[] = [];
+  for (;;) {
+    const request = { offset: names.length };
+    const page = await connection.api<{ consumers: string[] | null; total: number }>(`CONSUMER.NAMES.${stream}`, request);
+    const { consumers, total } = page;
+    names.push(...(consumers ?? []));
+    if (names.length >= total || !consumers?.length) return names;
   }
 }
 

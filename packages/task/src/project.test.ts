@@ -63,6 +63,7 @@ test('a log without its beginning is projected from the aggregate of its oldest 
     [view.task.id, view.task.contextId, view.task.status.state, view.generation],
     ['t', 'c', 'TASK_STATE_COMPLETED', 3],
   );
+  assert.deepEqual(view.task.metadata, { 'hopline.partial': true });
   const empty = projectRecord(undefined, recordOf(aggregateOf([created, working]), []));
   assert.deepEqual([empty.task.status.state, empty.generation], ['TASK_STATE_WORKING', 2]);
 });

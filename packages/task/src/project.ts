@@ -150,10 +150,14 @@ function writableCopiesOf({ task, transitory = [] }: TaskView): WritableCopies {
   return { artifacts, indexes, grown: new WeakSet(), transitory: [...transitory], transitoryIds: new Set(transitory) };
 }
 
+/** Member of the metadata of a task whose first events retention has removed. */
+const PARTIAL = 'hopline.partial';
+
 function seedView(aggregate: TaskAggregate, facts: Fact[]): TaskView {
   const { taskId, contextId, state, at, generation } = aggregate;
   const visible = facts.filter(isVisible).length;
-  const task = { id: taskId, contextId, status: { state, timestamp: new Date(at).toISOString() } };
+  const status = { state, timestamp: new Date(at).toISOString() };
+  const task = { id: taskId, contextId, status, metadata: { [PARTIAL]: true } };
   return { task, generation: generation - visible };
 }
 

@@ -2,7 +2,10 @@ import { shardOf } from '@hopline/events';
 import {
   addEnded,
   ENDED_ADDED_MAX,
+  type EndedPageRange,
   type EndedTask,
+  type EndedTasks,
+  endedPageKey,
   endedTaskOf,
   isEndedTasks,
   type Log,
@@ -114,20 +117,44 @@ export class EndedLists {
   }
 
   /**
-   * Removes the tasks of a shard whose facts retention has removed from the lists. Each write of a list starts its age in the bucket again, so the
-   * age limit of the bucket does not remove them.
+   * Removes the tasks of a shard whose facts are gone from the lists: retention has removed them, or the log has lost them. Each write of a list starts its
+   * age in the bucket again, so the age limit of the bucket does not remove them.
    */
   async removeGone(shard: number): Promise<void> {
     const { log, logger } = this.#options;
     const { taskLists } = log;
     try {
-      const removal = removedBefore((await log.facts.extent()).ofShard(shard).firstSeq);
+      const { firstSeq, lastSeq } = (await log.facts.extent()).ofShard(shard);
+      const removal = removedBefore(firstSeq);
       for (const { key, value } of await taskLists.match([shardListsFilter(shard)])) {
-        if (!isEndedTasks(value) || !(value.ended.some(removal.isGone) || value.pages.some(removal.mayBeIn))) continue;
-        await retryConflicts(() => removeEnded(taskLists, parseListKey(key).prefix, removal));
+        if (!isEndedTasks(value)) continue;
+        const { prefix } = parseListKey(key);
+        const lost = await this.#lostTasks(prefix, value, lastSeq);
+        const isGone = (task: EndedTask) => removal.isGone(task) || lost.has(task[0]);
+        const mayBeIn = (page: EndedPageRange) => removal.mayBeIn(page) || (lost.size > 0 && page.seqTo > lastSeq);
+        if (!(value.ended.some(isGone) || value.pages.some(mayBeIn))) continue;
+        await retryConflicts(() => removeEnded(taskLists, prefix, { isGone, mayBeIn }));
       }
     } catch (error) {
       logger.warn({ shard, err: error }, 'removed tasks could not be taken from the lists');
     }
+  }
+
+  /**
+   * The tasks of a list that name a record above the end of the log and have no facts: the stream of facts was lost and created again. Without facts,
+   * because such a task may be folded again from its inputs, and one that has just ended may be newer than `lastSeq`.
+   */
+  async #lostTasks(prefix: string, { ended, pages }: EndedTasks, lastSeq: number): Promise<ReadonlySet<string>> {
+    const { facts, taskLists } = this.#options.log;
+    const lost = new Set<string>();
+    const examine = async (tasks: readonly EndedTask[]) => {
+      for (const [taskId, , , , , seq] of tasks) if (seq > lastSeq && (await facts.last(taskId)) === undefined) lost.add(taskId);
+    };
+    await examine(ended);
+    for (const { n, seqTo } of pages) {
+      const page = seqTo > lastSeq ? await taskLists.get(endedPageKey(prefix, n)) : undefined;
+      if (page !== undefined && 'ended' in page.value) await examine(page.value.ended);
+    }
+    return lost;
   }
 }

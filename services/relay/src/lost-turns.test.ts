@@ -102,6 +102,28 @@ test('a turn fails, too, if the log has lost its question while the index still 
   await relay.stop();
 });
 
+test('a turn fails, too, if the log has lost its end while the index still shows it', TIMEOUT, async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const first = await relayOn(log.another());
+  const lost = lose(log);
+  await sendMessage(log);
+  await until(() => lost.jobs.length > 0);
+  await lost.stop();
+  await write(writerOf(log), WORKS);
+  const { seq } = await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state);
+  await until(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
+  await sendMessage(log, 'later');
+  await storedWhen(log, ({ aggregate }) => aggregate.generation > 0, 'later');
+  await first.stop();
+  const { value: entry } = (await log.tasks.get('t'))!;
+  await putTask(log, 't', { ...entry, state: 'TASK_STATE_COMPLETED', generation: entry.generation + 1, seq: seq + 1 });
+  log.loseFacts(seq);
+  const relay = await relayOn(log.another(), { lostTurns: TIMES });
+  await storedWhen(log, ({ aggregate }) => aggregate.state === 'TASK_STATE_FAILED');
+  await until(async () => (await log.tasks.get('t'))?.value.state === 'TASK_STATE_FAILED');
+  await relay.stop();
+});
+
 test('a silent turn whose item is in the queue, or at a worker, is left alone', TIMEOUT, async () => {
   const log = createMemoryLog();
   const looks: string[] = [];

@@ -81,7 +81,7 @@ export async function createRelay(deps: RelayDeps): Promise<Relay> {
   const paths = new PathMeasurement({ log, metrics, logger, now: () => performance.now(), pauseMs: deps.pathPauseMs });
   const tenantBytes = new TenantBytesWrites({ log, logger });
   const owned = new OwnedShards({
-    context: shardContext(deps, identity, { log, index, shown, waits, paths, tenantBytes }),
+    context: shardContext(deps, identity, { log, index, shown, waits, paths, tenantBytes, tasks }),
     restart: shard => leases.restart(shard),
     metrics,
     logger,
@@ -221,7 +221,7 @@ function leaderships(facts: FactLog): ShardContext['leadershipOf'] {
 function shardContext(
   deps: RelayDeps,
   identity: string,
-  { tenantBytes, ...effects }: SideEffectsOptions & { tenantBytes: TenantBytesWrites },
+  { tenantBytes, tasks, ...effects }: SideEffectsOptions & { tenantBytes: TenantBytesWrites; tasks: Pick<ShardTasks, 'reopen'> },
 ): Omit<ShardContext, 'onFailure' | 'owned'> {
   const { log, metrics, logger } = deps;
   const rejectedRecords = new RejectedRecords(metrics, logger);
@@ -248,6 +248,7 @@ function shardContext(
     metrics,
     logger,
     onRejectedRecord: rejected => rejectedRecords.add(rejected),
+    onLostNewest: newest => tasks.reopen(newest),
     onRefold: shard => {
       metrics.logEvents.add(1, { kind: 'facts_lost' });
       logger.error({ shard }, LINE.factsLost);

@@ -7,6 +7,7 @@ import {
   LogConflict,
   listKeyOf,
   parseListKey,
+  type StoredFacts,
   shardEntriesFilter,
   sleepUnlessAborted,
 } from '@hopline/log';
@@ -97,6 +98,17 @@ export class ShardTasks {
     } catch (error) {
       if (!(error instanceof LogConflict)) throw error;
     }
+  }
+
+  /**
+   * Takes a task of which the log has lost the newest records, while the index still shows them. If these ended the task, its entry has left the open
+   * ones, although it goes on: without this nothing would look for its work.
+   */
+  reopen(newest: StoredFacts): void {
+    const { aggregate } = newest.record;
+    if (isTerminal(aggregate.state) || this.#open.has(aggregate.taskId)) return;
+    // A revision that no entry has: the next write reads the stored one.
+    this.apply(aggregate.taskId, { entry: indexEntry(changeOf(newest), aggregate.at), revision: 0 });
   }
 
   /** Takes an entry that was read or written, unless a later one is known. */

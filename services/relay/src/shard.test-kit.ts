@@ -25,6 +25,7 @@ export function shardContext({ inputs, facts }: MemoryLog, more: Partial<ShardCo
     appendId: taskId => `${taskId}:append-${++appends}`,
     indexedSeq: async () => undefined,
     onRefold: () => {},
+    onLostNewest: () => {},
     countStored: () => {},
     applySideEffects: () => undefined,
     metrics: createHopMetrics('relay'),

@@ -41,6 +41,8 @@ export type ShardContext = Omit<PipelineContext, 'leapTo' | 'onAppended'> & {
   leadershipOf: (shard: number) => Promise<string | undefined>;
   /** Called when the log has lost records of the shard and their inputs are folded again. */
   onRefold: (shard: number) => void;
+  /** Called for a task that is folded again, with its newest record, when the index shows a later one. */
+  onLostNewest: (newest: StoredFacts) => void;
   /** Shared by the shards of the relay. A shard that begins checks its records in a slot: many shards at once would make thousands of requests. */
   begins: Semaphore;
 };
@@ -241,6 +243,8 @@ export class Shard {
     // The state that was read may be older than the facts that this shard has stored. The next input's ordinals would then show a gap.
     await this.#stored.check();
     if (this.#stop.signal.aborted || task.blockedAt !== undefined) return;
+    if (newest !== undefined && (seq ?? 0) > newest.seq && this.#stored.refoldTo !== undefined)
+      this.#context.onLostNewest(newest);
     this.#continue(taskId, task, newest ?? (isNew ? 'new' : 'expired'));
   }
 

@@ -97,6 +97,26 @@ test('a task of which the sequence is unknown does not keep the other tasks of i
   assert.equal(await removeEnded(taskLists, 'p.o.00', removedBefore(1_000)), 0);
 });
 
+test('tasks whose facts the log has lost leave the lists, and one that was folded again stays', async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const relay = await relayOn(log.another());
+  await run(log, 'folded', COMPLETED);
+  await relay.stop();
+  const ended = new EndedLists({ log, logger });
+  ended.stop();
+  // The stream of facts was created again, so its end is below the sequences of the earlier one.
+  const { lastSeq } = (await log.facts.extent()).ofShard(0);
+  const ids = Array.from({ length: 2 * ENDED_NEWEST_MAX + 2 }, (_, n) => (n === 3 ? 'folded' : `t${n}`));
+  const tasks = ids.map((id, n): EndedTask => [id, 'c', COMPLETED.state, n, 2, lastSeq + 1 + n]);
+  for (let at = 0; at < tasks.length; at += ENDED_ADDED_MAX) await ended.store('a.b.00', tasks.slice(at, at + ENDED_ADDED_MAX));
+  await ended.removeGone(0);
+  const left = await log.taskLists.match(['a.b.00.ended', 'a.b.00.ended.*']);
+  assert.deepEqual(
+    left.flatMap(({ value }) => ('ended' in value ? value.ended.map(([id]) => id) : [])),
+    ['folded'],
+  );
+});
+
 test('a relay that takes over reads the open tasks of its shards, and moves what its predecessor left', async () => {
   const log = createMemoryLog();
   const processLog = log.another();

@@ -9,6 +9,8 @@ export const restore = command({
   details: 'checks the folder first; each stream gets HOPLINE_REPLICAS replicas; a failed restore removes what it has restored',
   asksNoServer: true,
   options: {},
-  notes: 'Requires NATS_URL and a user with all permissions. Start the relays afterwards, because they create empty streams.',
+  notes:
+    'Requires NATS_URL and a user with all permissions. Stop all services before, because a running relay creates empty streams, and start them ' +
+    'afterwards.',
   run: ({ subject: folder }, context) => copyStreams('restore', folder, context),
 });
