@@ -60,7 +60,7 @@ export async function readContextHistory(
   for (const [index, past] of newestTurns.before(turn).toReversed().entries()) history.add(past, index === 0);
   let reads = 0;
   const budget = { bytesLeft: limits.bytesMax };
-  for await (const turns of earlierTasks({ ...log, budget }, newestTurns, aggregate, [aggregate.taskId])) {
+  for await (const turns of earlierTasks({ facts: log.facts, budget }, newestTurns, aggregate, [aggregate.taskId])) {
     for (const past of turns.toReversed()) history.add(past, false);
     reads += 1;
     if (reads >= limits.tasksMax || history.isFull) break;
