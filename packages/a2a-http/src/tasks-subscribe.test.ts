@@ -348,3 +348,43 @@ test('two viewers of one task get the same bytes except the request id, and one 
   assert.equal(one!.replaceAll('"id":"1"', '"id":"2"'), two);
   assert.ok(!one!.includes('"id":"2"') && !two!.includes('"id":"1"'), 'each has the id of its own request');
 });
+
+test('a task that is too large for one event is streamed as all of its events, and a message to it is answered without its artifacts', async t => {
+  const rig = await openRig(t, { limits: { snapshotBytesMax: 2 } });
+  const taskId = await working(rig, ['a', 'b', 'c']);
+  const whole = await open(rig, 'subscribe', { id: taskId });
+  const head = await whole.take(5);
+  assert.deepEqual(shape(head), ['task submitted', 'working', '=a', '+b', '+c']);
+  const got = await call(rig, 'get', { id: taskId });
+  assert.equal(got.result.artifacts.length, 1);
+  await rig.relay.end(taskId, 'INPUT_REQUIRED');
+  rig.relay.onClient = id => rig.relay.answer(id, ['d']);
+  const reply = await open(rig, 'stream', sendParams(userMessage('yes', { taskId })));
+  const frames = await reply.rest();
+  assert.deepEqual(shape(frames), ['task working', '=d', '+.', 'completed']);
+  assert.equal(fold(frames.slice(0, 1)).task?.artifacts, undefined);
+  assert.equal(fold([...head, ...(await whole.rest())]).textOf('streaming_result'), 'abcd');
+});
+
+test('a task that is too large for an answer is refused with the limit and a way to read it; it goes on, is listed and is canceled', async t => {
+  for (const viewsBytesMax of [1, LIMITS.viewsBytesMax]) {
+    const rig = await openRig(t, { limits: { answerBytesMax: 2, snapshotBytesMax: 1, viewsBytesMax } });
+    const taskId = await working(rig, ['a', 'b', 'c']);
+    const refused = await call(rig, 'get', { id: taskId });
+    assert.match(refused.error?.message ?? '', /have more than 2 bytes, too many for one answer: subscribe with the cursor 0\.0/);
+    const events = await open(rig, 'subscribe', { id: taskId }, { query: '?cursor=0.0' });
+    assert.deepEqual(shape(await events.take(5)), ['task submitted', 'working', '=a', '+b', '+c']);
+    const { result } = await call(rig, 'list', {});
+    assert.deepEqual(
+      result.tasks.map(({ id }: { id: string }) => id),
+      [taskId],
+    );
+    await rig.relay.end(taskId, 'INPUT_REQUIRED');
+    const message = userMessage('yes', { taskId });
+    rig.relay.onClient = id => rig.relay.publish(id, { kind: 'status', state: 'TASK_STATE_WORKING' });
+    const sent = await call(rig, 'send', sendParams(message, '1.0', { blocking: false }));
+    assert.equal(sent.result.task.status.state, 'TASK_STATE_WORKING');
+    const canceled = await call(rig, 'cancel', { id: taskId });
+    assert.equal(canceled.result.status.state, 'TASK_STATE_CANCELED');
+  }
+});

@@ -90,6 +90,16 @@ export type Limits = {
    */
   viewsBytesMax: number;
   /**
+   * Bytes of the artifacts of one task in an answer: a larger task is refused, because it passes through the memory of this process and of the
+   * client as a whole. As much as the clients of Hopline read.
+   */
+  answerBytesMax: number;
+  /**
+   * Bytes of the artifacts of one task in an event of a stream. A larger task is sent as all of its events instead, none of which is larger than a
+   * record of the log. Below the 16 MiB that the clients of Hopline read, because text grows when it is written as JSON.
+   */
+  snapshotBytesMax: number;
+  /**
    * Ended tasks of a caller that one page of ListTasks looks at beyond the newest of each shard, 300 to 500 bytes each. A page whose
    * filter matches fewer ends there, with a token that continues. */
   listedTasksPerPageMax: number;
@@ -142,6 +152,8 @@ export const LIMITS: Limits = {
   ringBytesMax: 256 * 1024,
   ringsBytesMax: 32 * 1024 * 1024,
   viewsBytesMax: 64 * 1024 * 1024,
+  answerBytesMax: 64 * 1024 * 1024,
+  snapshotBytesMax: 8 * 1024 * 1024,
   listedTasksPerPageMax: 20_000,
   listedOpenTasksMax: 64,
   pushWaitMsMax: 3_600_000,

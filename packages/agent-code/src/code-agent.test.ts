@@ -9,6 +9,7 @@ import {
   type AgentEvent,
   AgentLost,
   AgentMisuse,
+  data,
   defineAgent,
   failed,
   notice,
@@ -23,7 +24,7 @@ import { until } from '../../../test/kit/until.ts';
 import { createCodeAgent, LOAD_MS_MAX } from './code-agent.ts';
 import { CodeHost } from './code-host.ts';
 import { CodeSession, HOST_SILENCE_MS_MAX, type HostLink, LOAD_SHOWN_MS, PING_MS } from './code-session.ts';
-import { frameOf } from './frames.ts';
+import { FRAME_BYTES_MAX, frameOf, STRUCTURE_MAX } from './frames.ts';
 import { WINDOW_BYTES } from './protocol.ts';
 
 const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' });
@@ -356,6 +357,26 @@ test('a host that breaks the protocol is killed, and loses its turns', async t =
     assert.ok(host.isKilled(), what);
     assert.deepEqual(await eventsOf(agent), [{ type: 'text', text: 'well' }], what);
   }
+});
+
+test('an event that is too large for the pipe fails its turn with the limit and a way out', async t => {
+  const play = async (chunk: () => string | AgentEvent) => {
+    const host = honest(
+      defined(async function* () {
+        yield chunk();
+      }),
+    );
+    const agent = await agentOf(t, [host]);
+    await eventsOf(agent);
+  };
+  await assert.rejects(
+    play(() => 'x'.repeat(FRAME_BYTES_MAX)),
+    /an event of more than 17825536 bytes of JSON: send it in parts, or as a URL/,
+  );
+  await assert.rejects(
+    play(() => data(Array.from({ length: STRUCTURE_MAX + 2 }, () => 0))),
+    /an event with more than 262144 values: send it as a file \(bytes\)/,
+  );
 });
 
 test('a malformed event fails only its turn', async t => {

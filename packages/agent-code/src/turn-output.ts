@@ -1,5 +1,5 @@
 import { type AgentEvent, AgentMisuse } from '@hopline/agent';
-import { FRAME_BYTES_MAX, isParsable } from './frames.ts';
+import { FRAME_BYTES_MAX, isParsable, STRUCTURE_MAX } from './frames.ts';
 import { FRAME_EVENTS_MAX, WINDOW_BYTES } from './protocol.ts';
 
 /** Events, and characters of their texts, that are written at once. */
@@ -91,8 +91,11 @@ export class TurnOutput {
 
   #send(events: string): void {
     if (this.#isClosed) return;
-    if (Buffer.byteLength(events) > FRAME_BYTES_MAX - ENVELOPE_BYTES || !isParsable(Buffer.from(events)))
-      throw new AgentMisuse('run yielded an event that is too large');
+    const bytesMax = FRAME_BYTES_MAX - ENVELOPE_BYTES;
+    if (Buffer.byteLength(events) > bytesMax)
+      throw new AgentMisuse(`run yielded an event of more than ${bytesMax} bytes of JSON: send it in parts, or as a URL`);
+    if (!isParsable(Buffer.from(events)))
+      throw new AgentMisuse(`run yielded an event with more than ${STRUCTURE_MAX} values: send it as a file (bytes)`);
     this.#sentBytes += this.#write(events);
   }
 }

@@ -2,8 +2,8 @@ import type { Artifact, Metadata, Part } from '@hopline/a2a';
 import type { ArtifactInput, LaneArtifact } from '@hopline/events';
 import type { ArtifactChunk } from './agent-text.ts';
 import { LaneText } from './growing-text.ts';
-import type { LaneWriter } from './lane-writer.ts';
-import { BoundExceeded } from './limits.ts';
+import { type LaneWriter, UNIT_BYTES_MAX } from './lane-writer.ts';
+import { BoundExceeded, WHOLE_TEXT_UNITS_MAX } from './limits.ts';
 
 /** `isWritten`: an earlier attempt has completed the artifact, so it is not written again. `hasEnded`: this attempt has. */
 type ArtifactLane = { lane: string; header: LaneArtifact; content: LaneText; isWritten: boolean; hasEnded: boolean };
@@ -28,7 +28,8 @@ type AgentArtifactsOptions = {
 };
 
 /**
- * The agent's own artifacts, chunk by chunk. Plain text goes to a lane and is coalesced; other parts pass unchanged. A chunk that appends to
+ * The agent's own artifacts, chunk by chunk. Plain text goes to a lane and is coalesced, unless it is short and complete; other parts pass
+ * unchanged. A chunk that appends to
  * an artifact that was never opened opens it, so that its text is not lost; for the same reason a chunk of one that has ended begins another
  * one. A server that repeats what it has sent is the exception: such a chunk adds nothing.
  */
@@ -45,17 +46,24 @@ export class AgentArtifacts {
     const { lanes } = this.#options;
     const known = this.#byId.get(artifact.artifactId);
     if (known?.hasEnded === true && apart !== true) return;
-    const written = known === undefined || known.hasEnded ? this.#create(artifact) : known;
+    const isNew = known === undefined || known.hasEnded;
+    const written = isNew ? this.#create(artifact) : known;
     written.hasEnded = last;
     if (written.isWritten) return;
     const { lane, header, content } = written;
     const text = plainText(artifact.parts);
     const origin = source && { source };
-    if (text === undefined) this.#pass(written, { parts: artifact.parts, append, last, ...origin });
+    if (text === undefined || (isNew && last && text.length <= this.#wholeUnitsMax))
+      this.#pass(written, { parts: artifact.parts, append, last, ...origin });
     else if (text !== '' || content.length > 0 || lanes.isOpen(lane))
       lanes.write(lane, header, append ? content.token(text) : content.snapshot(text), origin);
     else if (last) this.#pass(written, { parts: artifact.parts, append, last, ...origin });
     if (last) lanes.close(lane);
+  }
+
+  /** Longest text that is certain to fit into one event. */
+  get #wholeUnitsMax(): number {
+    return Math.min(WHOLE_TEXT_UNITS_MAX, this.#options.bytesMax / UNIT_BYTES_MAX);
   }
 
   #create({ artifactId, parts: _parts, ...shown }: Artifact): ArtifactLane {
@@ -73,7 +81,10 @@ export class AgentArtifacts {
   #pass({ lane, header }: ArtifactLane, update: Pick<ArtifactInput, 'parts' | 'append' | 'last' | 'source'>): void {
     const { lanes, bytesMax } = this.#options;
     const bytes = Buffer.byteLength(JSON.stringify(update.parts));
-    if (bytes > bytesMax) throw new BoundExceeded(`an artifact of the agent has more than ${bytesMax} bytes`);
+    if (bytes > bytesMax) {
+      const advice = 'send it in chunks (append, last), or as a URL';
+      throw new BoundExceeded(`an artifact of the agent has more than ${bytesMax} bytes of JSON in one event: ${advice}`);
+    }
     lanes.artifact({ kind: 'artifact', lane, artifact: header, ...update });
   }
 }

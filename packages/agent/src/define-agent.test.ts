@@ -14,6 +14,7 @@ import {
   notice,
   tool,
 } from './index.ts';
+import { WHOLE_TEXT_UNITS_MAX } from './limits.ts';
 import { playTurn } from './test-kit.ts';
 
 const define = (run: AgentDefinition['run'], more: Partial<AgentDefinition> = {}) =>
@@ -347,7 +348,7 @@ test('an artifact that has ended stays: the next one of its name or id is anothe
   );
 });
 
-test('more text artifacts than a task may have fail the turn with that reason, here as in a cluster; other files do not count', async () => {
+test('more long text artifacts than a task may have fail the turn with that reason, here as in a cluster; short ones and files do not count', async () => {
   const play = async (count: number, content: object) =>
     await playTurn(
       define(async function* () {
@@ -356,16 +357,18 @@ test('more text artifacts than a task may have fail the turn with that reason, h
       }),
       'x',
     );
-  const texts = await play(TURN_LANES_MAX, { text: 'x' });
+  const texts = await play(TURN_LANES_MAX, { text: 'x'.repeat(WHOLE_TEXT_UNITS_MAX + 1) });
   assert.match(texts.end.reason ?? '', /^the agent made more than 128 texts and artifacts of text in one turn$/);
   assert.deepEqual([texts.text, texts.artifacts.length], ['ok', TURN_LANES_MAX - 1]);
-  assert.equal((await play(TURN_LANES_MAX - 1, { text: 'x' })).end.state, 'TASK_STATE_COMPLETED');
-  const files = await play(2 * TURN_LANES_MAX, { bytes: new Uint8Array(1) });
-  assert.deepEqual([files.end.state, files.artifacts.length], ['TASK_STATE_COMPLETED', 2 * TURN_LANES_MAX]);
+  assert.equal((await play(TURN_LANES_MAX - 1, { text: 'x', last: false })).end.state, 'TASK_STATE_COMPLETED');
+  for (const content of [{ bytes: new Uint8Array(1) }, { text: 'x' }]) {
+    const files = await play(2 * TURN_LANES_MAX, content);
+    assert.deepEqual([files.end.state, files.artifacts.length], ['TASK_STATE_COMPLETED', 2 * TURN_LANES_MAX]);
+  }
   const huge = await playTurn(
     define(async function* () {
       const metadata = { text: 'x'.repeat(TURN_LANES_BYTES_MAX) };
-      yield artifact({ name: 'a', text: 'x', metadata });
+      yield artifact({ name: 'a', text: 'x', metadata, last: false });
     }),
     'x',
   );

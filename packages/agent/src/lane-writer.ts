@@ -31,24 +31,24 @@ export type TextLanes = Pick<LaneWriter, 'token' | 'write' | 'open'>;
 
 /**
  * Writes the inputs of one attempt, and opens and closes its lanes. A lane is opened with its first text, and again when a text replaces
- * it. A later attempt opens a lane before it uses it, so that its first chunk replaces what the earlier attempt streamed (C-5).
+ * it. A later attempt opens a lane that an earlier one has left open, so that its first chunk replaces what that attempt streamed (C-5).
  *
  * An input that does not fit into a record is rejected here: it would break the writer for good, and every further attempt would run the
  * agent for nothing. Names, ids, metadata and resume values have no other bound.
  */
 export class LaneWriter {
   readonly #sink: InputSink;
-  readonly #attempt: number;
+  readonly #priorLanes: ReadonlySet<string>;
   readonly #inputBytesMax: number;
   readonly #open = new Set<string>();
   /** Every lane that was opened. */
   readonly #lanes = new Set<string>();
   #textBytes = 0;
 
-  /** `inputBytesMax`: JSON bytes of one input. */
-  constructor(sink: InputSink, attempt: number, inputBytesMax: number) {
+  /** `priorLanes`: lanes that earlier attempts have left open. `inputBytesMax`: JSON bytes of one input. */
+  constructor(sink: InputSink, priorLanes: ReadonlySet<string>, inputBytesMax: number) {
     this.#sink = sink;
-    this.#attempt = attempt;
+    this.#priorLanes = priorLanes;
     this.#inputBytesMax = inputBytesMax;
   }
 
@@ -85,7 +85,7 @@ export class LaneWriter {
    */
   artifact(input: ArtifactInput): void {
     const { lane } = input;
-    if (this.#attempt > 1 && !this.#open.has(lane)) this.open(lane, input.artifact);
+    if (this.#priorLanes.has(lane) && !this.#lanes.has(lane)) this.open(lane, input.artifact);
     if (!input.last) this.#countLane(lane);
     this.add(input);
     if (input.last) this.#open.delete(lane);

@@ -5,9 +5,12 @@ export const TURN_EVENTS_MAX = 2_000_000;
 /** Concurrent streams of one turn: half of the lanes a task may have (TURN_LANES_MAX of packages/task). */
 export const TURN_TEXTS_MAX = 64;
 /**
- * Artifacts and notices of one turn: every client of the task reads each of them. Artifacts of text are bounded by TURN_LANES_MAX of packages/task, too.
+ * Artifacts and notices of one turn: every client of the task reads each of them. Artifacts of text that are sent in chunks, or are longer than
+ * WHOLE_TEXT_UNITS_MAX, are bounded by TURN_LANES_MAX of packages/task, too.
  */
 export const TURN_ARTIFACTS_MAX = 1_000;
+/** UTF-16 units of a complete text artifact that is stored as one event, like a file: it needs none of the lanes of a turn. */
+export const WHOLE_TEXT_UNITS_MAX = 32 * 1024;
 /** JSON bytes of the arguments of one tool call that clients see. Longer ones are cut. */
 export const TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024;
 /** JSON bytes of the result of one tool call that clients see. */

@@ -462,7 +462,10 @@ test('an event that would not fit into a record fails the turn, not the log', as
     append: false,
     lastChunk: true,
   };
-  assert.match((await run(big, scripted([artifact, done])))?.reason ?? '', /an artifact of the agent has more than 524288 bytes/);
+  assert.match(
+    (await run(big, scripted([artifact, done])))?.reason ?? '',
+    /an artifact of the agent has more than 524288 bytes of JSON in one event: send it in chunks/,
+  );
   const last = await TaskLog.create('direct');
   assert.match(
     (await run(last, scripted([{ type: 'done', message: message(raw) }])))?.reason ?? '',

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { foldEvents } from '@hopline/a2a';
 import { isVisible } from '@hopline/events';
 import { Requeued } from '@hopline/log';
-import { project } from '@hopline/task';
+import { project, TURN_LANES_MAX } from '@hopline/task';
 import { supervisor } from '@hopline/task/test-kit';
 import { until } from '../../../test/kit/until.ts';
 import type { AgentEvent } from './agent.ts';
@@ -178,4 +179,40 @@ test('a second attempt replaces every text of the first, even texts that it does
     [...fold.artifacts.values()].map(artifact => artifact.text),
     ['new', ''],
   );
+});
+
+test('a later attempt may make as many artifacts as the first, and replaces the one that was not complete', async () => {
+  const file = (index: number, last = true): AgentEvent => ({
+    type: 'artifact',
+    artifact: { artifactId: `file-${index}`, name: `file-${index}`, parts: [index % 2 === 0 ? { raw: 'aGk=' } : { text: 'hi' }] },
+    append: false,
+    lastChunk: last,
+    apart: true,
+  });
+  const count = 2 * TURN_LANES_MAX;
+  for (const mode of ['caipe', 'transparent', 'direct'] as const) {
+    const task = await TaskLog.create(mode);
+    const dead = scripted(async function* () {
+      yield file(0);
+      yield file(1);
+      yield file(2, false);
+      await new Promise(() => {});
+    });
+    const stop = new AbortController();
+    const deps = { log: task.log, name: 'argocd', logger: quiet };
+    const first = runTurn({ ...deps, agent: dead, signal: stop.signal }, task.job());
+    await until(async () => (await task.inputs()).some(input => input.kind === 'artifact' && !input.last));
+    stop.abort();
+    await assert.rejects(first, Requeued);
+    await task.foldNew();
+    const again = scripted([...Array.from({ length: count }, (_, index) => file(index)), { type: 'done' }]);
+    const outcome = await runTurn({ ...deps, agent: again, signal: new AbortController().signal }, task.job(2));
+    assert.equal(outcome?.reason, undefined);
+    await task.foldNew();
+    const fold = foldEvents(task.facts.filter(isVisible).map(({ event }) => event));
+    assert.deepEqual(fold.violations, []);
+    const files = [...fold.artifacts.values()].filter(({ name }) => name?.startsWith('file-'));
+    assert.equal(files.length, count);
+    assert.ok(files.every(({ closed, parts }) => closed && parts.length === 1));
+  }
 });

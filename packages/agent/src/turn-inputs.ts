@@ -86,14 +86,14 @@ export class TurnInputs {
   readonly #remoteRuns: unknown[] = [];
 
   constructor(options: TurnInputsOptions) {
-    const { work, attempt, sink, inputBytesMax } = options;
+    const { work, attempt, sink, inputBytesMax, prior } = options;
     this.#options = options;
     this.#waitsForCredentials = options.waitsForCredentials === true;
     this.#showsPrior = attempt > 1;
-    this.#priorTools = [...options.prior.openTools];
+    this.#priorTools = [...prior.openTools];
     // Lanes are unique per turn: call ids are, and a directly addressed agent uses the turn's number.
     this.#prefix = work.call?.id ?? `${ROOT_AGENT}/${work.turn}`;
-    this.#lanes = new LaneWriter(sink, attempt, inputBytesMax);
+    this.#lanes = new LaneWriter(sink, prior.openLanes, inputBytesMax);
     this.#text = this.#agentText();
     this.#textSink = this.#text.sink;
     const statusPasses = work.call !== undefined && this.#presentation.progress === 'status';

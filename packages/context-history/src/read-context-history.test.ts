@@ -267,6 +267,46 @@ test('later tasks of the context of a fork, and forks of a fork, continue its hi
   assert.deepEqual(await read({ messagesMax: 3 }), whole.slice(-3));
 });
 
+test('tasks with large files end the history of a context, and are not read; the newest one counts whatever its size', async () => {
+  const log = createMemoryLog();
+  const earlier: string[] = [];
+  for (let index = 1; index <= 6; index += 1) {
+    await answered(log, `t${index}`, `q${index}`, `a${index}`, { earlierTasks: [...earlier] });
+    earlier.push(`t${index}`);
+  }
+  const next = await LoggedTask.begin(log, 't9', { text: 'x', earlierTasks: earlier });
+  const fork = await LoggedTask.begin(log, 'f1', { text: 'x', contextId: 'c2', ...forkOf('t6', '99.1') });
+  const last = log.facts.last.bind(log.facts);
+  log.facts.last = async (...of) => {
+    const stored = await last(...of);
+    const storedBytes = 100;
+    return stored && { ...stored, record: { ...stored.record, aggregate: { ...stored.record.aggregate, storedBytes } } };
+  };
+  const reads: string[] = [];
+  const read = log.facts.read.bind(log.facts);
+  log.facts.read = (taskId, ...from) => {
+    reads.push(taskId);
+    return read(taskId, ...from);
+  };
+  // The log of a service has its parts as getters, which a copy of its own members lacks.
+  const served: MemoryLog = Object.create(log);
+  for (const { newest } of [next, fork]) {
+    for (const [bytesMax, tasks] of [
+      [1, 1],
+      [200, 2],
+      [201, 3],
+      [500, 5],
+      [600, 6],
+    ] as const) {
+      reads.length = 0;
+      const messages = brief(await readContextHistory(served, newest, 1, { ...CONTEXT_HISTORY_LIMITS, bytesMax }));
+      assert.equal(messages.length, 2 * tasks);
+      assert.deepEqual(messages.slice(-2), ['user: q6', 'agent: a6']);
+      assert.ok(reads.length <= tasks + 1, `${reads.length} reads`);
+    }
+  }
+});
+
 test('a fork uses neither a task of another owner or role, nor state that an adapter stored for its next turn', async () => {
   const log = createMemoryLog();
   const ann = { tenant: 't', subject: 'ann' };

@@ -10,13 +10,19 @@ export type ContextHistoryLimits = {
   messagesMax: number;
   /** UTF-16 units of the message parts as JSON, files included. */
   charactersMax: number;
+  /** Bytes of records of earlier tasks, after which no older task is read. The newest of them is read whatever its size. */
+  bytesMax: number;
 };
 
-/** Clients notice only the bounds of messages and characters: a context names at most `tasksMax` tasks. */
+/**
+ * A context names at most `tasksMax` tasks. Text of `charactersMax` takes about 16 MiB of records, so `bytesMax` matters only to tasks with large files:
+ * a first token would wait a second for each 40 MB of them.
+ */
 export const CONTEXT_HISTORY_LIMITS: ContextHistoryLimits = {
   tasksMax: CONTEXT_TASKS_MAX,
   messagesMax: 100,
   charactersMax: 128 * 1024,
+  bytesMax: 64 * 1024 * 1024,
 };
 
 /** Earlier tasks that are read at the same time. Few, because a task may have large files. */
@@ -32,6 +38,9 @@ export type ContextHistory = {
 };
 
 type Facts = Pick<Log, 'facts'>;
+
+/** `bytesLeft`: bytes of records that may still be read. */
+type EarlierTasks = Facts & { budget: { bytesLeft: number } };
 
 /**
  * The messages of a context before turn `turn` of the task whose newest record is `newest`. A first turn without earlier tasks
@@ -50,7 +59,8 @@ export async function readContextHistory(
   if (newestTurns.isTruncated) return history.build();
   for (const [index, past] of newestTurns.before(turn).toReversed().entries()) history.add(past, index === 0);
   let reads = 0;
-  for await (const turns of earlierTasks(log, newestTurns, aggregate, [aggregate.taskId])) {
+  const budget = { bytesLeft: limits.bytesMax };
+  for await (const turns of earlierTasks({ facts: log.facts, budget }, newestTurns, aggregate, [aggregate.taskId])) {
     for (const past of turns.toReversed()) history.add(past, false);
     reads += 1;
     if (reads >= limits.tasksMax || history.isFull) break;
@@ -64,7 +74,7 @@ export async function readContextHistory(
  * FactLog.last.
  */
 async function* earlierTasks(
-  log: Facts,
+  log: EarlierTasks,
   task: TaskTurns,
   key: ConversationKey,
   by: readonly string[],
@@ -73,7 +83,9 @@ async function* earlierTasks(
   const taskIds = task.earlierTasks.toReversed();
   for (let at = 0; at < taskIds.length; at += READS_AT_ONCE) {
     const some = taskIds.slice(at, at + READS_AT_ONCE);
-    const read = await Promise.all(some.map(taskId => readEarlier(log, taskId, by)));
+    const found = await Promise.all(some.map(taskId => log.facts.last(taskId, by)));
+    const affordable = found.filter(newest => take(log, newest));
+    const read = await Promise.all(affordable.map(newest => readEarlier(log, newest)));
     for (const [n, earlier] of read.entries()) {
       if (earlier?.belongsWith(key) !== true) yield [];
       else {
@@ -81,6 +93,7 @@ async function* earlierTasks(
         if (earlier.fork !== undefined) return yield* originOf(log, earlier.fork, key, [...by, some[n]!]);
       }
     }
+    if (affordable.length < found.length) return;
   }
 }
 
@@ -89,13 +102,15 @@ async function* earlierTasks(
  * it.
  */
 async function* originOf(
-  log: Facts,
+  log: EarlierTasks,
   fork: ForkPoint,
   { owner, role }: ConversationKey,
   by: readonly string[],
 ): AsyncGenerator<readonly TaskTurn[], void> {
   if (by.length > FORK_PATH_MAX) return;
-  const origin = await readEarlier(log, fork.taskId, by, parseCursor(fork.cursor)?.generation);
+  const newest = await log.facts.last(fork.taskId, by);
+  if (!take(log, newest)) return;
+  const origin = await readEarlier(log, newest, parseCursor(fork.cursor)?.generation);
   if (origin?.contextId === undefined) return;
   const key = { owner, role, contextId: origin.contextId };
   if (!origin.belongsWith(key)) return;
@@ -104,13 +119,14 @@ async function* originOf(
   for await (const turns of earlierTasks(log, origin, key, [...by, fork.taskId])) yield withoutResumes(turns);
 }
 
-async function readEarlier(
-  log: Facts,
-  taskId: string,
-  by: readonly string[],
-  generation?: number,
-): Promise<TaskTurns | undefined> {
-  const newest = await log.facts.last(taskId, by);
+/** Whether the task may be read; counts its bytes. A task that retention has removed has none. */
+function take({ budget }: EarlierTasks, newest: StoredFacts | undefined): boolean {
+  if (budget.bytesLeft <= 0) return false;
+  budget.bytesLeft -= newest?.record.aggregate.storedBytes ?? 0;
+  return true;
+}
+
+async function readEarlier(log: Facts, newest: StoredFacts | undefined, generation?: number): Promise<TaskTurns | undefined> {
   const turns = newest && (await readTurns(log, newest, generation));
   return turns?.isTruncated ? undefined : turns;
 }

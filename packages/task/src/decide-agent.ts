@@ -177,11 +177,13 @@ function close(aggregate: TaskAggregate, from: Producer, name: string, at: numbe
 
 function artifact(aggregate: TaskAggregate, from: Producer, input: ArtifactInput, at: number): Decision {
   const lane = entryOf(aggregate.lanes, input.lane);
-  const refused = lane && refusal(lane, from);
+  // An earlier attempt may have begun the artifact after the writer of this one looked for what it has to replace.
+  const replaces = lane !== undefined && lane.attempt < from.attempt;
+  const refused = lane && refusal(replaces ? { ...lane, attempt: from.attempt } : lane, from);
   if (refused !== undefined) return reject(refused);
   // Some clients lose an append to an artifact that is not open, and others show it twice (S0-13). Such an append opens or replaces the
   // artifact instead.
-  const append = input.append && lane?.phase === 'open';
+  const append = input.append && lane?.phase === 'open' && !replaces;
   const state = { producer: from.id, attempt: from.attempt, artifact: input.artifact };
   const fact = artifactFact(aggregate, input.lane, state, { parts: input.parts, append, lastChunk: input.last }, at);
   return laneFact(aggregate, input.source === undefined ? fact : { ...fact, source: input.source });

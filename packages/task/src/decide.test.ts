@@ -167,6 +167,31 @@ test('the first chunk of a new attempt replaces the text of the dead one [C-5]',
   );
 });
 
+test('an artifact of a new attempt replaces what the dead one has begun, and not one that it has completed [C-5]', () => {
+  const part = (text: string, last = true, append = false) => ({
+    kind: 'artifact' as const,
+    lane: 'a',
+    artifact: { name: 'a' },
+    parts: [{ text }],
+    append,
+    last,
+  });
+  const second = agent('call-1-1', 2);
+  const whole = started().input(agent(), part('dead', false)).input(second, part('alive'));
+  assert.deepEqual(whole.events(), ['task', '=dead', '=alive.']);
+  const chunks = started()
+    .input(agent(), part('dead', false))
+    .input(second, part('ali', false, true));
+  chunks.input(agent(), part('zombie', true, true)).input(second, part('ve', true, true));
+  assert.deepEqual(chunks.events(), ['task', '=dead', '=ali', '+ve.']);
+  assert.deepEqual(chunks.rejected, ['stale attempt']);
+  const complete = started()
+    .input(agent(), part('one', false))
+    .input(agent(), part(' two', true, true))
+    .input(second, part('x'));
+  assert.deepEqual(complete.rejected, ['closed lane']);
+});
+
 test('a new attempt without text empties the artifact of the dead one [C-5]', () => {
   const story = started().open(agent(), 'a').text(agent(), 'a', 'dead').open(agent('call-1-1', 2), 'a');
   story.input(agent('call-1-1', 2), { kind: 'close', lane: 'a' });

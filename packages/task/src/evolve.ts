@@ -128,7 +128,7 @@ function withChunk(lanes: Record<string, LaneState>, fact: ArtifactUpdated): Rec
   const lane = entryOf(lanes, fact.lane);
   // A whole artifact in one event is not a lane.
   if (lane === undefined && fact.event.artifactUpdate.lastChunk === true) return lanes;
-  const { artifact, n, splitOffset, ...state } = lane ?? laneOf(fact);
+  const { artifact, n, splitOffset, ...state } = lane?.attempt === fact.attempt ? lane : laneOf(fact);
   const folded = fact.chunk ?? { n, splitOffset };
   const next = { ...state, n: folded.n, ...(folded.splitOffset !== undefined && { splitOffset: folded.splitOffset }) };
   if (fact.event.artifactUpdate.lastChunk === true) return { ...lanes, [fact.lane]: { ...next, phase: 'closed' } };

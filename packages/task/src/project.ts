@@ -110,6 +110,12 @@ export class TaskViewBuilder {
     }
   }
 
+  /** Removes the artifacts that were applied so far. */
+  dropArtifacts(): void {
+    const view = this.#view;
+    if (view?.task.artifacts !== undefined) this.#view = { ...view, task: { ...view.task, artifacts: [] } };
+  }
+
   /** Applies a fact, as `project` does. */
   addFact(fact: Fact): void {
     const view = this.#view;

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Part } from '@hopline/a2a';
 
-/** Maximum files that one command writes, so that an agent cannot fill the folder. */
-const FILES_MAX = 100;
+/** Maximum files that one command writes, so that an agent cannot fill the folder: as many as one turn of a Hopline agent may make. */
+const FILES_MAX = 1_000;
 /** Longest file name in UTF-8 bytes. File systems allow 255, and a suffix may follow. */
 const FILE_NAME_BYTES_MAX = 120;
 /** UTF-16 units that are read at the beginning and the end of a name, because an agent chooses its length. */
@@ -34,11 +34,14 @@ export class ArtifactFolder {
     this.#failed = true;
   }
 
-  /** Writes the content of an artifact; parts with their own file name become separate files. Links are not fetched. */
+  /**
+   * Writes the content of an artifact. Parts with their own file name become separate files, of which neighbors with one name are the chunks of one
+   * file: no agent sends a large file in one event. Links are not fetched.
+   */
   save(name: string, parts: readonly Part[]): { paths: string[] } | { problem: string } {
     const named = parts.filter(part => part.filename !== undefined && part.url === undefined);
     const others = parts.filter(part => part.filename === undefined && part.url === undefined);
-    const files = named.map(part => ({ name: part.filename!, content: contentOf([part]) }));
+    const files = chunksOf(named).map(chunks => ({ name: chunks[0]!.filename!, content: contentOf(chunks) }));
     const isData = others.length > 0 && others.every(({ data }) => data !== undefined);
     if (others.length > 0)
       files.push({ name: isData && extname(name) === '' ? `${name}.json` : name, content: contentOf(others) });
@@ -87,6 +90,17 @@ export function safeFileName(name: string): string {
   while (Buffer.byteLength(stem + kept) > FILE_NAME_BYTES_MAX) stem = [...stem].slice(0, -1).join('');
   // Names of devices on Windows, with any extension.
   return /^(?:con|prn|aux|nul|com\d|lpt\d)$/i.test(stem.split('.')[0]!) ? `_${stem}${kept}` : stem + kept;
+}
+
+/** Groups neighbors that have the same file name and type. */
+function chunksOf(parts: readonly Part[]): Part[][] {
+  const files: Part[][] = [];
+  for (const part of parts) {
+    const before = files.at(-1)?.[0];
+    if (before?.filename === part.filename && before?.mediaType === part.mediaType) files.at(-1)!.push(part);
+    else files.push([part]);
+  }
+  return files;
 }
 
 function contentOf(parts: readonly Part[]): Uint8Array {

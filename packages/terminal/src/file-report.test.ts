@@ -73,6 +73,17 @@ test('--out saves text, bytes and data, and a retry that replaces an open artifa
   assert.equal(readdirSync(join(folder, 'new/one')).length, 4);
 });
 
+test('a file in chunks is saved as one file, beside other files of its artifact', () => {
+  const { lines, write } = collect(new ArtifactFolder(folder));
+  const chunk = (filename: string, bytes: number[]): Part => ({ raw: Buffer.from(bytes).toString('base64'), filename });
+  write('big.bin', [chunk('big.bin', [1, 2])], { last: false });
+  write('big.bin', [chunk('big.bin', [3])], { append: true, last: false });
+  write('big.bin', [chunk('big.bin', [4]), chunk('other.bin', [5])], { append: true });
+  assert.deepEqual([...readFileSync(join(folder, 'big.bin'))], [1, 2, 3, 4]);
+  assert.deepEqual([...readFileSync(join(folder, 'other.bin'))], [5]);
+  assert.equal(lines.length, 1);
+});
+
 test('files are never written outside the folder and never replaced, not even through a link', () => {
   const out = join(folder, 'out');
   const { write } = collect(new ArtifactFolder(out));

@@ -70,6 +70,9 @@ test('the calls of a step and of a task are bounded; the model gets an error for
   ]);
   const made = (left: number) => chosen(many, left).filter(call => 'call' in call).length;
   assert.deepEqual([made(100), made(3), made(0)], [STEP_AGENT_CALLS_MAX, 3, 0]);
+  const reasonOf = (left: number) => chosen(many, left).at(-1);
+  assert.match(JSON.stringify(reasonOf(100)), /one step allows 16 calls\. Make it again in your next step/);
+  assert.match(JSON.stringify(reasonOf(3)), /one message of the user allows 64 calls, and no further ones/);
 });
 
 test('relays can read the record of a step, however deeply the arguments of its calls nest', () => {

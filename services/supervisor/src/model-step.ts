@@ -2,6 +2,7 @@ import { isDeeperThan } from '@hopline/a2a';
 import type { Step } from '@hopline/chat-model';
 import type { TokenUsage } from '@hopline/events';
 import type { AgentRegistration } from '@hopline/log';
+import { TURN_CALLS_MAX } from '@hopline/task';
 import { FINISH_TOOL } from './agent-tools.ts';
 
 /** Maximum calls of one step. The model gets an error for each further call. */
@@ -48,6 +49,10 @@ export type ModelStep = {
   usage?: TokenUsage;
 };
 
+/** A model that reads only that there were too many calls would ask for the same ones again in each of its remaining steps. */
+const NO_CALLS_LEFT = `This call was not made: one message of the user allows ${TURN_CALLS_MAX} calls, and no further ones. Answer with the results so far.`;
+const TOO_MANY_AT_ONCE = `This call was not made: one step allows ${STEP_AGENT_CALLS_MAX} calls. Make it again in your next step.`;
+
 /** A recorded payload as a step of a model; undefined for other records. */
 export function modelStepOf(payload: unknown): ModelStep | undefined {
   const step = payload as Partial<ModelStep> | null | undefined;
@@ -75,8 +80,8 @@ export function chooseCalls(
     const { request, skill } = args;
     if (typeof request !== 'string' || request === '')
       return { ...shown, refused: 'The argument "request" must be a non-empty string.' };
-    if (called >= Math.min(STEP_AGENT_CALLS_MAX, callsLeft))
-      return { ...shown, refused: 'Too many calls in this step. This one was not made.' };
+    if (called >= callsLeft) return { ...shown, refused: NO_CALLS_LEFT };
+    if (called >= STEP_AGENT_CALLS_MAX) return { ...shown, refused: TOO_MANY_AT_ONCE };
     called += 1;
     const chosen = { ...shown, call: callId(called), agent: name };
     return typeof skill === 'string' && agent.skills.some(known => known.id === skill) ? { ...chosen, skill } : chosen;

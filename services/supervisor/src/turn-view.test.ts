@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '@hopline/a2a';
+import type { Message, Part } from '@hopline/a2a';
 import { agent, Scenario, supervisor, taskOfArtifacts } from '@hopline/task/test-kit';
 import { bytesAllocated } from '../../../test/support/counted-work.ts';
 import { TurnView } from './turn-view.ts';
@@ -66,4 +66,20 @@ test("the text of agents comes before the supervisor's own, whichever was writte
   const view = viewOf(task, 'answer');
   assert.equal(view.answerText(), 'theirs mine');
   assert.equal(view.supervisorText(), 'mine');
+});
+
+test('a supervisor keeps the text of answers and the data of its agents, and no bytes of their files', () => {
+  const task = new Scenario().message('go').input(supervisor(), { kind: 'call', call: 'call-1-1', agent: 'argocd' });
+  const artifact = (name: string, parts: Part[], append = false) =>
+    task.input(agent('call-1-1'), { kind: 'artifact', lane: name, artifact: { name }, parts, append, last: false });
+  artifact('answer', [{ text: 'Here' }]);
+  artifact('answer', [{ text: ' it is' }, { raw: 'aGk=' }], true);
+  artifact('report', [{ text: 'x'.repeat(1_000) }, { data: { rows: 1 } }]);
+  for (let chunk = 0; chunk < 10; chunk += 1) artifact('file', [{ raw: 'aGk='.repeat(1_000) }], chunk > 0);
+  const view = viewOf(task, 'answer');
+  assert.equal(view.answerOf('call-1-1'), 'Here it is');
+  assert.deepEqual(
+    view.artifactsOf('call-1-1').map(({ parts }) => parts),
+    [[{ text: 'Here it is' }], [{ data: { rows: 1 } }], []],
+  );
 });

@@ -226,7 +226,7 @@ export class TurnView {
   // ---- Folding
 
   #fold(fact: Fact): void {
-    this.#task.addFact(fact);
+    this.#task.addFact(fact.kind === 'artifact.updated' ? this.#withoutFiles(fact) : fact);
     switch (fact.kind) {
       case 'task.created':
         this.#messages.push(fact.event.task.history?.at(-1));
@@ -285,6 +285,19 @@ export class TurnView {
     const { authorizing } = this.#turn;
     if (state === 'TASK_STATE_AUTH_REQUIRED') authorizing.set(call, { call, agent: this.agentOf(call), resume, question });
     else authorizing.delete(call);
+  }
+
+  /**
+   * The artifact as far as a turn reads it: the text of answers, and the data that a model gets. Files of agents may have hundreds of
+   * megabytes, and would stay in memory for as long as the turn runs.
+   */
+  #withoutFiles(fact: ArtifactUpdated): ArtifactUpdated {
+    const { artifactUpdate } = fact.event;
+    const { artifact } = artifactUpdate;
+    const isAnswer = artifact.name !== undefined && artifact.name === this.#answerName;
+    const parts = artifact.parts.filter(({ text, data }) => data !== undefined || (isAnswer && text !== undefined));
+    if (parts.length === artifact.parts.length) return fact;
+    return { ...fact, event: { artifactUpdate: { ...artifactUpdate, artifact: { ...artifact, parts } } } };
   }
 
   #foldArtifact({ lane, producer, event }: ArtifactUpdated): void {

@@ -36,6 +36,11 @@ export class HeldView implements Emptiable {
     return this.#builder?.view;
   }
 
+  /** Bytes of the view, with those of its artifacts. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** `onFact` is called after each fact and returns the bytes of its content. */
   add(record: FactRecord, onFact: (fact: Fact) => number): void {
     const counted = (fact: Fact) => this.#count(fact, onFact(fact));

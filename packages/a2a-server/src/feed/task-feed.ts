@@ -1,5 +1,12 @@
 import { A2AError, isInProgress, isLegacyTask, isTerminal, type TaskState } from '@hopline/a2a';
-import { type Fact, type FactRecord, isVisible, type TaskAggregate, type TraceCarrier } from '@hopline/events';
+import {
+  type ArtifactUpdated,
+  type Fact,
+  type FactRecord,
+  isVisible,
+  type TaskAggregate,
+  type TraceCarrier,
+} from '@hopline/events';
 import {
   type FactLog,
   fromStart,
@@ -19,7 +26,7 @@ import { FactRing } from './fact-ring.ts';
 import type { FeedListener, ListenableFeed } from './feed-listener.ts';
 
 import { HeldView } from './held-view.ts';
-import { VisibleEntry } from './visible-entry.ts';
+import { bytesOfParts, VisibleEntry } from './visible-entry.ts';
 import { waitUntil } from './wait-for.ts';
 
 /**
@@ -31,8 +38,11 @@ export type OpenMode = 'new' | 'existing' | 'awaited';
 /** Memory of all feeds of a process. */
 export type FeedBudgets = { rings: ByteBudget; views: ByteBudget };
 
-/** The task as it is after the record with log sequence `seq`. */
-export type ViewAt = { view: TaskView; seq: number };
+/** `isTooLarge`: its artifacts have more than `answerBytesMax` and are left out. Only its status and its messages can be used. */
+export type ReadView = TaskView & { isTooLarge?: true };
+
+/** The task as it is after the record with log sequence `seq`, and the bytes of its artifacts. */
+export type ViewAt = { view: ReadView; seq: number; bytes: number };
 
 /** The task as in ViewAt, with its timeline. */
 export type HistoryAt = ViewAt & { timeline: TaskTimeline };
@@ -130,12 +140,13 @@ export class TaskFeed implements ListenableFeed {
    */
   async readView(): Promise<ViewAt> {
     const { view } = this.#view;
-    if (view !== undefined) return { view, seq: this.lastSeq };
+    const { bytes } = this.#view;
+    if (view !== undefined && bytes <= this.#limits.answerBytesMax) return { view, seq: this.lastSeq, bytes };
     const { generation } = this;
     if (this.#reading?.generation === generation) return this.#reading.result;
     const result = this.#log.facts
       .last(this.taskId)
-      .then(last => readView(this.#log.facts, last))
+      .then(last => readView(this.#log.facts, last, this.#limits.answerBytesMax))
       .catch(thrown => {
         throw fromLog(thrown, this.taskId);
       });
@@ -160,7 +171,7 @@ export class TaskFeed implements ListenableFeed {
   async readHistory(messageId?: string): Promise<HistoryAt> {
     const { generation } = this;
     const newest = await this.#newest.next();
-    const history = await readHistory(this.#log.facts, newest, messageId).catch(thrown => {
+    const history = await readHistory(this.#log.facts, newest, this.#limits.answerBytesMax, messageId).catch(thrown => {
       throw fromLog(thrown, this.taskId);
     });
     const read = messageId === undefined ? history.view : newest!.record.aggregate;
@@ -335,35 +346,75 @@ export class TaskFeed implements ListenableFeed {
 }
 
 /** Reads the task whose newest record is given. Throws TASK_NOT_FOUND without a record. */
-export function readView(facts: FactLog, last: StoredFacts | undefined): Promise<ViewAt> {
-  return readRecords(facts, last, () => {});
+export function readView(facts: FactLog, last: StoredFacts | undefined, bytesMax: number): Promise<ViewAt> {
+  return readRecords(facts, last, bytesMax, () => {});
 }
 
 /**
  * Reads the task whose newest record is given, with its timeline, as it was once it had a message if `messageId` is given. Throws TASK_NOT_FOUND
  * without a record.
  */
-export async function readHistory(facts: FactLog, last: StoredFacts | undefined, messageId?: string): Promise<HistoryAt> {
+export async function readHistory(
+  facts: FactLog,
+  last: StoredFacts | undefined,
+  bytesMax: number,
+  messageId?: string,
+): Promise<HistoryAt> {
   const timeline = new TaskTimeline();
-  return { ...(await readRecords(facts, last, record => timeline.add(record), messageId)), timeline };
+  return { ...(await readRecords(facts, last, bytesMax, record => timeline.add(record), messageId)), timeline };
 }
 
 async function readRecords(
   facts: FactLog,
   last: StoredFacts | undefined,
+  bytesMax: number,
   onRecord: (record: FactRecord) => void,
   messageId?: string,
 ): Promise<ViewAt> {
   if (last === undefined) throw new A2AError('TASK_NOT_FOUND');
   const builder = new TaskViewBuilder();
+  const artifacts = new ArtifactBytes();
+  let isTooLarge = false;
   let { seq } = last;
   const records = readTask(facts, last);
   for await (const stored of messageId === undefined ? records : untilMessage(records, messageId)) {
-    builder.add(stored.record);
+    for (const fact of stored.record.facts) if (fact.kind === 'artifact.updated') artifacts.count(fact);
+    if (artifacts.bytes > bytesMax) {
+      isTooLarge = true;
+      builder.dropArtifacts();
+    }
+    builder.add(isTooLarge ? withoutParts(stored.record) : stored.record);
     onRecord(stored.record);
     seq = stored.seq;
   }
-  return { view: builder.view ?? projectRecord(undefined, last.record), seq };
+  const view = builder.view ?? projectRecord(undefined, last.record);
+  const { bytes } = artifacts;
+  if (!isTooLarge) return { view, seq, bytes };
+  const { artifacts: _artifacts, ...task } = view.task;
+  return { view: { ...view, task, isTooLarge }, seq, bytes };
+}
+
+/** The bytes of the artifacts of a task. */
+class ArtifactBytes {
+  readonly #artifacts = new Map<string, number>();
+  bytes = 0;
+
+  count({ event }: ArtifactUpdated): void {
+    const { artifact, append } = event.artifactUpdate;
+    const before = this.#artifacts.get(artifact.artifactId) ?? 0;
+    const after = (append === true ? before : 0) + bytesOfParts(artifact.parts);
+    this.#artifacts.set(artifact.artifactId, after);
+    this.bytes += after - before;
+  }
+}
+
+function withoutParts(record: FactRecord): FactRecord {
+  const facts = record.facts.map((fact): Fact => {
+    if (fact.kind !== 'artifact.updated') return fact;
+    const { artifactUpdate } = fact.event;
+    return { ...fact, event: { artifactUpdate: { ...artifactUpdate, artifact: { ...artifactUpdate.artifact, parts: [] } } } };
+  });
+  return { ...record, facts };
 }
 
 /**

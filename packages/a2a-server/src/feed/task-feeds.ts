@@ -1,13 +1,12 @@
 import { A2AError } from '@hopline/a2a';
 import { isSameOwner, type Owner, type Role, type TaskAggregate } from '@hopline/events';
 import type { Log, StoredFacts } from '@hopline/log';
-import type { TaskView } from '@hopline/task';
 import type { Limits } from '../limits.ts';
 import { fromLog } from '../log-faults.ts';
 import type { TaskLists } from '../task-lists.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { TaskChange } from './feed-listener.ts';
-import { type FeedBudgets, type HistoryAt, type OpenMode, readHistory, readView, TaskFeed } from './task-feed.ts';
+import { type FeedBudgets, type HistoryAt, type OpenMode, type ReadView, readHistory, readView, TaskFeed } from './task-feed.ts';
 
 /** A lease of a feed. Release it once. */
 export type FeedLease = { feed: TaskFeed; release(): void };
@@ -68,7 +67,7 @@ export class TaskFeeds {
   }
 
   /** The task as the log has it now: from its feed if one is open, otherwise by one read. `newest`: its newest record, if it was just read. */
-  async view(taskId: string, caller: Owner, newest?: StoredFacts): Promise<TaskView> {
+  async view(taskId: string, caller: Owner, newest?: StoredFacts): Promise<ReadView> {
     if (this.#feeds.has(taskId)) {
       const { feed, release } = await this.acquire(taskId, 'existing', caller);
       release();
@@ -77,7 +76,7 @@ export class TaskFeeds {
     try {
       const last = newest ?? (await this.#log.facts.last(taskId));
       if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
-      return (await readView(this.#log.facts, last)).view;
+      return (await readView(this.#log.facts, last, this.#limits.answerBytesMax)).view;
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }
@@ -93,7 +92,7 @@ export class TaskFeeds {
     try {
       const last = await this.#log.facts.last(taskId);
       if (last !== undefined) this.#assertVisible(last.record.aggregate, caller);
-      return await readHistory(this.#log.facts, last);
+      return await readHistory(this.#log.facts, last, this.#limits.answerBytesMax);
     } catch (thrown) {
       throw fromLog(thrown, taskId);
     }

@@ -23,7 +23,11 @@ export async function messageSend(server: A2AServer, context: OperationContext):
       const view = await run(server, context, turn, resolved);
       nameState(context, { contextId: view.task.contextId, state: view.task.status.state });
       const message = directMessage(context, view);
-      return context.dialect.encodeSendResult(message ? { message } : { task: await shownTask(server, context, view, request) });
+      if (message) return context.dialect.encodeSendResult({ message });
+      // The message is stored. A client that does not wait for the answer needs the task's state, even if its artifacts are too large.
+      const { task, generation } = view;
+      const shown = request.blocking ? view : { task, generation };
+      return context.dialect.encodeSendResult({ task: await shownTask(server, context, shown, request) });
     } finally {
       turn.lease.release();
     }

@@ -1,8 +1,8 @@
 import { A2AError, DIALECTS, type Dialect, isLegacyTask, stateWord, type Task } from '@hopline/a2a';
 import { isTaskId, type Owner, type TaskAggregate } from '@hopline/events';
-import type { TaskView } from '@hopline/task';
 import { ATTR } from '@hopline/telemetry';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
+import type { ReadView } from '../feed/task-feed.ts';
 import { showsTimeline, taskWithDraftGeneration } from '../stream/generation-form.ts';
 import { withHistory } from '../stream/history-length.ts';
 
@@ -20,20 +20,29 @@ type ShownLengths = { historyLength?: number; timelineLength?: number };
 
 /**
  * The task of a response: with at most the given number of messages and, for clients that ask for the draft 1.1, with its generation and its
- * timeline. The timeline is read from the log for these clients only. `generation`: that of the newest event in the task.
+ * timeline. The timeline is read from the log for these clients only. `generation`: that of the newest event in the task. Throws
+ * UNSUPPORTED_OPERATION for a task that is too large for an answer.
  */
 export async function shownTask(
   server: A2AServer,
   { extensions, caller }: OperationContext,
-  { task, generation }: Pick<TaskView, 'task' | 'generation'>,
+  { task, generation, isTooLarge }: Pick<ReadView, 'task' | 'generation' | 'isTooLarge'>,
   { historyLength, timelineLength = server.limits.timelineEntriesMax }: ShownLengths = {},
 ): Promise<Task> {
+  if (isTooLarge) throw taskTooLarge(server, task.id);
   if (!showsTimeline(extensions)) return withHistory(task, historyLength);
   const { view, timeline } = await server.feeds.history(task.id, caller);
   // A read of the log may be behind the task that this response is about.
+  if (view.isTooLarge) throw taskTooLarge(server, task.id);
   if (view.generation < generation) throw new A2AError('UNAVAILABLE', { taskId: task.id });
   const counted = taskWithDraftGeneration(view.task, view.generation);
   return withHistory(timeline.addTo(counted, Math.min(timelineLength, server.limits.timelineEntriesMax)), historyLength);
+}
+
+/** Names the two ways to read such a task: the events of a stream and the pages of an export do not hold it whole. */
+export function taskTooLarge({ limits }: A2AServer, taskId: string): A2AError {
+  const detail = `the artifacts of the task have more than ${limits.answerBytesMax} bytes, too many for one answer: subscribe with the cursor 0.0 for its events, or export it`;
+  return new A2AError('UNSUPPORTED_OPERATION', { detail, taskId });
 }
 
 /**

@@ -24,10 +24,11 @@ export async function tasksCancel(server: A2AServer, context: OperationContext):
       const append = () => appendCancel(server, context, taskId, withoutReservedMetadata(metadata));
       await waitAround(append, feed, ends, { timeoutMs: server.limits.cancelWaitMsMax, signal: context.signal });
       const { view } = await feed.readView();
-      const { task } = view;
+      // The task is canceled even if it is too large for an answer: then its artifacts are left out.
+      const { task, generation } = view;
       if (isTerminal(task.status.state) && task.status.state !== 'TASK_STATE_CANCELED')
         throw new A2AError('TASK_NOT_CANCELABLE', { taskId });
-      return dialectFor(context, task).encodeTask(await shownTask(server, context, view));
+      return dialectFor(context, task).encodeTask(await shownTask(server, context, { task, generation }));
     } finally {
       release();
     }

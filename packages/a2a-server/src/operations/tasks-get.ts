@@ -1,7 +1,7 @@
 import { A2AError } from '@hopline/a2a';
 import { isTaskId } from '@hopline/events';
-import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext, OperationResult } from '../a2a-server.ts';
+import type { ReadView } from '../feed/task-feed.ts';
 import { waitBeyond } from '../feed/wait-for.ts';
 import { taskIdOf } from './client-task-id.ts';
 import { acquireTask, nameTask } from './resolve-message.ts';
@@ -24,7 +24,7 @@ export async function tasksGet(server: A2AServer, context: OperationContext): Pr
 }
 
 /** Takes a slot like a stream, because it may wait as long. */
-async function viewBeyond(server: A2AServer, context: OperationContext, taskId: string, generation: number): Promise<TaskView> {
+async function viewBeyond(server: A2AServer, context: OperationContext, taskId: string, generation: number): Promise<ReadView> {
   const releaseSlot = server.streams.acquire(context.caller, 'stream');
   try {
     const { feed, release } = await acquireTask(server, context, taskId);

@@ -1,8 +1,7 @@
 import { A2AError, isInProgress, isTerminal } from '@hopline/a2a';
-import type { TaskView } from '@hopline/task';
 import type { A2AServer, OperationContext } from '../a2a-server.ts';
 import type { TaskChange } from '../feed/feed-listener.ts';
-import type { TaskFeed, ViewAt } from '../feed/task-feed.ts';
+import type { ReadView, TaskFeed, ViewAt } from '../feed/task-feed.ts';
 import type { FeedLease } from '../feed/task-feeds.ts';
 import { waitAround, waitFor } from '../feed/wait-for.ts';
 import { fromLog } from '../log-faults.ts';
@@ -197,7 +196,7 @@ export async function acceptTurn(
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
-): Promise<TaskView> {
+): Promise<ReadView> {
   const { feed } = turn.lease;
   let reading: Promise<ViewAt> | undefined;
   const onAccepted = () => {
@@ -234,7 +233,7 @@ export async function startTurn(
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
-): Promise<TaskView> {
+): Promise<ReadView> {
   const { feed } = turn.lease;
   await requireAccepted(server, context, turn, resolved);
   if (feed.state === 'TASK_STATE_SUBMITTED') {
@@ -253,7 +252,7 @@ export async function completeTurn(
   context: OperationContext,
   turn: Turn,
   resolved: ResolvedMessage,
-): Promise<TaskView> {
+): Promise<ReadView> {
   const { feed } = turn.lease;
   await requireAccepted(server, context, turn, resolved);
   await waitForTurnEnd(server, context, feed);

@@ -1,13 +1,14 @@
-import { A2AError, type A2AErrorCode, isTerminal, type Task } from '@hopline/a2a';
+import { A2AError, type A2AErrorCode, isTerminal } from '@hopline/a2a';
 import { formatCursor, isVisible } from '@hopline/events';
 import { type FactLog, fromStart } from '@hopline/log';
 import { LINE } from '@hopline/telemetry';
 import type { A2AServer } from '../a2a-server.ts';
 import type { FeedListener } from '../feed/feed-listener.ts';
-import type { TaskFeed } from '../feed/task-feed.ts';
+import type { ReadView, TaskFeed, ViewAt } from '../feed/task-feed.ts';
 import { VisibleEntry } from '../feed/visible-entry.ts';
 
 import { fromLog } from '../log-faults.ts';
+import { taskTooLarge } from '../operations/task-response.ts';
 import type { SentBudget } from '../quotas/sent-budget.ts';
 import type { DeliveryMeter } from './delivery-meter.ts';
 import type { EventSink } from './event-sink.ts';
@@ -83,10 +84,10 @@ export class Viewer implements FeedListener, OpenStream {
     this.#pump();
   }
 
-  /** Sends the task as it is now, then everything that follows. */
+  /** Sends the task as it is now, then everything that follows. A task that is too large for one event is sent as all of its events. */
   followFromSnapshot(feed: TaskFeed): void {
     this.#attach(feed);
-    this.#exclusively(this.#sendSnapshot(feed));
+    this.#exclusively(this.#sendSnapshot(feed, 'first'));
   }
 
   /**
@@ -104,7 +105,7 @@ export class Viewer implements FeedListener, OpenStream {
    */
   followFromMessage(feed: TaskFeed, messageId: string): void {
     this.#attach(feed);
-    this.#exclusively(this.#sendSnapshot(feed, messageId));
+    this.#exclusively(this.#sendSnapshot(feed, 'message', messageId));
   }
 
   keepAlive(): void {
@@ -136,7 +137,7 @@ export class Viewer implements FeedListener, OpenStream {
     this.#addedMessage = undefined;
     // A view in memory is of this record. The log may have more records by the time it is read.
     const isOfThisRecord = feed.holdsView && !this.#showsTimeline;
-    this.#exclusively(this.#sendSnapshot(feed, isOfThisRecord ? undefined : messageId));
+    this.#exclusively(this.#sendSnapshot(feed, 'message', isOfThisRecord ? undefined : messageId));
   }
 
   fail(error: A2AError): void {
@@ -276,13 +277,19 @@ export class Viewer implements FeedListener, OpenStream {
     this.#server.metrics?.gaps.add(1);
     this.#meter.gap();
     this.#sink.addGap({ from: this.#next, to });
-    await this.#sendSnapshot(feed);
+    await this.#sendSnapshot(feed, 'gap');
   }
 
   /** `messageId`: sends the task as it was once it had this message. */
-  async #sendSnapshot(feed: TaskFeed, messageId?: string): Promise<void> {
-    const { task, generation, seq } = await this.#readTask(feed, messageId);
+  async #sendSnapshot(feed: TaskFeed, place: 'first' | 'message' | 'gap', messageId?: string): Promise<void> {
+    const { task, generation, seq, bytes, isTooLarge } = await this.#readTask(feed, messageId);
     if (this.#feed === undefined) return;
+    const isLarge = bytes > this.#server.limits.snapshotBytesMax;
+    // Nothing was sent yet, so all events of the task follow.
+    if (isLarge && place === 'first') return;
+    if (isTooLarge && place === 'gap') throw taskTooLarge(this.#server, task.id);
+    // The client of a message knows the artifacts of earlier turns, or can get them. Those that follow are events.
+    if (isLarge && place === 'message') delete task.artifacts;
     this.#next = generation + 1;
     this.#hint = seq;
     this.#sink.addSnapshot(withHistory(task, this.#historyLength), formatCursor({ generation, seq }), generation);
@@ -290,14 +297,14 @@ export class Viewer implements FeedListener, OpenStream {
     if (sent && this.#endsAtInputRequired && task.status.state === 'TASK_STATE_INPUT_REQUIRED') this.#end();
   }
 
-  async #readTask(feed: TaskFeed, messageId: string | undefined): Promise<{ task: Task; generation: number; seq: number }> {
+  async #readTask(feed: TaskFeed, messageId: string | undefined): Promise<ReadView & Omit<ViewAt, 'view'>> {
     if (!this.#showsTimeline && messageId === undefined) {
-      const { view, seq } = await feed.readView();
-      return { ...view, seq };
+      const { view, ...at } = await feed.readView();
+      return { ...view, ...at, task: { ...view.task } };
     }
-    const { view, seq, timeline } = await feed.readHistory(messageId);
-    if (!this.#showsTimeline) return { ...view, seq };
-    return { task: timeline.addTo(view.task, this.#server.limits.timelineEntriesMax), generation: view.generation, seq };
+    const { view, timeline, ...at } = await feed.readHistory(messageId);
+    if (!this.#showsTimeline) return { ...view, ...at };
+    return { ...view, ...at, task: timeline.addTo(view.task, this.#server.limits.timelineEntriesMax) };
   }
 
   #emit(entry: VisibleEntry, feed: TaskFeed): void {
