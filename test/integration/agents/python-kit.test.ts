@@ -33,11 +33,15 @@ for (const found of pythons) {
   const python = 'python' in found ? found.python : '';
   const options = { skip: 'skip' in found && found.skip, timeout: 600_000 };
 
-  test(`Python ${version}: the unit tests of the agent kit pass, and its types are strict`, options, async () => {
+  // mypy checks the types of Python 3.10 whatever interpreter runs it (pyproject.toml), so the newest packages are enough.
+  const isNewest = found === pythons.at(-1);
+  const types = isNewest ? ', and its types are strict' : '';
+  test(`Python ${version}: the unit tests of the agent kit pass${types}`, options, async () => {
     const args = ['-m', 'unittest', 'tests.test_agent', 'tests.test_agent_server'];
     const { stderr } = await promisify(execFile)(python, args, { cwd, env: { ...pythonEnv(), PYTHONWARNINGS: 'default' } });
     assert.match(stderr, /^Ran [1-9][0-9] tests in /m);
     assert.doesNotMatch(stderr, /skipped/);
+    if (!isNewest) return;
     const { stdout } = await promisify(execFile)(python, ['-m', 'mypy', '--cache-dir', '/dev/null'], { cwd, env: pythonEnv() });
     assert.match(stdout, /^Success: no issues found/m);
   });
