@@ -74,7 +74,8 @@ let known: Promise<KnownPython[]> | undefined;
 
 /** The Pythons on PATH and of pyenv, from 3.10 on, by version. Each is started once for all files of the process. */
 function pythons(): Promise<KnownPython[]> {
-  return (known ??= findPythons());
+  known ??= findPythons();
+  return known;
 }
 
 async function findPythons(): Promise<KnownPython[]> {
