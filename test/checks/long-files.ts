@@ -17,6 +17,7 @@ export const LONG_FILES: readonly LongFile[] = [
   { path: 'test/integration/log/jetstream.test.ts', waits: true },
   { path: 'test/integration/log/full-disk.test.ts', waits: true },
   { path: 'test/nats-double/contract.test.ts', waits: true },
+  { path: 'test/nats-double', waits: true },
   { path: 'test/integration/log/hostile-login.test.ts', waits: true },
   { path: 'test/integration/log/lagging-replica.test.ts', waits: true },
   { path: 'test/integration/log/streams.test.ts', waits: true },

@@ -19,6 +19,7 @@ import { type RemoteAgent, startRemoteAgent } from '../support/agents/remote-age
 import { collect, type Frame, messageParams, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { type Issuer, startIssuer } from '../support/cluster/issuer.ts';
+import { bundlesOfRun, launcherProgram } from '../support/cluster/launcher-process.ts';
 import { call } from '../support/cluster/model-cluster.ts';
 import { COMMAND_SOURCE, commandProgram } from '../support/cluster/service-process.ts';
 import { emptyProject, Guide, settingsIn } from '../support/guides/guide.ts';
@@ -40,7 +41,6 @@ const { createElement } = await import('react');
 const { createRoot } = await import('react-dom/client');
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const LAUNCHER = join(ROOT, 'infra/local/launcher/main.ts');
 const RECORDING = join(ROOT, 'infra/local/demo/guide.jsonl');
 const TIMEOUT = { timeout: 300_000 };
 const run = promisify(execFile);
@@ -131,10 +131,13 @@ before(async () => {
   assert.equal(settings.OTEL_EXPORTER_OTLP_ENDPOINT, 'http://127.0.0.1:4318');
   const args = starts.flatMap(start => start.args);
   assert.deepEqual(args, ['--agents', 'agents.json', '--origin', 'http://localhost:5173']);
-  launcher = spawn(process.execPath, [LAUNCHER, ...args, '--port', '0', '--no-demo'], {
+  launcher = spawn(process.execPath, [...launcherProgram(), ...args, '--port', '0', '--no-demo'], {
     cwd: folder,
     env: environment({
       ...settings,
+      ...bundlesOfRun(),
+      // `npm start` runs sources, and only this file tests it with real services. The six sub-agents would take 1.5 CPU seconds more each.
+      TEST_BUNDLED: 'sub-agent',
       OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
       HOPLINE_NATS_SERVER: process.env.HOPLINE_NATS_SERVER ?? 'nats-server',
       HOPLINE_SHARDS: '16',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Fold, type Part } from '@hopline/a2a';
 import { approvalResponse } from '@hopline/client';
+import { freePort } from '@hopline/local-cluster';
 import { kindOfArtifact } from '@hopline/profiles';
 import type { ClientView } from '@hopline/task-view';
 import { until } from '../../kit/until.ts';
@@ -78,27 +79,28 @@ const ABILITIES: Record<
   fasta2a: { failure: 'fasta2a-abilities: the agent failed', cancels: false, file: { answer: 'text/plain: grüße', sent: [] } },
 };
 
+/** `trimsEnd`: the answer ends without the line break of `QUESTIONS`. */
+type FrameworkAgent = { name: string; url: string; trimsEnd: boolean };
+
 for (const framework of FRAMEWORKS) {
   const { name, variable } = framework;
   const found = await pythonWithFramework(framework);
   const python = 'python' in found ? found.python : '';
   const skip = 'skip' in found && `${found.skip}; or name one in ${variable}`;
-  // Strands streams in two ways.
-  const ways: string[][] = name === 'strands-agents' ? [[], ['compliant']] : [[]];
   const disposables = new AsyncDisposableStack();
   after(() => disposables.disposeAsync());
-  let started: Promise<{ held: HeldWork; agents: { name: string; args: string[]; url: string }[] }> | undefined;
+  let started: Promise<{ held: HeldWork; agents: FrameworkAgent[] }> | undefined;
   /** The agents of both tests: the import of a framework takes seconds. */
   const servers = () => (started ??= start());
 
   async function start() {
     const held = disposables.use(await HeldWork.start());
-    const agents: { name: string; args: string[]; url: string }[] = [];
-    for (const [index, args] of ways.entries()) {
-      const agent = await startFrameworkAgent(python, framework, held.url, ...args);
-      disposables.defer(agent.stop);
-      agents.push({ name: `${name}-${index}`, args, url: agent.url });
-    }
+    // Strands streams in two ways.
+    const compliant = name === 'strands-agents' ? await freePort() : undefined;
+    const agent = await startFrameworkAgent(python, framework, held.url, ...(compliant === undefined ? [] : [`${compliant}`]));
+    disposables.defer(agent.stop);
+    const agents: FrameworkAgent[] = [{ name: `${name}-0`, url: agent.url, trimsEnd: false }];
+    if (compliant !== undefined) agents.push({ name: `${name}-1`, url: `http://127.0.0.1:${compliant}/`, trimsEnd: true });
     return { held, agents };
   }
 
@@ -112,9 +114,9 @@ for (const framework of FRAMEWORKS) {
     // The agents above serve this profile, too.
     await using transparent = await Cluster.shared({ profile: 'transparent', agents: [] });
     for (const [profile, cluster] of Object.entries({ caipe, transparent })) {
-      for (const { name: agent, args } of agents) {
+      for (const { name: agent, trimsEnd } of agents) {
         for (const { text, answer } of QUESTIONS[name]) {
-          const whole = args.includes('compliant') ? answer.trimEnd() : answer;
+          const whole = trimsEnd ? answer.trimEnd() : answer;
           const frames = await collect(cluster.url, { params: messageParams(text, { metadata: { agent } }) });
           const fold = new Fold();
           for (const { event } of frames) fold.add(event);

@@ -14,20 +14,31 @@ const BUNDLED = new URL('bundled-installation.ts', import.meta.url);
 const USE_BUNDLES = `import { registerHooks } from 'node:module';
   registerHooks({ resolve: (name, context, next) => name === './installation.ts' ? { url: '${BUNDLED}', shortCircuit: true } : next(name, context) });`;
 
+/** Node's arguments that run the launcher, with the bundles of this run if there are any. It needs their folder, TEST_SERVICES, in its environment. */
+export function launcherProgram(): string[] {
+  const hook =
+    process.env.TEST_SERVICES === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(USE_BUNDLES)}`];
+  return [...hook, LAUNCHER];
+}
+
+/** Variables of a program that finds the bundles of this run. */
+export function bundlesOfRun(): { TEST_SERVICES?: string } {
+  const { TEST_SERVICES } = process.env;
+  return TEST_SERVICES === undefined ? {} : { TEST_SERVICES };
+}
+
 /** Starts the launcher with its home in `folder` and any free port. */
 export function spawnLauncher(
   folder: string,
   args: readonly string[],
   variables: Record<string, string> = {},
 ): ChildProcessByStdio<null, Readable, null> {
-  const { TEST_SERVICES } = process.env;
-  const hook = TEST_SERVICES === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(USE_BUNDLES)}`];
-  return spawn(process.execPath, [...hook, LAUNCHER, '--port', '0', ...args], {
+  return spawn(process.execPath, [...launcherProgram(), '--port', '0', ...args], {
     env: {
       PATH: process.env.PATH,
       HOME: folder,
       ...compileCache(),
-      ...(TEST_SERVICES !== undefined && { TEST_SERVICES }),
+      ...bundlesOfRun(),
       HOPLINE_HOME: join(folder, 'home'),
       HOPLINE_NATS_SERVER: process.env.HOPLINE_NATS_SERVER ?? 'nats-server',
       ...variables,

@@ -49,8 +49,8 @@ export type VersionedPython = { version: string } & FoundPython;
 
 /** Virtual environments with packages, of the oldest and the newest Python from 3.10 on. They are created in the folder for tools. */
 export async function pythonsWithPackages(requirements: readonly string[]): Promise<VersionedPython[]> {
-  const known = await pythons();
-  const ends = known.length > 1 ? [known[0]!, known.at(-1)!] : known;
+  const all = await pythons();
+  const ends = all.length > 1 ? [all[0]!, all.at(-1)!] : all;
   return Promise.all(ends.map(python => withPackages(python, requirements)));
 }
 
@@ -70,8 +70,15 @@ async function withPackages({ version, base }: KnownPython, requirements: readon
 
 type KnownPython = { version: string; base: string };
 
-/** The Pythons on PATH and of pyenv, from 3.10 on, by version. */
-async function pythons(): Promise<KnownPython[]> {
+let known: Promise<KnownPython[]> | undefined;
+
+/** The Pythons on PATH and of pyenv, from 3.10 on, by version. Each is started once for all files of the process. */
+function pythons(): Promise<KnownPython[]> {
+  known ??= findPythons();
+  return known;
+}
+
+async function findPythons(): Promise<KnownPython[]> {
   const root = process.env.PYENV_ROOT || join(homedir(), '.pyenv');
   const names = ['python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3'];
   const found = new Map<string, string>();
@@ -104,23 +111,27 @@ async function environmentOf(base: string, version: string, requirements: readon
   mkdirSync(cache, { recursive: true });
   const part = mkdtempSync(join(cache, '.part-'));
   try {
-    await run(base, ['-m', 'venv', part], { timeout: INSTALL_MS_MAX });
-    const pip = [
-      '-m',
-      'pip',
-      'install',
-      '--quiet',
-      '--disable-pip-version-check',
-      '--no-compile',
-      '--retries',
-      '1',
-      ...requirements,
-    ];
-    await run(join(part, 'bin/python'), pip, { timeout: INSTALL_MS_MAX });
+    await run(base, ['-m', 'venv', '--without-pip', part], { timeout: INSTALL_MS_MAX });
+    await install(base, join(part, 'bin/python'), requirements);
     if (!existsSync(folder)) renameSync(part, folder);
     return python;
   } finally {
     rmSync(part, { recursive: true, force: true });
+  }
+}
+
+/** Installs with the pip of `base`, because installing pip into the environment first costs 3 CPU seconds, as much as the packages. */
+async function install(base: string, python: string, requirements: readonly string[]): Promise<void> {
+  const options = ['--quiet', '--disable-pip-version-check', '--no-compile', '--retries', '1'];
+  const pip = (program: string, ...where: string[]) =>
+    run(program, ['-m', 'pip', ...where, 'install', ...options, ...requirements], { timeout: INSTALL_MS_MAX });
+  try {
+    await pip(base, '--python', python);
+  } catch (thrown) {
+    // pip installs into another environment from version 22.3 on.
+    if (!/No module named pip|no such option: --python/.test(String(thrown))) throw thrown;
+    await run(python, ['-m', 'ensurepip'], { timeout: INSTALL_MS_MAX });
+    await pip(python);
   }
 }
 

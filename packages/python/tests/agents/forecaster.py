@@ -1,10 +1,9 @@
-"""An agent that calls tools: `python3 -m tests.agents.forecaster PORT` serves it."""
+"""An agent that calls tools."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 
-from hopline.agent import Agent, AgentEvent, ToolError, Turn, agent_app, failed, tool_end, tool_start
+from hopline.agent import Agent, AgentEvent, ToolError, Turn, failed, tool_end, tool_start
 
 
 async def sky_of(city: str) -> dict[str, object]:
@@ -30,9 +29,3 @@ async def forecast(turn: Turn) -> AsyncIterator[AgentEvent]:
 
 
 forecaster = Agent(name="forecaster", description="Forecasts the weather of cities", run=forecast)
-
-if __name__ == "__main__":
-    import uvicorn
-
-    port = int(sys.argv[1])
-    uvicorn.run(agent_app(forecaster, f"http://127.0.0.1:{port}/"), host="127.0.0.1", port=port, log_level="warning")

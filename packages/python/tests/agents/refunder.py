@@ -1,9 +1,8 @@
-"""An agent that asks before it acts: `python3 -m tests.agents.refunder PORT` serves it."""
+"""An agent that asks before it acts."""
 
-import sys
 from collections.abc import AsyncIterator
 
-from hopline.agent import Agent, AgentEvent, Turn, agent_app, needs_approval
+from hopline.agent import Agent, AgentEvent, Turn, needs_approval
 
 
 async def pay_back(order: str, cents: int) -> str:
@@ -22,9 +21,3 @@ async def refund(turn: Turn) -> AsyncIterator[AgentEvent]:
 
 
 refunder = Agent(name="refunder", description="Pays orders back", run=refund)
-
-if __name__ == "__main__":
-    import uvicorn
-
-    port = int(sys.argv[1])
-    uvicorn.run(agent_app(refunder, f"http://127.0.0.1:{port}/"), host="127.0.0.1", port=port, log_level="warning")

@@ -1,8 +1,10 @@
 """
-A Strands agent whose model streams its answer. A third argument makes it stream as A2A means it, in one artifact. "fail" makes its model fail, "wait"
+A Strands agent whose model streams its answer. At the port of a third argument it streams as A2A means it, in one artifact: one process, because the import
+of Strands takes 4 CPU seconds. "fail" makes its model fail, "wait"
 makes it wait for the server of its second argument, "ask" makes it call a tool that asks a question, and the text of a document is its answer.
 """
 
+import asyncio
 import logging
 import sys
 
@@ -63,8 +65,20 @@ class Streaming(Model):
         yield {"messageStop": {"stopReason": "end_turn"}}
 
 
-agent = Agent(model=Streaming(), tools=[choose_color], name="streaming", description="Streams", callback_handler=None)
-server = A2AServer(agent, host="127.0.0.1", port=PORT, enable_a2a_compliant_streaming=len(sys.argv) > 3)
+def served(port: int, compliant: bool) -> uvicorn.Server:
+    agent = Agent(model=Streaming(), tools=[choose_color], name="streaming", description="Streams", callback_handler=None)
+    server = A2AServer(agent, host="127.0.0.1", port=port, enable_a2a_compliant_streaming=compliant)
+    return uvicorn.Server(uvicorn.Config(server.to_starlette_app(), host="127.0.0.1", port=port, log_level="critical"))
+
+
+async def serve() -> None:
+    # The test waits for the card of the first port.
+    compliant = [served(int(port), True) for port in sys.argv[3:]]
+    tasks = [asyncio.create_task(one.serve()) for one in compliant]
+    while not all(one.started for one in compliant):
+        await asyncio.sleep(0.01)
+    await asyncio.gather(served(PORT, False).serve(), *tasks)
+
 
 if __name__ == "__main__":
-    uvicorn.run(server.to_starlette_app(), host="127.0.0.1", port=PORT, log_level="critical")
+    asyncio.run(serve())
