@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -137,36 +137,6 @@ test('a process that never ends is killed when its time is over, and counts as a
   const output = execFileSync(process.execPath, ['run.mjs'], { cwd: root, env, encoding: 'utf8' });
   assert.match(output, /a\.test\.mjs was killed with its programs, because it ran for 1 s/);
   assert.equal(output.trim().split('\n').at(-1), '{"passed":0,"failed":1,"skipped":0}');
-});
-
-test('an error outside of its promise fails the test that caused it, and the runner observes no promise', t => {
-  const root = folderWith(t, {
-    'a.test.mjs': `import { executionAsyncId } from 'node:async_hooks';
-      import { setTimeout as sleep } from 'node:timers/promises';
-      import { suite, test } from 'node:test';
-      suite('group', async () => {
-        await sleep(1);
-        test('quiet', () => {});
-        test('throws', async () => {
-          await sleep(1);
-          setTimeout(() => { throw new Error('late'); });
-          await new Promise(() => {});
-        });
-        test('awaits', async t => {
-          await null;
-          const first = executionAsyncId();
-          await null;
-          t.diagnostic(executionAsyncId() === first ? 'not observed' : 'observed');
-        });
-      });`,
-  });
-  const testProcess = new TestProcess();
-  const { env, execArgv } = testProcess.runOptions;
-  const { NODE_TEST_CONTEXT: _, ...outside } = env as NodeJS.ProcessEnv;
-  const args = [...execArgv, '--test-reporter=spec', join(root, 'a.test.mjs')];
-  const { stdout } = spawnSync(process.execPath, args, { env: outside, encoding: 'utf8' });
-  testProcess.cpuMs();
-  assert.match(stdout, /▶ group\n {2}✔ quiet .*\n {2}✖ throws .*\n {2}✔ awaits .*\n {2}ℹ not observed/);
 });
 
 test('the programs of a test process are killed with it', async t => {

@@ -1,5 +1,4 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import './runner-contexts.ts';
 
 /** Linux counts CPU time in this unit for programs, whatever the clock of its kernel is. */
 const TICK_MS = 10;

@@ -8,8 +8,6 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const READY_MS_MAX = 180_000;
 const POLL_MS = 25;
 const OUTPUT_CHARS_MAX = 1_000_000;
-/** Room for new objects. With the 1 MB that V8 begins with, a tenth of the CPU time of a service's start goes to garbage collections. */
-const NEW_SPACE = '--min-semi-space-size=16';
 
 /** The bundle of a service that `npm test` has made for this run, else its source. */
 export function programOf(service: string): string {
@@ -102,7 +100,7 @@ export class ServiceProcess {
       HOPLINE_STDIN_LIFELINE: '1',
     };
     const path = program === undefined ? programOf(service) : join(ROOT, program.path);
-    const child = spawn(process.execPath, [NEW_SPACE, ...nodeOptionsOf(env), path], {
+    const child = spawn(process.execPath, [...nodeOptionsOf(env), path], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...compileCache(), ...settings, ...env },
     });
