@@ -15,6 +15,8 @@ export {
 } from './options.ts';
 export {
   ADMIN,
+  accountOf,
+  accounts,
   authorization,
   type Password,
   passwordVariable,

@@ -1,6 +1,6 @@
 import { requireAgent } from '@hopline/log';
 import { LogNames } from './names.ts';
-import { ANY_AGENT, type LogUser, type PermissionOptions, permissionsOf, SERVICE_USERS } from './users.ts';
+import { type AgentUser, ANY_AGENT, exchangeOf, type LogUser, type PermissionOptions, permissionsOf, SERVICE_USERS } from './users.ts';
 
 /** Configuration of nats-server for the users of the log. */
 
@@ -30,7 +30,21 @@ export function passwordVariable(user: ServerUser): string {
 }
 
 /** `groups`: the most stream groups that the log may have. */
-type AuthorizationOptions = PermissionOptions & { prefix?: string | undefined; groups?: number };
+type AccountsOptions = { prefix?: string | undefined; groups?: number };
+type AuthorizationOptions = PermissionOptions & AccountsOptions;
+
+/** Limits of each account of an agent. That of subscriptions is for each connection. */
+const CONNECTIONS_MAX = 1_024;
+const SUBSCRIPTIONS_MAX = 8_192;
+/**
+ * How long NATS keeps a place for the answer to a request of an agent. A place takes about a kilobyte, and a request that is never answered keeps it for up to
+ * twice this time. Longer than a worker's pull, and than answers are late; a confirmation is asked for again.
+ */
+const ANSWER_WAITS: [prefix: string, wait: string][] = [
+  ['$JS.ACK.', '5s'],
+  ['$JS.API.CONSUMER.MSG.NEXT.', '15s'],
+  ['', '30s'],
+];
 
 /** The block `authorization` of a nats-server configuration. */
 export function authorization(
@@ -40,6 +54,71 @@ export function authorization(
   const names = new LogNames(prefix, groups);
   const blocks = [...users].map(([user, password]) => userBlock(user, password, names, options));
   return `authorization {\n  users: [\n${blocks.join('\n')}\n  ]\n}\n`;
+}
+
+/**
+ * The block `accounts` of a nats-server configuration, in place of `authorization`: the log and the users of services in one account, each agent in an account of
+ * its own. NATS makes the reply subjects of what it imports, so no request of an agent names a subject of the log.
+ */
+export function accounts(
+  users: ReadonlyMap<ServerUser, Password>,
+  { prefix = '', groups = 1 }: AccountsOptions = {},
+): string {
+  const names = new LogNames(prefix, groups);
+  const log = accountOf('relay', prefix);
+  const all = [...users].map(([user, password]) => ({ user, block: userBlock(user, password, names, {}) }));
+  const agents = all.flatMap(({ user, block }) =>
+    isAgentUser(user) ? [{ account: accountOf(user, prefix), block, exchange: exchangeOf(user, names) }] : [],
+  );
+  const blocks = [
+    accountBlock(log, ['    jetstream: enabled'], {
+      users: all.filter(({ user }) => !isAgentUser(user)).map(({ block }) => block),
+      exports: agents.flatMap(({ account, exchange: { services, fromLog } }) => [
+        ...services.map(subject => exported({ service: subject }, account)),
+        ...fromLog.map(subject => exported({ stream: subject }, account)),
+      ]),
+      imports: agents.flatMap(({ account, exchange }) => exchange.toLog.map(subject => imported('stream', subject, account))),
+    }),
+    ...agents.map(({ account, block, exchange: { services, toLog, fromLog } }) =>
+      accountBlock(account, [`    limits { max_connections: ${CONNECTIONS_MAX}, max_subscriptions: ${SUBSCRIPTIONS_MAX} }`], {
+        users: [block],
+        exports: toLog.map(subject => exported({ stream: subject }, log)),
+        imports: [
+          ...services.map(subject => imported('service', subject, log)),
+          ...fromLog.map(subject => imported('stream', subject, log)),
+        ],
+      }),
+    ),
+  ];
+  return `accounts {\n${blocks.join('\n')}\n}\n`;
+}
+
+/** The account of a user, if agents have accounts of their own: that of the log for all others. */
+export function accountOf(user: ServerUser, prefix = ''): string {
+  return isAgentUser(user) ? userName(user, prefix) : new LogNames(prefix).subject('hopline');
+}
+
+function isAgentUser(user: ServerUser): user is AgentUser {
+  return user.startsWith('agent.');
+}
+
+function accountBlock(name: string, lines: readonly string[], lists: Record<string, readonly string[]>): string {
+  const blocks = Object.entries(lists).flatMap(([list, entries]) => [`    ${list}: [`, ...entries, '    ]']);
+  return [`  ${JSON.stringify(name)}: {`, ...lines, ...blocks, '  }'].join('\n');
+}
+
+function exported(what: { service: string } | { stream: string }, to: string): string {
+  if ('stream' in what) return `      { stream: ${JSON.stringify(what.stream)}, accounts: [${JSON.stringify(to)}] }`;
+  const { service } = what;
+  const [, wait] = ANSWER_WAITS.find(([prefix]) => service.startsWith(prefix))!;
+  // A pull is answered with several messages.
+  const response = service.startsWith('$JS.API.CONSUMER.MSG.NEXT.') ? 'stream' : 'single';
+  const parts = [`service: ${JSON.stringify(service)}`, `accounts: [${JSON.stringify(to)}]`];
+  return `      { ${[...parts, `response: ${response}`, `threshold: "${wait}"`].join(', ')} }`;
+}
+
+function imported(kind: 'service' | 'stream', subject: string, from: string): string {
+  return `      { ${kind}: { account: ${JSON.stringify(from)}, subject: ${JSON.stringify(subject)} } }`;
 }
 
 function userBlock(user: ServerUser, password: Password, names: LogNames, options: PermissionOptions): string {
