@@ -1,3 +1,4 @@
+import { readerSubject, readSubject } from '@hopline/events';
 import { requireAgent } from '@hopline/log';
 import { LogNames } from './names.ts';
 import { type AgentUser, ANY_AGENT, exchangeOf, type LogUser, type PermissionOptions, permissionsOf, SERVICE_USERS } from './users.ts';
@@ -66,7 +67,11 @@ export function accounts(
 ): string {
   const names = new LogNames(prefix, groups);
   const log = accountOf('relay', prefix);
-  const all = [...users].map(([user, password]) => ({ user, block: userBlock(user, password, names, {}) }));
+  const named = [...users.keys()].filter(user => isAgentUser(user) && user !== ANY_AGENT).map(user => user.slice('agent.'.length));
+  const ofOthers = named.flatMap(name => [readSubject(name), readerSubject(name, '*')]).map(subject => names.subject(subject));
+  // The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts.
+  const deniedOf = (user: ServerUser) => (user === ANY_AGENT ? ofOthers : []);
+  const all = [...users].map(([user, password]) => ({ user, block: userBlock(user, password, names, { denied: deniedOf(user) }) }));
   const agents = all.flatMap(({ user, block }) =>
     isAgentUser(user) ? [{ account: accountOf(user, prefix), block, exchange: exchangeOf(user, names) }] : [],
   );
@@ -121,12 +126,18 @@ function imported(kind: 'service' | 'stream', subject: string, from: string): st
   return `      { ${kind}: { account: ${JSON.stringify(from)}, subject: ${JSON.stringify(subject)} } }`;
 }
 
-function userBlock(user: ServerUser, password: Password, names: LogNames, options: PermissionOptions): string {
+function userBlock(
+  user: ServerUser,
+  password: Password,
+  names: LogNames,
+  { denied: more = [], ...options }: PermissionOptions & { denied?: readonly string[] },
+): string {
   const secret = 'text' in password ? JSON.stringify(password.text) : `$${password.variable}`;
   const credentials = `user: ${JSON.stringify(userName(user, names.prefix))}, password: ${secret}`;
   if (user === ADMIN) return `    { ${credentials} }`;
   const { publish, publishDenied, subscribe } = permissionsOf(user, names, options);
-  const denied = publishDenied.length > 0 ? [list('deny', publishDenied)] : [];
+  const allDenied = [...publishDenied, ...more];
+  const denied = allDenied.length > 0 ? [list('deny', allDenied)] : [];
   return [
     `    { ${credentials}, permissions: {`,
     '      publish: {',
