@@ -2,7 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
-import { ANY_AGENT, accountOf, accounts, authorization, LogNames, type LogUser, type ServerUser, serverUsers, userName } from '@hopline/log-jetstream';
+import {
+  ANY_AGENT,
+  accountOf,
+  accounts,
+  authorization,
+  LogNames,
+  type LogUser,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from '@hopline/log-jetstream';
 
 /** Bytes of a password, enough that it cannot be guessed. */
 const PASSWORD_BYTES = 24;

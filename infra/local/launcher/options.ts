@@ -114,7 +114,9 @@ function agentAccountsOf({ HOPLINE_AGENT_ACCOUNTS: setting = '', NATS_URL: natsU
   if (!['', 'true', 'false'].includes(setting))
     throw new LaunchError(`HOPLINE_AGENT_ACCOUNTS must be true or false, not "${setting}"`);
   if (setting === 'true' && natsUrl)
-    throw new LaunchError('HOPLINE_AGENT_ACCOUNTS: the server of NATS_URL has accounts of its own (infra/nats): unset one of the two');
+    throw new LaunchError(
+      'HOPLINE_AGENT_ACCOUNTS: the server of NATS_URL has accounts of its own (infra/nats): unset one of the two',
+    );
   return setting === 'true';
 }
 

@@ -1,7 +1,15 @@
 import { readerSubject, readSubject } from '@hopline/events';
 import { requireAgent } from '@hopline/log';
 import { LogNames } from './names.ts';
-import { type AgentUser, ANY_AGENT, exchangeOf, type LogUser, type PermissionOptions, permissionsOf, SERVICE_USERS } from './users.ts';
+import {
+  type AgentUser,
+  ANY_AGENT,
+  exchangeOf,
+  type LogUser,
+  type PermissionOptions,
+  permissionsOf,
+  SERVICE_USERS,
+} from './users.ts';
 
 /** Configuration of nats-server for the users of the log. */
 
@@ -61,17 +69,19 @@ export function authorization(
  * The block `accounts` of a nats-server configuration, in place of `authorization`: the log and the users of services in one account, each agent in an account of
  * its own. NATS makes the reply subjects of what it imports, so no request of an agent names a subject of the log.
  */
-export function accounts(
-  users: ReadonlyMap<ServerUser, Password>,
-  { prefix = '', groups = 1 }: AccountsOptions = {},
-): string {
+export function accounts(users: ReadonlyMap<ServerUser, Password>, { prefix = '', groups = 1 }: AccountsOptions = {}): string {
   const names = new LogNames(prefix, groups);
   const log = accountOf('relay', prefix);
-  const named = [...users.keys()].filter(user => isAgentUser(user) && user !== ANY_AGENT).map(user => user.slice('agent.'.length));
+  const named = [...users.keys()]
+    .filter(user => isAgentUser(user) && user !== ANY_AGENT)
+    .map(user => user.slice('agent.'.length));
   const ofOthers = named.flatMap(name => [readSubject(name), readerSubject(name, '*')]).map(subject => names.subject(subject));
   // The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts.
   const deniedOf = (user: ServerUser) => (user === ANY_AGENT ? ofOthers : []);
-  const all = [...users].map(([user, password]) => ({ user, block: userBlock(user, password, names, { denied: deniedOf(user) }) }));
+  const all = [...users].map(([user, password]) => ({
+    user,
+    block: userBlock(user, password, names, { denied: deniedOf(user) }),
+  }));
   const agents = all.flatMap(({ user, block }) =>
     isAgentUser(user) ? [{ account: accountOf(user, prefix), block, exchange: exchangeOf(user, names) }] : [],
   );
