@@ -1,8 +1,12 @@
 import {
   ADMIN,
+  AGENT_LIMITS,
   ANY_AGENT,
+  accountOf,
   accounts,
+  answerTerms,
   authorization,
+  exchangeOf,
   LogNames,
   passwordVariable,
   permissionsOf,
@@ -51,17 +55,26 @@ export function chartPermissions(): string {
   const names = new LogNames(PREFIX_PLACEHOLDER);
   const entry = (user: Exclude<ServerUser, typeof ADMIN>) => {
     const { publish, publishDenied, subscribe } = permissionsOf(user, names);
-    return { user: userName(user, PREFIX_PLACEHOLDER), publish, publishDenied, subscribe };
+    return {
+      user: userName(user, PREFIX_PLACEHOLDER),
+      account: accountOf(user, PREFIX_PLACEHOLDER),
+      publish,
+      publishDenied,
+      subscribe,
+    };
   };
   const services = SERVICE_USERS.map(user => [user, entry(user)] as const);
-  /** `earlier`: further subjects of an agent of a version before 2026-11-30. */
+  /** `earlier`: further subjects of an agent of a version before 2026-11-30. The rest after it: what passes between its account and that of the log. */
   const agentEntry = (user: `agent.${string}`) => {
     const { publish } = permissionsOf(user, names);
     const all = permissionsOf(user, names, { earlierAgents: true });
-    return { ...entry(user), earlier: all.publish.filter(subject => !publish.includes(subject)) };
+    const { services, ...streams } = exchangeOf(user, names);
+    const exchange = { services: services.map(service => ({ service, ...answerTerms(service) })), ...streams };
+    const limits = AGENT_LIMITS;
+    return { ...entry(user), earlier: all.publish.filter(subject => !publish.includes(subject)), limits, ...exchange };
   };
   const agents = { agent: agentEntry(`agent.${AGENT_PLACEHOLDER}`), anyAgent: agentEntry(ANY_AGENT) };
-  const admin = { user: userName(ADMIN, PREFIX_PLACEHOLDER) };
+  const admin = { user: userName(ADMIN, PREFIX_PLACEHOLDER), account: accountOf(ADMIN, PREFIX_PLACEHOLDER) };
   return `${JSON.stringify({ admin, ...Object.fromEntries(services), ...agents }, null, 2)}\n`;
 }
 

@@ -42,16 +42,16 @@ export function passwordVariable(user: ServerUser): string {
 type AccountsOptions = { prefix?: string | undefined; groups?: number };
 type AuthorizationOptions = PermissionOptions & AccountsOptions;
 
-/** Limits of each account of an agent. That of subscriptions is for each connection. */
-const CONNECTIONS_MAX = 1_024;
-const SUBSCRIPTIONS_MAX = 8_192;
+const PULL = '$JS.API.CONSUMER.MSG.NEXT.';
+/** Limits of the account of an agent. That of subscriptions is for each connection. */
+export const AGENT_LIMITS = '{ max_connections: 1024, max_subscriptions: 8192 }';
 /**
  * How long NATS keeps a place for the answer to a request of an agent. A place takes about a kilobyte, and a request that is never answered keeps it for up to
  * twice this time. Longer than a worker's pull, and than answers are late; a confirmation is asked for again.
  */
 const ANSWER_WAITS: [prefix: string, wait: string][] = [
   ['$JS.ACK.', '5s'],
-  ['$JS.API.CONSUMER.MSG.NEXT.', '15s'],
+  [PULL, '15s'],
   ['', '30s'],
 ];
 
@@ -95,7 +95,7 @@ export function accounts(users: ReadonlyMap<ServerUser, Password>, { prefix = ''
       imports: agents.flatMap(({ account, exchange }) => exchange.toLog.map(subject => imported('stream', subject, account))),
     }),
     ...agents.map(({ account, block, exchange: { services, toLog, fromLog } }) =>
-      accountBlock(account, [`    limits { max_connections: ${CONNECTIONS_MAX}, max_subscriptions: ${SUBSCRIPTIONS_MAX} }`], {
+      accountBlock(account, [`    limits ${AGENT_LIMITS}`], {
         users: [block],
         exports: toLog.map(subject => exported({ stream: subject }, log)),
         imports: [
@@ -123,13 +123,16 @@ function accountBlock(name: string, lines: readonly string[], lists: Record<stri
 }
 
 function exported(what: { service: string } | { stream: string }, to: string): string {
-  if ('stream' in what) return `      { stream: ${JSON.stringify(what.stream)}, accounts: [${JSON.stringify(to)}] }`;
-  const { service } = what;
-  const [, wait] = ANSWER_WAITS.find(([prefix]) => service.startsWith(prefix))!;
-  // A pull is answered with several messages.
-  const response = service.startsWith('$JS.API.CONSUMER.MSG.NEXT.') ? 'stream' : 'single';
-  const parts = [`service: ${JSON.stringify(service)}`, `accounts: [${JSON.stringify(to)}]`];
-  return `      { ${[...parts, `response: ${response}`, `threshold: "${wait}"`].join(', ')} }`;
+  const accounts = `accounts: [${JSON.stringify(to)}]`;
+  if ('stream' in what) return `      { stream: ${JSON.stringify(what.stream)}, ${accounts} }`;
+  const { response, threshold } = answerTerms(what.service);
+  return `      { service: ${JSON.stringify(what.service)}, ${accounts}, response: ${response}, threshold: "${threshold}" }`;
+}
+
+/** How nats-server treats the answers of a service. A pull is answered with several messages. */
+export function answerTerms(service: string): { response: 'stream' | 'single'; threshold: string } {
+  const [, threshold] = ANSWER_WAITS.find(([prefix]) => service.startsWith(prefix))!;
+  return { response: service.startsWith(PULL) ? 'stream' : 'single', threshold };
 }
 
 function imported(kind: 'service' | 'stream', subject: string, from: string): string {
