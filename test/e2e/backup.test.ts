@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
-import { authorization, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
+import { accounts, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
 import { until } from '../kit/until.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 import { HoplineCommand } from '../support/cluster/hopline-command.ts';
@@ -35,7 +35,7 @@ async function follow(url: string, task: string, cursor?: string) {
 }
 
 test(
-  'a backup of a running cluster, restored into an empty one, has the tasks and cursors of its moment, and work continues',
+  'a backup of a running cluster, restored into an empty one whose agents have accounts of their own, has the tasks and cursors of its moment, and work continues',
   LIMITS,
   async t => {
     const folder = mkdtempSync(join(tmpdir(), 'hopline-backup-'));
@@ -45,7 +45,7 @@ test(
     const go = join(folder, 'go');
     const backup = join(folder, 'backup');
     const options = { users: true, agents: [{ name: 'writer', adapter: 'module', path }] };
-    const config = authorization(new Map(serverUsers(['writer']).map(user => [user, { text: user }])));
+    const config = accounts(new Map(serverUsers(['writer']).map(user => [user, { text: user }])));
 
     let ended: string;
     let open: string;

@@ -781,7 +781,8 @@ test('for another NATS a service uses its own Secret, or the common one', { skip
 });
 
 const agentsOf = (conf: string): string[] => [...conf.matchAll(/user: "agent\.(.*?)"/g)].map(([, agent]) => agent!);
-const exchanges = (conf: string): string[] => [...conf.matchAll(/\{ (?:service|stream): .*\}|limits .*/g)].map(([line]) => line).sort();
+const exchanges = (conf: string): string[] =>
+  [...conf.matchAll(/\{ (?:service|stream): .*\}|limits .*/g)].map(([line]) => line).sort();
 
 const NATS_USERS = {
   defaults: [],
