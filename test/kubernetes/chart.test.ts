@@ -11,6 +11,7 @@ import {
   type LogUser,
   permissionsOf,
   SERVICE_USERS,
+  type ServerUser,
   serverUsers,
   userName,
 } from '@hopline/log-jetstream';
@@ -836,8 +837,8 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
       assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...ofOthers, ...subscribe].sort(), user);
     }
     // What passes between the accounts.
-    const agents = serverUsers(agentsOf(text));
-    const ofCode = accounts(new Map([...agents, ANY_AGENT].map(user => [user, { text: '' }])));
+    const everyUser: ServerUser[] = [...serverUsers(agentsOf(text)), ANY_AGENT];
+    const ofCode = accounts(new Map(everyUser.map(user => [user, { text: '' }])));
     assert.deepEqual(exchanges(text), name === 'accounts of agents' ? exchanges(ofCode) : []);
   });
 }

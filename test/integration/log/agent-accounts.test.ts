@@ -127,7 +127,9 @@ test('an agent opens no more connections than its account has, and others still 
   const server = await startNats({ config: accounts(PASSWORDS) });
   t.after(() => server.stop());
   const sockets: Socket[] = [];
-  t.after(() => sockets.forEach(socket => socket.destroy()));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
   let [accepted, refused] = [0, 0];
   for (let n = 0; n < CONNECTIONS_MAX + 10; n += 1) {
     const socket = connect(server.port, '127.0.0.1').on('error', () => {});
