@@ -25,7 +25,7 @@ const CANARY = `canary-${randomUUID()}`;
 const QUESTIONS = 5;
 /** Requests of one flood: what a relay handles at once, several times, and far less than a stream has room for. */
 const FLOOD = 1_500;
-/** Of a slow answer. */
+/** Number of words in a slow answer. */
 const WORDS = 80;
 const names = new LogNames();
 
