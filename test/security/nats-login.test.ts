@@ -233,7 +233,8 @@ function attacks(agentAccounts: boolean): void {
     await until(async () => (await subjectsOf('A2A_RAW', `a2a.raw.00.forged.${HOSTILE}`)).length === 1);
     const ofOthers = async () => [
       ...(await subjectsOf('A2A_LOG', 'a2a.log.00.flood-*')),
-      ...(await subjectsOf('A2A_WORK', 'a2a.work.agent.*.*')),
+      // Items of the questions may be there, too.
+      ...(await subjectsOf('A2A_WORK', 'a2a.work.agent.*.*')).filter(subject => /\.(?:flood|next|forged)[^.]*$/.test(subject)),
       ...(await subjectsOf('A2A_RAW', forged[0]!)),
       ...(await subjectsOf('KV_hopline_agents', forged[1]!)),
       ...(await subjectsOf('KV_hopline_requeues', forged[2]!)),
