@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '@hopline/client';
-import { authorization, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
+import { accounts, authorization, openJetStreamLog, serverUsers } from '@hopline/log-jetstream';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { collect } from '../kit/collect.ts';
@@ -60,14 +60,14 @@ test(
     const go = join(folder, 'go');
     const backup = join(folder, 'backup');
     const options = { users: true, agents: [{ name: 'writer', adapter: 'module', path }] };
-    const config = authorization(new Map(serverUsers(['writer']).map(user => [user, { text: user }])));
+    const users = new Map(serverUsers(['writer']).map(user => [user, { text: user }] as const));
 
     let ended: string;
     let open: string;
     let lines: string[];
     let lost: string[];
     // The same server, so that nothing but the restore itself shows that the log was replaced.
-    const nats = await startNats({ config });
+    const nats = await startNats({ config: authorization(users) });
     t.after(() => nats.stop());
     {
       await using cluster = await Cluster.start({ ...options, nats });
@@ -122,6 +122,15 @@ test(
     assert.ok('task' in JSON.parse(resumed.lines[1]!).event);
     const next = await new HoplineCommand(cluster.url, ['ask', 'write']).finished;
     assert.equal(next.out.trim(), textOf(''));
+
+    // The way of a log into the form in which agents have accounts of their own.
+    const withAccounts = await startNats({ config: accounts(users) });
+    t.after(() => withAccounts.stop());
+    const moved = await hopline(withAccounts.url, 'restore', backup);
+    assert.equal(moved.code, 0, moved.err);
+    await using other = await Cluster.start({ ...options, nats: withAccounts });
+    assert.deepEqual((await follow(other.url, ended)).lines, lines);
+    assert.equal((await new HoplineCommand(other.url, ['ask', 'write']).finished).out.trim(), textOf(''));
   },
 );
 

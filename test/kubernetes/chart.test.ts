@@ -4,7 +4,17 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ANY_AGENT, LogNames, type LogUser, permissionsOf, SERVICE_USERS, userName } from '@hopline/log-jetstream';
+import {
+  ANY_AGENT,
+  accounts,
+  LogNames,
+  type LogUser,
+  permissionsOf,
+  SERVICE_USERS,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from '@hopline/log-jetstream';
 import { parse } from 'yaml';
 import { findBinary } from '../support/nats/nats-server.ts';
 import {
@@ -771,12 +781,17 @@ test('for another NATS a service uses its own Secret, or the common one', { skip
   assert.equal(logins['hopline-ingress'], 'user creds/password');
 });
 
+const agentsOf = (conf: string): string[] => [...conf.matchAll(/user: "agent\.(.*?)"/g)].map(([, agent]) => agent!);
+const exchanges = (conf: string): string[] =>
+  [...conf.matchAll(/\{ (?:service|stream): .*\}|limits .*/g)].map(([line]) => line).sort();
+
 const NATS_USERS = {
   defaults: [],
   prefix: ['settings.HOPLINE_PREFIX=blue'],
   'one user for all agents': ['nats.userPerAgent=false'],
   'no user for agents without their own': ['nats.sharedAgentUser=false', 'nats.agentUsers={weather}'],
   'agents of an earlier version': ['nats.earlierAgents=true'],
+  'accounts of agents': ['nats.agentAccounts=true'],
   'stream groups': ['streamGroups=4'],
   layouts: ['streamGroups=2', 'layouts[0].shards=64', 'layouts[0].streamGroups=2'],
 };
@@ -816,9 +831,15 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
       const { publish, publishDenied, subscribe } = permissionsOf(user, names, {
         earlierAgents: name === 'agents of an earlier version',
       });
+      const isShared = name === 'accounts of agents' && user === ANY_AGENT;
+      const ofOthers = isShared ? agentsOf(text).flatMap(agent => [`a2a.read.${agent}`, `a2a.read.${agent}.*`]) : [];
       // The chart repeats each subject of a stream for the other groups at once.
-      assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...subscribe].sort(), user);
+      assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...ofOthers, ...subscribe].sort(), user);
     }
+    // What passes between the accounts.
+    const everyUser: ServerUser[] = [...serverUsers(agentsOf(text)), ANY_AGENT];
+    const ofCode = accounts(new Map(everyUser.map(user => [user, { text: '' }])));
+    assert.deepEqual(exchanges(text), name === 'accounts of agents' ? exchanges(ofCode) : []);
   });
 }
 
@@ -1326,6 +1347,8 @@ test('values that render but cannot work are refused with the fix', { skip }, ()
     [[...AGENT, 'agents[0].entry.urll=x'], /entry': additional properties 'urll'/],
     [['nats.tlsSecret=tls'], /nats\.tlsSecret: it is for a NATS of your own/],
     [['nats.url=nats://a'], /nats\.url: it is for a NATS of your own/],
+    [[...EXTERNAL, 'nats.agentAccounts=true'], /nats\.agentAccounts: it is for the release's own NATS/],
+    [['nats.agentAccounts=true', 'nats.earlierAgents=true'], /agents of a version before 2026-11-30 cannot use accounts/],
     [['nats.enabled=false', 'nats.url=nats://a', 'nats.clientCertificate=true'], /nats\.clientCertificate: set nats\.tlsSecret/],
     [['nats.enabled=false', 'nats.url=nats://a'], /settings\.HOPLINE_REPLICAS is required while nats\.enabled is false/],
     [['nats.image.tag='], /nats\.image: set tag or digest/],

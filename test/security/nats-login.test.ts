@@ -11,7 +11,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { headers } from '@nats-io/nats-core';
 import { connect, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
 import { until } from '../kit/until.ts';
-import { collect, textOf } from '../support/cluster/a2a-stream.ts';
+import { collect, type Frame, frames, textOf } from '../support/cluster/a2a-stream.ts';
 import { Cluster } from '../support/cluster/cluster.ts';
 
 /**
@@ -25,6 +25,8 @@ const CANARY = `canary-${randomUUID()}`;
 const QUESTIONS = 5;
 /** Requests of one flood: what a relay handles at once, several times, and far less than a stream has room for. */
 const FLOOD = 1_500;
+/** Number of words in a slow answer. */
+const WORDS = 80;
 const names = new LogNames();
 
 const api = (call: string) => `$JS.API.${call}`;
@@ -65,7 +67,16 @@ const ATTACKS: [attack: string, subject: (task: string) => string, permitted: re
 ];
 const SUBSCRIPTIONS = ['>', 'a2a.log.>', 'a2a.raw.>', 'a2a.work.>', '_INBOX.>', '$KV.>', '$JS.>', '$SYS.>'];
 
-describe('the login of a service in the hands of an attacker', { timeout: 300_000 }, () => {
+for (const agentAccounts of [false, true]) describeAttacks(agentAccounts);
+
+function describeAttacks(agentAccounts: boolean): void {
+  const form = agentAccounts ? 'agents have accounts of their own' : 'all users have one account';
+  describe(`the login of a service in the hands of an attacker, where ${form}`, { timeout: 300_000 }, () =>
+    attacks(agentAccounts),
+  );
+}
+
+function attacks(agentAccounts: boolean): void {
   let folder: string;
   let cluster: Cluster;
   let adminConnection: NatsConnection;
@@ -77,12 +88,13 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     folder = mkdtempSync(join(tmpdir(), 'hopline-login-'));
     const path = (name: string) => {
       const file = join(folder, `${name}.mjs`);
-      const run = 'async *run(turn) { yield "echo "; yield turn.text; }';
+      const run = `async *run(turn) { yield "echo "; if (turn.text === 'slowly') for (let i = 0; i < ${WORDS}; i += 1) { yield 'w' + i + ' '; await new Promise(r => setTimeout(r, 25)); } yield turn.text; }`;
       writeFileSync(file, `export default { name: '${name}', description: 'Repeats what it is asked as ${name}', ${run} };`);
       return file;
     };
     cluster = await Cluster.start({
       users: true,
+      agentAccounts,
       notifiers: 1,
       agents: ['echo', 'hostile'].map(name => ({ name, adapter: 'module', path: path(name), default: name === 'echo' })),
     });
@@ -128,6 +140,11 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
     const configs: unknown[] = [];
     for (const stream of names.allStreams()) configs.push((await admin.streams.info(stream)).config);
     return { facts: facts.state.subjects, configs };
+  }
+
+  async function subjectsOf(stream: string, filter: string): Promise<string[]> {
+    const { state } = await admin.streams.info(stream, { subjects_filter: filter });
+    return Object.keys(state.subjects ?? {});
   }
 
   for (const user of LOGINS) {
@@ -198,21 +215,60 @@ describe('the login of a service in the hands of an attacker', { timeout: 300_00
         reply: `a2a.work.agent.echo.next-${n}`,
       });
     }
+    // As an input, a registry entry and a count of another agent, as a lease, a webhook and a request of the API, and by another kind of pull.
+    const forged = ['a2a.raw.00.forged.agent.echo', '$KV.hopline_agents.echo.forged', '$KV.hopline_requeues.agent.echo.forged.1'];
+    const more = ['$KV.hopline_leases.forged', '$KV.hopline_push_configs.forged.c', api('STREAM.PURGE.KV_hopline_message_ids')];
+    for (const reply of [...forged, ...more]) {
+      nc.publish(`a2a.raw.00.forged.${HOSTILE}`, record, { reply });
+      nc.publish('$JS.ACK.A2A_WORK.agent-hostile.1.1.1.1.0', '+NXT', { reply });
+    }
     await nc.flush();
     assert.deepEqual([...denied], []);
     await asking;
     assert.deepEqual(await untouched(), before);
     // Relays answer to the inbox of the agent only.
-    const { state } = await admin.streams.info('A2A_WORK', { subjects_filter: 'a2a.work.agent.echo.flood' });
-    assert.deepEqual(state.subjects ?? {}, {});
+    assert.deepEqual(await subjectsOf('A2A_WORK', 'a2a.work.agent.echo.flood'), []);
     await otherTenantsAsk();
+    // All inputs are stored, so their acknowledgements have been sent, in the order of the inputs.
+    await until(async () => (await subjectsOf('A2A_RAW', `a2a.raw.00.forged.${HOSTILE}`)).length === 1);
+    const ofOthers = async () => [
+      ...(await subjectsOf('A2A_LOG', 'a2a.log.00.flood-*')),
+      // Items of the questions may be there, too.
+      ...(await subjectsOf('A2A_WORK', 'a2a.work.agent.*.*')).filter(subject => /\.(?:flood|next|forged)[^.]*$/.test(subject)),
+      ...(await subjectsOf('A2A_RAW', forged[0]!)),
+      ...(await subjectsOf('KV_hopline_agents', forged[1]!)),
+      ...(await subjectsOf('KV_hopline_requeues', forged[2]!)),
+      ...(await subjectsOf('KV_hopline_leases', '$KV.hopline_leases.forged')),
+      ...(await subjectsOf('KV_hopline_push_configs', '$KV.hopline_push_configs.forged.c')),
+    ];
+    // In one account, NATS stores them, and readers skip them.
+    if (!agentAccounts) await until(async () => (await ofOthers()).length > FLOOD, 'the attack of the test does nothing');
+    else assert.deepEqual(await ofOthers(), []);
   });
+
+  if (agentAccounts)
+    test('an agent that is killed in mid-answer continues, and the answer is whole', async () => {
+      const all: Frame[] = [];
+      let restarted: Promise<void> | undefined;
+      const restart = async () => {
+        await cluster.agents[0]!.kill('SIGKILL');
+        await cluster.agents[0]!.start();
+      };
+      for await (const frame of frames(cluster.url, { text: 'slowly' })) {
+        all.push(frame);
+        if (textOf(all, 'streaming_result').includes('w1 ')) restarted ??= restart();
+      }
+      assert.ok(restarted !== undefined, 'the text began');
+      await restarted;
+      const words = Array.from({ length: WORDS }, (_, n) => `w${n} `).join('');
+      assert.equal(textOf(all, 'streaming_result'), `echo ${words}slowly`);
+    });
 
   test('no service was denied anything', () => {
     for (const { output, spec } of cluster.services)
       assert.doesNotMatch(output, /does not permit|[Pp]ermissions [Vv]iolation/, spec.instance);
   });
-});
+}
 
 test('each finding of the review has tests, which exist', () => {
   const root = new URL('../../', import.meta.url);

@@ -62,6 +62,8 @@ type ClusterDeps = {
 
 /** Far shorter than in production, because a run takes only a minute. */
 const SILENT_MS = 10_000;
+/** The defaults are longer than a run lasts after its faults. A turn that has begun is silent for longer than scripts let an agent be silent. */
+const LOST_TURNS = { unbegunSilentMs: 20_000, begunSilentMs: 40_000 };
 /** How long a service that could not start waits for its next start. */
 const RESTART_MS = 1_000;
 /** A service that does not stop in this time is killed. */
@@ -234,6 +236,7 @@ export class Cluster {
         copyForwardAfterMs,
         copyPartUnitsMax,
         silentMs: SILENT_MS,
+        lostTurns: LOST_TURNS,
       });
       incarnation.stop = () => relay.stop();
     } else if (service === 'supervisor') {

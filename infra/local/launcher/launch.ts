@@ -9,7 +9,7 @@ import type { Installation } from './installation.ts';
 import { KillRequests } from './kill-requests.ts';
 import { LaunchError } from './launch-error.ts';
 import { boundLog } from './log-file.ts';
-import { natsProcess } from './nats-process.ts';
+import { natsProcess, requireSameAccount } from './nats-process.ts';
 import type { NatsUsers } from './nats-users.ts';
 import type { Options } from './options.ts';
 import { HOST, isPortFree, requireFreePort, urlHost } from './ports.ts';
@@ -63,7 +63,7 @@ export async function launch(options: Options, paths: LaunchPaths, screen: Scree
     await requireFreePort(port, options.host);
     const { natsUrl, natsUsers } =
       options.natsUrl === null
-        ? await startNats({ agents, cluster, home, paths, run, signal: signals.stop })
+        ? await startNats({ agents, agentAccounts: options.agentAccounts, cluster, home, paths, run, signal: signals.stop })
         : await useNats(options.natsUrl, screen);
     run.nats = withoutCredentials(natsUrl);
     const { profile, relays, host } = options;
@@ -133,12 +133,13 @@ function boundLogs(cluster: Cluster, home: Home): void {
 }
 
 /** Loaded on demand, because the operator's own NATS server has its own users. */
-async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUsers> {
+async function createUsers({ agents }: AgentsFile, home: Home, agentAccounts: boolean): Promise<NatsUsers> {
   const [{ NatsUsers }, { layoutSizesOf }] = await Promise.all([import('./nats-users.ts'), import('@hopline/log-jetstream')]);
   const names = agents.map(({ name }) => name);
   const later = layoutSizesOf(process.env.HOPLINE_LAYOUTS || '');
   const groups = later.reduce((sum, layout) => sum + layout.groups, Number(process.env.HOPLINE_STREAM_GROUPS || 1));
-  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, groups);
+  const users = new NatsUsers(names, process.env.HOPLINE_PREFIX || undefined, { groups, agentAccounts });
+  requireSameAccount(home, users);
   users.writeCommandLogins(home.natsUsers);
   return users;
 }
@@ -146,10 +147,18 @@ async function createUsers({ agents }: AgentsFile, home: Home): Promise<NatsUser
 /** `natsUsers`: the users of a server that the launcher starts. */
 type Nats = { natsUrl: string; natsUsers: NatsUsers | undefined };
 
-type StartNats = { agents: AgentsFile; cluster: Cluster; home: Home; paths: LaunchPaths; run: RunState; signal: AbortSignal };
+type StartNats = {
+  agents: AgentsFile;
+  agentAccounts: boolean;
+  cluster: Cluster;
+  home: Home;
+  paths: LaunchPaths;
+  run: RunState;
+  signal: AbortSignal;
+};
 
-async function startNats({ agents, cluster, home, paths, run, signal }: StartNats): Promise<Nats> {
-  const natsUsers = await createUsers(agents, home);
+async function startNats({ agents, agentAccounts, cluster, home, paths, run, signal }: StartNats): Promise<Nats> {
+  const natsUsers = await createUsers(agents, home, agentAccounts);
   if (paths.natsServer === null) throw new LaunchError('no nats-server: use `npm start`, or set NATS_URL');
   const [port, monitor] = [await freePort(), await freePort()];
   run.natsMonitor = `http://${HOST}:${monitor}`;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createHome, homePaths } from './home.ts';
 import { INSTALLATION } from './installation.ts';
-import { natsProcess } from './nats-process.ts';
+import { natsProcess, requireSameAccount } from './nats-process.ts';
 import { NatsUsers } from './nats-users.ts';
 import { serviceProcesses } from './service-processes.ts';
 
@@ -79,4 +79,26 @@ test('passwords are new at each start, in files that only their owner may read, 
     ],
   );
   assert.ok(!JSON.stringify(logins).includes(users.loginOf('relay').NATS_PASSWORD), 'services are not listed');
+});
+
+test('a home whose log was created with the other setting of accounts is refused, because NATS would start with an empty log', t => {
+  const home = homePaths(mkdtempSync(join(tmpdir(), 'hopline-')));
+  t.after(() => rmSync(home.folder, { recursive: true }));
+  const [one, accounts] = [new NatsUsers(['guide'], 'blue'), new NatsUsers(['guide'], 'blue', { agentAccounts: true })];
+  for (const users of [one, accounts]) requireSameAccount(home, users);
+  const create = (account: string, stream: string) =>
+    mkdirSync(join(home.store, 'jetstream', account, 'streams', stream), { recursive: true });
+  // Another cluster, whose prefix this one does not have.
+  create('$G', 'A2A_LOG');
+  for (const users of [one, accounts]) requireSameAccount(home, users);
+  create('$G', 'blue_A2A_LOG');
+  requireSameAccount(home, one);
+  assert.throws(() => requireSameAccount(home, accounts), {
+    name: 'LaunchError',
+    message: /^the log in .* was created without HOPLINE_AGENT_ACCOUNTS: unset it, choose another HOPLINE_HOME, or move the log/,
+  });
+  rmSync(join(home.store, 'jetstream'), { recursive: true });
+  create('blue.hopline', 'blue_A2A_LOG');
+  requireSameAccount(home, accounts);
+  assert.throws(() => requireSameAccount(home, one), /was created with HOPLINE_AGENT_ACCOUNTS: set it to true/);
 });

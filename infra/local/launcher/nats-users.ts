@@ -1,10 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { COMMAND_USERS, type CommandLogins } from '@hopline/local-cluster';
-import { ANY_AGENT, authorization, type LogUser, type ServerUser, serverUsers, userName } from '@hopline/log-jetstream';
+import {
+  ANY_AGENT,
+  accountOf,
+  accounts,
+  authorization,
+  LogNames,
+  type LogUser,
+  type ServerUser,
+  serverUsers,
+  userName,
+} from '@hopline/log-jetstream';
 
 /** Bytes of a password, enough that it cannot be guessed. */
 const PASSWORD_BYTES = 24;
+/** The account of nats-server for users without one. */
+const DEFAULT_ACCOUNT = '$G';
 
 /** Settings with which a service connects. The empty ones hide credentials of the environment that are meant for another server. */
 type NatsLogin = Record<'NATS_USER' | 'NATS_PASSWORD' | 'NATS_TOKEN' | 'NATS_CREDS' | 'NATS_CREDS_FILE', string>;
@@ -17,18 +30,31 @@ export class NatsUsers {
   readonly #passwords: ReadonlyMap<ServerUser, { text: string }>;
   readonly #prefix: string | undefined;
   readonly #groups: number;
+  readonly agentAccounts: boolean;
 
-  /** `groups`: stream groups of the log. */
-  constructor(agents: readonly string[], prefix: string | undefined, groups = 1) {
+  /** `groups`: stream groups of the log. `agentAccounts`: each agent has an account of its own. */
+  constructor(
+    agents: readonly string[],
+    prefix: string | undefined,
+    { groups = 1, agentAccounts = false }: { groups?: number; agentAccounts?: boolean } = {},
+  ) {
     const users = [...serverUsers(agents), ANY_AGENT] as const;
     this.#passwords = new Map(users.map(user => [user, { text: randomBytes(PASSWORD_BYTES).toString('base64url') }]));
     this.#prefix = prefix;
     this.#groups = groups;
+    this.agentAccounts = agentAccounts;
+  }
+
+  /** Folder of the facts in the store of nats-server, if the log was created with the other setting of `agentAccounts`. */
+  get logWithOtherAccounts(): string {
+    const account = this.agentAccounts ? DEFAULT_ACCOUNT : accountOf('relay', this.#prefix);
+    return join('jetstream', account, 'streams', new LogNames(this.#prefix).factsStreams[0]!);
   }
 
   /** For the configuration of nats-server. */
-  get authorization(): string {
-    return authorization(this.#passwords, { prefix: this.#prefix, groups: this.#groups });
+  get configuration(): string {
+    const options = { prefix: this.#prefix, groups: this.#groups };
+    return this.agentAccounts ? accounts(this.#passwords, options) : authorization(this.#passwords, options);
   }
 
   loginOf(user: LogUser): NatsLogin {

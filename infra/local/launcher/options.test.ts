@@ -16,6 +16,7 @@ test('the defaults are port 8000, the demo, and the home in the checkout', () =>
     natsUrl: null,
     origins: [],
     relays: 1,
+    agentAccounts: false,
     help: false,
   });
 });
@@ -50,6 +51,14 @@ test('ports and relays are bounded, and the error names the bounds', () => {
   assert.equal(parse([], { HOPLINE_RELAYS: '16' }).relays, 16);
   assert.throws(() => parse([], { HOPLINE_RELAYS: '17' }), /HOPLINE_RELAYS must be a whole number from 1 to 16/);
   assert.throws(() => parse([], { HOPLINE_RELAYS: '0' }), /from 1 to 16/);
+});
+
+test('accounts of agents are for the own server of the cluster', () => {
+  assert.equal(parse([], { HOPLINE_AGENT_ACCOUNTS: 'true' }).agentAccounts, true);
+  assert.equal(parse([], { HOPLINE_AGENT_ACCOUNTS: 'false', NATS_URL: 'nats://n' }).agentAccounts, false);
+  assert.throws(() => parse([], { HOPLINE_AGENT_ACCOUNTS: 'yes' }), /HOPLINE_AGENT_ACCOUNTS must be true or false, not "yes"/);
+  const both = { HOPLINE_AGENT_ACCOUNTS: 'true', NATS_URL: 'nats://n' };
+  assert.throws(() => parse([], both), /the server of NATS_URL has accounts of its own/);
 });
 
 test('an unknown option is named in the error', () => {

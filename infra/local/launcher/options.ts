@@ -24,6 +24,8 @@ export type Options = {
   /** Origins of pages that may use the cluster from a browser, added to HOPLINE_CORS_ORIGINS. */
   origins: string[];
   relays: number;
+  /** Each agent has a NATS account of its own. */
+  agentAccounts: boolean;
   help: boolean;
 };
 
@@ -49,6 +51,7 @@ export function parseOptions(argv: string[], env: NodeJS.ProcessEnv, base: strin
     natsUrl: env.NATS_URL || null,
     origins: origin.map(originOf),
     relays: wholeNumber('HOPLINE_RELAYS', env.HOPLINE_RELAYS || '1', 1, RELAYS_MAX),
+    agentAccounts: agentAccountsOf(env),
     help: help === true,
   };
 }
@@ -104,6 +107,17 @@ function originOf(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).pathname === '/')
     return new URL(text).origin;
   throw new LaunchError(`--origin must be the scheme, host and port of a page, such as http://localhost:5173, not "${text}"`);
+}
+
+/** An existing server has its own accounts. */
+function agentAccountsOf({ HOPLINE_AGENT_ACCOUNTS: setting = '', NATS_URL: natsUrl }: NodeJS.ProcessEnv): boolean {
+  if (!['', 'true', 'false'].includes(setting))
+    throw new LaunchError(`HOPLINE_AGENT_ACCOUNTS must be true or false, not "${setting}"`);
+  if (setting === 'true' && natsUrl)
+    throw new LaunchError(
+      'HOPLINE_AGENT_ACCOUNTS: the server of NATS_URL has accounts of its own (infra/nats): unset one of the two',
+    );
+  return setting === 'true';
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {

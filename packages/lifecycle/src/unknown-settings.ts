@@ -5,6 +5,7 @@ import { suggestion } from './suggestion.ts';
 /** Variables of Hopline's other programs (command line, launcher, Compose, tests), which a shell may export for them. */
 export const OTHER_VARIABLES: readonly string[] = [
   'HOPLINE_AGENTS',
+  'HOPLINE_AGENT_ACCOUNTS',
   'HOPLINE_API_KEY',
   'HOPLINE_BEFORE',
   'HOPLINE_CONSOLE_PORT',

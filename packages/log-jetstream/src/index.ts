@@ -15,6 +15,10 @@ export {
 } from './options.ts';
 export {
   ADMIN,
+  AGENT_LIMITS,
+  accountOf,
+  accounts,
+  answerTerms,
   authorization,
   type Password,
   passwordVariable,
@@ -32,4 +36,4 @@ export {
   restoreFromSettings,
 } from './settings.ts';
 export { WATCHED_SUBJECTS_MAX } from './tail-watch.ts';
-export { ANY_AGENT, inboxOf, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';
+export { ANY_AGENT, exchangeOf, inboxOf, type LogUser, type Permissions, permissionsOf, SERVICE_USERS } from './users.ts';

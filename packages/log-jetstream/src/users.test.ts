@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogNames } from './names.ts';
 import { ADMIN, authorization, passwordVariable, serverUsers, userName } from './server-configuration.ts';
-import { ANY_AGENT, inboxOf, type LogUser, permissionsOf, SERVICE_USERS, writerOfUser } from './users.ts';
+import { ANY_AGENT, exchangeOf, inboxOf, type LogUser, permissionsOf, SERVICE_USERS, writerOfUser } from './users.ts';
 
 const names = new LogNames();
 const USERS: LogUser[] = [...SERVICE_USERS, 'agent.guide', ANY_AGENT];
@@ -104,6 +104,24 @@ test('agents of an earlier version have the permissions that they need, if the c
   for (const call of ['STREAM.INFO.A2A_RAW', 'STREAM.MSG.GET.KV_hopline_requeues', 'CONSUMER.INFO.A2A_WORK.agent-guide_7'])
     assert.ok(api.includes(`$JS.API.${call}`), call);
   assert.ok(api.includes('$JS.API.CONSUMER.CREATE.A2A_WORK.agent-guide.a2a.work.agent.guide.*'));
+});
+
+test('what passes between the account of an agent and that of the log is what its user may do, except among the processes of the agent', () => {
+  for (const user of ['agent.guide', ANY_AGENT] as const) {
+    const { services, toLog, fromLog } = exchangeOf(user, names);
+    const { publish, subscribe } = permissionsOf(user, names);
+    const of = user.slice('agent.'.length);
+    assert.deepEqual(
+      publish.filter(subject => !services.includes(subject) && !toLog.includes(subject)),
+      [`a2a.wake.${of}`, `a2a.worker.${user}`, `a2a.worker.${user}.>`],
+    );
+    assert.deepEqual(
+      subscribe.filter(subject => !fromLog.includes(subject)),
+      [`a2a.wake.${of}`, `a2a.worker.${user}.>`],
+    );
+    assert.deepEqual(toLog, [`a2a.read.${of}`, `a2a.read.${of}.*`]);
+    assert.equal(services.length + toLog.length + 3, publish.length);
+  }
 });
 
 test('passwords in a server configuration are quoted text or variables', () => {

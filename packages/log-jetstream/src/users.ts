@@ -22,6 +22,8 @@ import { BUCKETS, consumerName, type LogNames, QUEUES, type Queue } from './name
  */
 export type LogUser = 'relay' | 'ingress' | 'supervisor' | 'notifier' | 'operator' | `agent.${string}`;
 
+export type AgentUser = Extract<LogUser, `agent.${string}`>;
+
 /** The services with one user each. Sub-agents have one user for each agent. */
 export const SERVICE_USERS = ['relay', 'ingress', 'supervisor', 'notifier', 'operator'] as const satisfies readonly LogUser[];
 export const ANY_AGENT = 'agent.*';
@@ -41,6 +43,28 @@ export function inboxOf(user: LogUser, names: LogNames): string {
 }
 
 export type Permissions = { publish: string[]; publishDenied: string[]; subscribe: string[] };
+
+/**
+ * What passes between the account of an agent and that of the log, if agents have accounts of their own. `services`: subjects on which the account of the
+ * log takes requests, each with at most one answer. `toLog`: messages to relays, which answer on a subject of `fromLog`.
+ */
+export type Exchange = { services: string[]; toLog: string[]; fromLog: string[] };
+
+export function exchangeOf(user: AgentUser, names: LogNames): Exchange {
+  const { publish, subscribe } = permissionsOf(user, names);
+  const name = user.slice('agent.'.length);
+  const below = (subject: string) => `${names.subject(subject)}.`;
+  const isToLog = (subject: string) => `${subject}.`.startsWith(below(readSubject(name)));
+  // Processes of one agent, which are in one account.
+  const siblings = [below(wakeSubject(name)), below(workersSubject(user))];
+  const isToSibling = (subject: string) => siblings.some(prefix => `${subject}.`.startsWith(prefix));
+  return {
+    services: publish.filter(subject => !isToLog(subject) && !isToSibling(subject)),
+    toLog: publish.filter(isToLog),
+    // Relays and supervisors report new work to the workers of an agent.
+    fromLog: [...subscribe.filter(subject => !isToSibling(subject)), names.subject(workersSubject(user))],
+  };
+}
 
 /** `earlierAgents`: agents of a version before 2026-11-30 ask the JetStream API for what later ones ask relays. */
 export type PermissionOptions = { earlierAgents?: boolean };
@@ -130,7 +154,7 @@ function operator(rights: Rights): void {
  * A sub-agent may pull and acknowledge its work, and uses the JetStream API for nothing else, because NATS stores the answers of its API wherever a request
  * asks for them. Relays read for it, if it is about its own tasks, and create the consumers of its work.
  */
-function agent(rights: Rights, user: Exclude<LogUser, (typeof SERVICE_USERS)[number]>, isEarlier: boolean): void {
+function agent(rights: Rights, user: AgentUser, isEarlier: boolean): void {
   const name = user.slice('agent.'.length);
   rights.publish(`${RAW_PREFIX}.*.*.${user}`, wakeSubject(name));
   rights.subscribe(wakeSubject(name));

@@ -7,6 +7,13 @@ import { isConsumerNotFound } from './stream-requests.ts';
 import { type ItemOptions, runItem } from './work-item.ts';
 
 const PULL_EXPIRES_MS = 10_000;
+/**
+ * If agents have accounts of their own, the node that delivers may not see that a worker has stopped: what its last pull asked for is sent, and arrives nowhere
+ * (ADR 262). So the first pull of an agent asks for one item, and the next one for twice as many if that was filled. A pull for more is short, and a worker
+ * that stops waits for its end.
+ */
+const AGENT_BATCH_MAX = 32;
+const AGENT_PULL_EXPIRES_MS = 1_000;
 /** A pull is withdrawn when its worker has had fewer free slots than the pull asks for during this time. */
 const WITHDRAW_AFTER_MS = 250;
 const REOPEN_MS_BASE = 100;
@@ -32,6 +39,8 @@ export class WorkConsumer {
   readonly #name: string;
   readonly #jobs = new Set<Promise<void>>();
   #failures = 0;
+  /** Items that the next pull of an agent may ask for. */
+  #batchMax = 1;
 
   constructor(connection: Connection, options: WorkConsumerOptions, handler: (job: Job) => Promise<void>) {
     this.#connection = connection;
@@ -54,7 +63,7 @@ export class WorkConsumer {
 
   /** Pulls until a request is lost, or until it is withdrawn because other queues have taken the slots. */
   async #pull(): Promise<'lost' | 'withdrawn'> {
-    const { slots, queue, ended } = this.#options;
+    const { role, slots, queue, ended } = this.#options;
     const { workStream } = this.#connection.names;
     const inbox = new PullInbox(this.#connection, workStream, this.#name, delivery => this.#start(delivery));
     const asksForMore = () => inbox.left > Math.max(0, slots.room(queue));
@@ -69,16 +78,26 @@ export class WorkConsumer {
     const unlisten = slots.listen(() => {
       if (timer === undefined && asksForMore()) timer = setTimeout(withdraw, WITHDRAW_AFTER_MS);
     });
-    const onEnd = () => void inbox.close();
+    const close = () => void inbox.close();
+    const onEnd = () => {
+      if (role === 'supervisor' || inbox.left <= 1) close();
+    };
+    const { closed } = this.#connection;
     ended.addEventListener('abort', onEnd, { once: true });
+    closed.addEventListener('abort', close, { once: true });
     let lost = false;
     while (!ended.aborted && !lost) {
       const batch = await this.#nextBatch();
-      if (batch > 0) lost = (await inbox.pull({ batch, expiresMs: PULL_EXPIRES_MS })) === 'lost';
+      if (batch === 0) continue;
+      const isShort = role !== 'supervisor' && batch > 1;
+      const end = await inbox.pull({ batch, expiresMs: isShort ? AGENT_PULL_EXPIRES_MS : PULL_EXPIRES_MS });
+      lost = end === 'lost';
+      this.#batchMax = end === 'full' ? Math.min(2 * this.#batchMax, AGENT_BATCH_MAX) : 1;
     }
     clearTimeout(timer);
     unlisten();
     ended.removeEventListener('abort', onEnd);
+    closed.removeEventListener('abort', close);
     // Items that the server has already sent still arrive. They are requeued if the worker stops, otherwise they run.
     await inbox.close();
     return withdrawn ? 'withdrawn' : 'lost';
@@ -89,7 +108,7 @@ export class WorkConsumer {
    * at most one item per queue that it cannot run yet. Resolves with 0 when the worker has ended.
    */
   async #nextBatch(): Promise<number> {
-    const { slots, queue, ended } = this.#options;
+    const { role, slots, queue, ended } = this.#options;
     if (slots.room(queue) <= 0 && !ended.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const unlisten = slots.listen(() => slots.room(queue) > 0 && resolve());
@@ -99,7 +118,9 @@ export class WorkConsumer {
       unlisten();
       ended.removeEventListener('abort', onEnd);
     }
-    return ended.aborted ? 0 : Math.max(1, Math.floor(slots.room(queue) / QUEUES.length));
+    if (ended.aborted) return 0;
+    const batch = Math.max(1, Math.floor(slots.room(queue) / QUEUES.length));
+    return role === 'supervisor' ? batch : Math.min(batch, this.#batchMax);
   }
 
   #start(delivery: Delivery): void {

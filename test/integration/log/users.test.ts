@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { presenceSubject, wakeSubject } from '@hopline/events';
+import { presenceSubject, readSubject, wakeSubject } from '@hopline/events';
 import { LogDenied, LogMismatch } from '@hopline/log';
 import {
   ANY_AGENT,
+  accounts,
   authorization,
   type JetStreamLogOptions,
   type LogUser,
@@ -184,7 +185,12 @@ const SUBSCRIBE: [subject: string, permitted: Service[]][] = [
 const PASSWORDS = new Map<ServerUser, { text: string }>();
 for (const user of [...serverUsers(['guide']), ANY_AGENT] as const) PASSWORDS.set(user, { text: user });
 
-describe('the users of the log on a real server', { timeout: 120_000 }, () => {
+for (const agentAccounts of [false, true]) {
+  const form = agentAccounts ? 'where agents have accounts of their own' : 'in one account';
+  describe(`the users of the log on a real server, ${form}`, { timeout: 120_000 }, () => usersOnServer(agentAccounts));
+}
+
+function usersOnServer(agentAccounts: boolean): void {
   let server: NatsServer;
   const as = (user: ServerUser) => ({ user: userName(user), pass: user });
   const open = (user: LogUser, more: Partial<JetStreamLogOptions> = {}) =>
@@ -196,7 +202,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
   };
 
   before(async () => {
-    server = await startNats({ config: authorization(PASSWORDS) });
+    server = await startNats({ config: (agentAccounts ? accounts : authorization)(PASSWORDS) });
     await (await open('relay')).close();
   });
   after(() => server?.stop());
@@ -221,7 +227,11 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
       const denied = await violations(user, nc => {
         for (const [subject] of PUBLISH) nc.publish(subject, '');
       });
-      for (const [subject, permitted] of PUBLISH) assert.equal(!denied.has(subject), permitted.includes(user), subject);
+      // The processes of one agent must be in one account.
+      const isElsewhere = (subject: string) =>
+        agentAccounts && user === ANY_AGENT && `${subject}.`.startsWith(`${readSubject('guide')}.`);
+      for (const [subject, permitted] of PUBLISH)
+        assert.equal(!denied.has(subject), permitted.includes(user) && !isElsewhere(subject), subject);
     });
 
     test(`${user} may subscribe to what it needs and nothing else`, async () => {
@@ -293,7 +303,7 @@ describe('the users of the log on a real server', { timeout: 120_000 }, () => {
     assert.match(events[0] ?? '', /^denied: NATS does not permit user operator to publish to a2a\.wake\.guide/);
     await log.close();
   });
-});
+}
 
 test('a service whose permissions are removed and given back continues without a restart', { timeout: 180_000 }, async t => {
   const permitted = authorization(PASSWORDS);

@@ -1,5 +1,5 @@
 import { freePort } from '@hopline/local-cluster';
-import { authorization, type LogUser, openJetStreamLog, serverUsers, userName } from '@hopline/log-jetstream';
+import { accounts, authorization, type LogUser, openJetStreamLog, serverUsers, userName } from '@hopline/log-jetstream';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -33,16 +33,19 @@ export type ClusterOptions = {
   env?: Record<string, string>;
   /** Gives each service its own NATS user with the least permissions; the password is the user's name. */
   users?: boolean;
+  /** With `users`: each agent has an account of its own. */
+  agentAccounts?: boolean;
   /** The services reach NATS through `natsProxy`. */
   proxied?: boolean;
   /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
 
-function permissionsFor({ agents, env = {} }: ClusterOptions): string {
+function permissionsFor({ agents, agentAccounts = false, env = {} }: ClusterOptions): string {
   const users = serverUsers(agents.map(({ name }) => String(name)));
   const groups = Number(env.HOPLINE_STREAM_GROUPS ?? 1);
-  return authorization(new Map(users.map(user => [user, { text: user }])), { prefix: env.HOPLINE_PREFIX, groups });
+  const passwords = new Map(users.map(user => [user, { text: user }]));
+  return (agentAccounts ? accounts : authorization)(passwords, { prefix: env.HOPLINE_PREFIX, groups });
 }
 
 /** Settings with which a service, or a test, connects as a user of the cluster. */

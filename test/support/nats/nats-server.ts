@@ -120,7 +120,8 @@ export async function startNatsCluster(
     syncInterval,
     dirs = [],
     isAdvertised = false,
-  }: Pick<NatsServerOptions, 'syncInterval'> & { dirs?: readonly string[]; isAdvertised?: boolean } = {},
+    config = '',
+  }: Pick<NatsServerOptions, 'syncInterval' | 'config'> & { dirs?: readonly string[]; isAdvertised?: boolean } = {},
 ): Promise<NatsCluster> {
   const ports = await Promise.all(names.map(async () => ({ route: await freePort(), monitor: await freePort() })));
   const routes = ports.map(({ route }) => `"nats-route://127.0.0.1:${route}"`).join(', ');
@@ -131,7 +132,7 @@ export async function startNatsCluster(
     return startNats({
       syncInterval,
       ...(dir !== undefined && { dir }),
-      config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}`,
+      config: `server_name: "${name}"\nhttp: "127.0.0.1:${monitor}"\n${cluster}\n${config}`,
     });
   });
   const servers = new Map((await Promise.all(started)).map((server, index) => [names[index]!, server]));

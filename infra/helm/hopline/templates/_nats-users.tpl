@@ -15,6 +15,7 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- $agent := get $all $key -}}
 {{- if $.Values.nats.earlierAgents -}}{{- $_ := set $agent "publish" (concat $agent.publish $agent.earlier) -}}{{- end -}}
 {{- $_ := unset $agent "earlier" -}}
+{{- if not $.Values.nats.agentAccounts -}}{{- range list "services" "toLog" "fromLog" "limits" -}}{{- $_ := unset $agent . -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- $users := omit $all "agent" "anyAgent" -}}
 {{- if .Values.nats.userPerAgent -}}
@@ -25,6 +26,12 @@ packages/log-jetstream/src/users.ts. Every subject that names a stream of the fi
 {{- end -}}
 {{- end -}}
 {{- if or .Values.nats.sharedAgentUser (not .Values.nats.userPerAgent) -}}
+{{- /* The processes of one agent must be in one account, or they could not ask each other. Without reads no agent starts. */ -}}
+{{- if .Values.nats.agentAccounts -}}
+{{- $denied := default (list) $all.anyAgent.publishDenied -}}
+{{- range $key, $user := $users -}}{{- if hasPrefix "agent-" $key -}}{{- $denied = concat $denied $user.toLog -}}{{- end -}}{{- end -}}
+{{- $_ := set $all.anyAgent "publishDenied" $denied -}}
+{{- end -}}
 {{- $_ := set $users "agent" $all.anyAgent -}}
 {{- end -}}
 {{- $groups := int .Values.streamGroups -}}
@@ -73,34 +80,94 @@ letter, because nats-server reads a number as one. Argument: root.
 NATS_{{ . | upper | replace "-" "_" }}_PASSWORD
 {{- end -}}
 
-{{/* The block `authorization` of nats.conf. */}}
+{{/* The users of nats.conf, in one account, or agents in accounts of their own. */}}
 {{- define "hopline.natsAuthorization" -}}
+{{- $users := fromJson (include "hopline.natsUsers" .) -}}
+{{- if .Values.nats.agentAccounts -}}
+{{- $log := $users.relay.account -}}
+accounts {
+  {{ $log | quote }}: {
+    jetstream: enabled
+    users: [
+      {{- range $key, $user := $users }}
+      {{- if eq $user.account $log }}{{ include "hopline.natsUser" (dict "key" $key "user" $user) | nindent 6 }}{{ end }}
+      {{- end }}
+    ]
+    exports: [
+      {{- range $key, $user := $users }}
+      {{- range $user.services }}
+      { service: {{ .service | quote }}, accounts: [{{ $user.account | quote }}], response: {{ .response }}, threshold: {{ .threshold | quote }} }
+      {{- end }}
+      {{- range $user.fromLog }}
+      { stream: {{ . | quote }}, accounts: [{{ $user.account | quote }}] }
+      {{- end }}
+      {{- end }}
+    ]
+    imports: [
+      {{- range $key, $user := $users }}
+      {{- range $user.toLog }}
+      { stream: { account: {{ $user.account | quote }}, subject: {{ . | quote }} } }
+      {{- end }}
+      {{- end }}
+    ]
+  }
+  {{- range $key, $user := $users }}
+  {{- if ne $user.account $log }}
+  {{ $user.account | quote }}: {
+    limits {{ $user.limits }}
+    users: [
+      {{- include "hopline.natsUser" (dict "key" $key "user" $user) | nindent 6 }}
+    ]
+    exports: [
+      {{- range $user.toLog }}
+      { stream: {{ . | quote }}, accounts: [{{ $log | quote }}] }
+      {{- end }}
+    ]
+    imports: [
+      {{- range $user.services }}
+      { service: { account: {{ $log | quote }}, subject: {{ .service | quote }} } }
+      {{- end }}
+      {{- range $user.fromLog }}
+      { stream: { account: {{ $log | quote }}, subject: {{ . | quote }} } }
+      {{- end }}
+    ]
+  }
+  {{- end }}
+  {{- end }}
+}
+{{- else -}}
 authorization {
   users: [
-    {{- range $key, $user := fromJson (include "hopline.natsUsers" .) }}
-    {
-      user: {{ $user.user | quote }}, password: ${{ include "hopline.natsPasswordVariable" $key }}
-      {{- if $user.publish }}
-      permissions: {
-        publish: {
-          allow: [{{ range $user.publish }}
-            {{ . | quote }}{{ end }}
-          ]
-          {{- with $user.publishDenied }}
-          deny: [{{ range . }}
-            {{ . | quote }}{{ end }}
-          ]
-          {{- end }}
-        }
-        subscribe: {
-          allow: [{{ range $user.subscribe }}
-            {{ . | quote }}{{ end }}
-          ]
-        }
-      }
-      {{- end }}
-    }
+    {{- range $key, $user := $users }}
+    {{- include "hopline.natsUser" (dict "key" $key "user" $user) | nindent 4 }}
     {{- end }}
   ]
+}
+{{- end -}}
+{{- end -}}
+
+{{/* A user of nats.conf. Arguments: key, user. */}}
+{{- define "hopline.natsUser" -}}
+{
+  user: {{ .user.user | quote }}, password: ${{ include "hopline.natsPasswordVariable" .key }}
+  {{- if .user.publish }}
+  permissions: {
+    publish: {
+      allow: [{{ range .user.publish }}
+        {{ . | quote }}{{ end }}
+      ]
+      {{- with .user.publishDenied }}
+      deny: [{{ range . }}
+        {{ . | quote }}{{ end }}
+      ]
+      {{- end }}
+    }
+    subscribe: {
+      allow: [{{ range .user.subscribe }}
+        {{ . | quote }}{{ end }}
+      ]
+    }
+  }
+  {{- end }}
 }
 {{- end -}}
