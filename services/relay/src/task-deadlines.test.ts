@@ -189,6 +189,28 @@ test('a new relay writes the index entry that its predecessor did not', { timeou
   await relay.stop();
 });
 
+test('a new relay writes the index entry of a status whose record begins with half a character', { timeout: 120_000 }, async () => {
+  const log = createMemoryLog({ shards: 1 });
+  const processLog = log.another();
+  const dead = await relayOn(processLog, undefined);
+  await sendMessage(log, 't1', { messageId: 'm1' });
+  await appendAgent(log, 't1', 1, { kind: 'open', lane: 'a', artifact: {} });
+  await until(async () => {
+    const [lease] = await log.leases.match(['shard.0']);
+    return (lease?.value.checkpoint ?? 0) >= 2;
+  });
+  processLog.tasks.update = () => new Promise(() => {});
+  const from = { id: 'agent', agent: 'echo', turn: 1, attempt: 1 };
+  const status = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: QUESTION } as const;
+  const inputs: AgentInput[] = [{ kind: 'text', lane: 'a', tokens: ['\ud83c'] }, status];
+  await log.inputs.append('t1', { v: 1, at: Date.now(), from, n: 2, inputs }, { id: 'asks' });
+  await reached(log, 't1', ({ aggregate }) => aggregate.state === 'TASK_STATE_AUTH_REQUIRED');
+  await kill(processLog, dead);
+  const relay = await relayOn(log.another(), undefined, [], TIMEOUT_MS);
+  await failed(log, 't1');
+  await relay.stop();
+});
+
 test('inputs after the end of a task are rejected and counted with their reason [S3-6]', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   const counts: Count[] = [];

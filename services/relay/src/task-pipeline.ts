@@ -1,5 +1,5 @@
 import { isInProgress, isTerminal } from '@hopline/a2a';
-import type { AgentRecord, CallInput, InputRecord, TaskAggregate } from '@hopline/events';
+import { type AgentRecord, type CallInput, foldedOrdinal, type InputRecord, type TaskAggregate } from '@hopline/events';
 import { AppendQueue, CoalescedText, InputLedger, type QueuedCommand, TaskInputs, withoutStaleOrdinals } from '@hopline/fold';
 import type { StoredFacts, StoredInput } from '@hopline/log';
 import { SUPERVISOR } from '@hopline/task';
@@ -212,16 +212,24 @@ export class TaskPipeline {
 
   /**
    * An input that is folded already is read again after a takeover, and its side effects may be missing. One write of the task index covers
-   * all such inputs. A call may be folded before the rest of its record, because text before it was held.
+   * all such inputs. A call or a status may be folded before the rest of its record, because text before it was held.
    */
   #replaySideEffects({ record, seq, storedAt }: StoredInput, isNew: boolean): void {
     const calls = this.#foldedCalls(record);
     const message = record.from === 'client' && record.input.kind === 'message' ? record.input : undefined;
-    if (calls.length === 0 && (isNew || (message === undefined && this.#isReplayIndexed))) return;
+    const isFolded = !isNew || this.#isFoldedInPart(record);
+    if (calls.length === 0 && (!isFolded || (message === undefined && this.#isReplayIndexed))) return;
     const step = this.#appender.replay({ storedAt, calls, ...(message && { message }) });
     if (step === undefined) return;
     this.#isReplayIndexed = true;
     this.#applySideEffects(step, seq);
+  }
+
+  /** Whether the newest stored aggregate has some of the inputs of an agent's record. */
+  #isFoldedInPart(record: InputRecord): boolean {
+    const { aggregate } = this;
+    if (aggregate === undefined || typeof record.from === 'string') return false;
+    return record.from.turn === aggregate.turn && foldedOrdinal(aggregate, record.from) >= (record as AgentRecord).n;
   }
 
   /** The calls of a record that are in the newest stored aggregate. */
