@@ -480,7 +480,8 @@ function verifyWebhook(
       !(isLost(generation) && isSameMessage(before, body, dialect))
     )
       report('a repeated notification has the same content', `${client.plan.name}: generation ${generation}`);
-    else if (before === undefined && generation < last)
+    // After a loss of progress events are delivered again, and may be joined in another way.
+    else if (before === undefined && generation < last && !canLoseProgress)
       report('notifications are in order', `${client.plan.name}: ${generation} after ${last}`);
     bodies.set(generation, body);
     begins.set(generation, after);
