@@ -20,11 +20,10 @@ import { isStreamNotFound } from './missing-stream.ts';
 import type { LogNames } from './names.ts';
 import type { Connect, Credentials, LogEvent, NatsTls } from './options.ts';
 import { ReadSlots } from './read-slots.ts';
+import { ReconnectDelay } from './reconnect-delay.ts';
 import { DirectStreams, type StreamRequests } from './stream-requests.ts';
 import { inboxOf, type LogUser } from './users.ts';
 
-const RECONNECT_WAIT_MS = 250;
-const RECONNECT_JITTER_MS = 250;
 const PING_INTERVAL_MS = 5_000;
 /**
  * A connection that receives nothing (its path is gone, and nothing closes it) is replaced at this many unanswered PINGs, after 10 to 15 s, which is
@@ -398,6 +397,7 @@ async function requireJetStream(
 async function dial(options: ConnectOptions): Promise<NatsConnection> {
   const { servers, name, credentials, tls, timeoutMs, connect = connectBySocket, onEvent } = options;
   const deadline = performance.now() + timeoutMs;
+  const delay = new ReconnectDelay();
   const urls = servers.split(',').map(url => url.trim());
   for (let failures = 1; ; failures += 1) {
     try {
@@ -409,9 +409,7 @@ async function dial(options: ConnectOptions): Promise<NatsConnection> {
         ...encryption(urls, tls),
         // The default of 10 attempts would close the connection for good.
         maxReconnectAttempts: -1,
-        reconnectTimeWait: RECONNECT_WAIT_MS,
-        reconnectJitter: RECONNECT_JITTER_MS,
-        reconnectJitterTLS: RECONNECT_JITTER_MS,
+        reconnectDelayHandler: () => delay.next(),
         pingInterval: PING_INTERVAL_MS,
         maxPingOut: PINGS_OUT_MAX,
         timeout: DIAL_TIMEOUT_MS,

@@ -189,7 +189,9 @@ test('a new relay writes the index entry that its predecessor did not', { timeou
   await relay.stop();
 });
 
-test('a new relay writes the index entry of a status whose record begins with half a character', { timeout: 120_000 }, async () => {
+test('a new relay writes the index entry of a status whose record begins with half a character', {
+  timeout: 120_000,
+}, async () => {
   const log = createMemoryLog({ shards: 1 });
   const processLog = log.another();
   const dead = await relayOn(processLog, undefined);
