@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { storedTaskId } from '@hopline/a2a';
 import type { Authenticate } from '@hopline/a2a-server';
 import type { Owner } from '@hopline/events';
 
@@ -16,4 +18,11 @@ export const authenticateCaller: Authenticate = async ({ headers }) => ownerOf(S
 export function ownerOf(caller: string): Owner {
   const [tenant, subject] = caller.split('/');
   return { tenant: tenant!, subject: subject! };
+}
+
+/** The id in the log of a task whose id a client of April 2025 chose. */
+export function storedIdOf(chosenId: string, caller: string | undefined): string {
+  if (caller === undefined) return storedTaskId(chosenId, undefined);
+  const { tenant, subject } = ownerOf(caller);
+  return storedTaskId(chosenId, hash('sha256', JSON.stringify([tenant, subject]), 'base64url').slice(0, 22));
 }

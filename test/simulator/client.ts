@@ -6,7 +6,7 @@ import type { Operation as Recorded, Request } from '../support/history/history.
 import { refusalOf, StreamRecord } from '../support/history/stream-record.ts';
 import type { Violation } from '../support/task-promises.ts';
 import { taskIdOf, ViewerLog } from '../support/viewer-log.ts';
-import { CALLER_HEADER, type Intrusion, ownerOf } from './callers.ts';
+import { CALLER_HEADER, type Intrusion, ownerOf, storedIdOf } from './callers.ts';
 import { ClientDialect, type DialectPlan } from './client-dialect.ts';
 import type { Cluster, Incarnation, ProfileUsed } from './cluster.ts';
 import { Connection } from './connection.ts';
@@ -177,7 +177,12 @@ export class Client {
       const end = await this.#stream('stream', this.#dialect.send(sent), viewer, leavesAfter[0]);
       if (this.origin !== undefined && FORK_REFUSALS.has(end))
         this.findings.push({ rule: 'a task can be forked at each cursor that its client has', detail: `${plan.name}: ${end}` });
-      await this.#deps.clock.sleep(retryMsOf(end));
+      // A repeated message without an id is a new one once its task has ended. The client chose the id of that task.
+      if (hasNoMessageId && end === 'UNSUPPORTED_OPERATION') {
+        this.taskId = storedIdOf(chosenId, plan.caller);
+        this.acknowledged.push(this.#message(0).messageId);
+        onBegun();
+      } else await this.#deps.clock.sleep(retryMsOf(end));
     }
     if (this.origin !== undefined) this.#deps.situations.add('a task is forked');
     await this.#watch(viewer, leavesAfter.slice(1), pauseMs);
