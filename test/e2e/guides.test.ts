@@ -511,6 +511,27 @@ test('console: a task file becomes a page, and a file of its own', TIMEOUT, asyn
   CONSOLE.assertAllTaken();
 });
 
+test('the loop of the guide sends a large file in chunks that join to its bytes', async t => {
+  const project = emptyProject();
+  t.after(() => rmSync(project, { recursive: true, force: true }));
+  const path = join(project, 'report.mjs');
+  const loop = FIRST_AGENT.block("name: 'report.pdf'");
+  writeFileSync(path, `import { artifact } from '@hopline/agent';\nexport function* chunksOf(bytes) {\n${loop}}\n`);
+  type Chunk = { artifact: { parts: [{ raw: string }] }; append: boolean; lastChunk: boolean };
+  const { chunksOf }: { chunksOf(bytes: Buffer): Iterable<Chunk> } = await import(pathToFileURL(path).href);
+  const bytes = Buffer.alloc(2_500_000, 'report');
+  const chunks = [...chunksOf(bytes)];
+  assert.deepEqual(
+    chunks.map(({ append, lastChunk }) => [append, lastChunk]),
+    [
+      [false, false],
+      [true, false],
+      [true, true],
+    ],
+  );
+  assert.deepEqual(Buffer.concat(chunks.map(({ artifact: { parts } }) => Buffer.from(parts[0].raw, 'base64'))), bytes);
+});
+
 test(
   'authentication, and a model that plans, at one cluster: tokens, API keys, a signed card, and the cost of the model',
   TIMEOUT,

@@ -9,8 +9,8 @@ import { type ItemOptions, runItem } from './work-item.ts';
 const PULL_EXPIRES_MS = 10_000;
 /**
  * If agents have accounts of their own, the node that delivers may not see that a worker has stopped: what its last pull asked for is sent, and arrives nowhere
- * (ADR 262). So the first pull of an agent asks for one item, and the next one for twice as many if that was filled. A pull for more is short, and a worker
- * that stops waits for its end.
+ * (ADR 262). So the first pull of an agent asks for one item, and the next one for twice as many if that was filled. A pull for more is short.
+ * A worker that stops closes it: if it waited for its end, it would get the items again that it has just returned.
  */
 const AGENT_BATCH_MAX = 32;
 const AGENT_PULL_EXPIRES_MS = 1_000;
@@ -78,13 +78,8 @@ export class WorkConsumer {
     const unlisten = slots.listen(() => {
       if (timer === undefined && asksForMore()) timer = setTimeout(withdraw, WITHDRAW_AFTER_MS);
     });
-    const close = () => void inbox.close();
-    const onEnd = () => {
-      if (role === 'supervisor' || inbox.left <= 1) close();
-    };
-    const { closed } = this.#connection;
+    const onEnd = () => void inbox.close();
     ended.addEventListener('abort', onEnd, { once: true });
-    closed.addEventListener('abort', close, { once: true });
     let lost = false;
     while (!ended.aborted && !lost) {
       const batch = await this.#nextBatch();
@@ -97,7 +92,6 @@ export class WorkConsumer {
     clearTimeout(timer);
     unlisten();
     ended.removeEventListener('abort', onEnd);
-    closed.removeEventListener('abort', close);
     // Items that the server has already sent still arrive. They are requeued if the worker stops, otherwise they run.
     await inbox.close();
     return withdrawn ? 'withdrawn' : 'lost';
