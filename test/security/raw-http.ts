@@ -18,10 +18,14 @@ export function exchangeRaw(url: string, bytes: string): Promise<RawAnswer> {
   let text = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {
     text += chunk;
-    quiet.refresh();
+    quiet?.refresh();
   });
-  const quiet = setTimeout(() => socket.end(), QUIET_MS);
-  socket.once('connect', () => socket.write(Buffer.from(bytes, 'latin1')));
+  let quiet: NodeJS.Timeout | undefined;
+  // A busy machine may take longer than QUIET_MS for the connection itself.
+  socket.once('connect', () => {
+    socket.write(Buffer.from(bytes, 'latin1'));
+    quiet = setTimeout(() => socket.end(), QUIET_MS);
+  });
   socket.on('error', (error: NodeJS.ErrnoException) => {
     // A server need not read the rest of a refused request.
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
