@@ -88,17 +88,6 @@ export const AGENT_MUTANTS: readonly Mutant[] = [
     tests: ['packages/agent/src/answer-deduplicator.test.ts'],
   },
   {
-    name: 'an artifact of a new attempt is appended to that of the dead one',
-    edits: [
-      {
-        file: 'packages/agent/src/lane-writer.ts',
-        from: 'if (this.#attempt > 1 && !this.#open.has(lane)) this.open(lane, input.artifact);',
-        to: '',
-      },
-    ],
-    tests: [TURN_TEST, LIFE_TEST],
-  },
-  {
     name: 'a call that failed is repeated once too little',
     edits: [{ file: ATTEMPT, from: 'failures <= retries;', to: 'failures < retries;' }],
     tests: [SERVE_TEST],

@@ -110,4 +110,15 @@ export const TASK_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/task/src/project.test.ts'],
   },
+  {
+    name: 'an artifact of a new attempt is appended to that of the dead one',
+    edits: [
+      {
+        file: 'packages/task/src/decide-agent.ts',
+        from: 'const replaces = lane !== undefined && lane.attempt < from.attempt;',
+        to: 'const replaces = false;',
+      },
+    ],
+    tests: [DECIDE_TEST],
+  },
 ];
