@@ -836,7 +836,7 @@ for (const [name, values] of Object.entries(NATS_USERS)) {
       // The chart repeats each subject of a stream for the other groups at once.
       assert.deepEqual(found.sort(), [...publish, ...publishDenied, ...ofOthers, ...subscribe].sort(), user);
     }
-    // What passes between the accounts.
+    // Subjects that pass between the accounts.
     const everyUser: ServerUser[] = [...serverUsers(agentsOf(text)), ANY_AGENT];
     const ofCode = accounts(new Map(everyUser.map(user => [user, { text: '' }])));
     assert.deepEqual(exchanges(text), name === 'accounts of agents' ? exchanges(ofCode) : []);

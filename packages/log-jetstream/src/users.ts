@@ -45,7 +45,7 @@ export function inboxOf(user: LogUser, names: LogNames): string {
 export type Permissions = { publish: string[]; publishDenied: string[]; subscribe: string[] };
 
 /**
- * What passes between the account of an agent and that of the log, if agents have accounts of their own. `services`: subjects on which the account of the
+ * The subjects that pass between the account of an agent and that of the log, if agents have accounts of their own. `services`: subjects on which the account of the
  * log takes requests, each with at most one answer. `toLog`: messages to relays, which answer on a subject of `fromLog`.
  */
 export type Exchange = { services: string[]; toLog: string[]; fromLog: string[] };

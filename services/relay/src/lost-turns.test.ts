@@ -30,6 +30,15 @@ function lose(log: MemoryLog, role = 'agent.echo' as const) {
   };
 }
 
+/** A worker takes the item of a new task, which is lost then, and writes that it works. */
+async function beginAndLose(log: MemoryLog): Promise<void> {
+  const lost = lose(log);
+  await sendMessage(log);
+  await until(() => lost.jobs.length > 0);
+  await lost.stop();
+  await write(writerOf(log), WORKS);
+}
+
 test('the work of a turn that has not begun is queued again with its message, its metadata and its owner', TIMEOUT, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), { lostTurns: TIMES });
@@ -72,11 +81,7 @@ test('the work of a later turn is queued again with the message that began it', 
 test('a turn that had begun fails as retryable when its work item is gone', TIMEOUT, async () => {
   const log = createMemoryLog();
   const relay = await relayOn(log.another(), { lostTurns: TIMES });
-  const lost = lose(log);
-  await sendMessage(log);
-  await until(() => lost.jobs.length > 0);
-  await lost.stop();
-  await write(writerOf(log), WORKS);
+  await beginAndLose(log);
   const { facts } = (await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state))).record;
   const { status, metadata } = facts.findLast(fact => fact.kind === 'status.changed')!.event.statusUpdate;
   assert.deepEqual([status.state, metadata?.reason, metadata?.retryable], ['TASK_STATE_FAILED', WORK_LOST, true]);
@@ -86,11 +91,7 @@ test('a turn that had begun fails as retryable when its work item is gone', TIME
 test('a turn fails, too, if the log has lost its question while the index still shows it', TIMEOUT, async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
-  const lost = lose(log);
-  await sendMessage(log);
-  await until(() => lost.jobs.length > 0);
-  await lost.stop();
-  await write(writerOf(log), WORKS);
+  await beginAndLose(log);
   await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state);
   await until(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
   await first.stop();
@@ -105,11 +106,7 @@ test('a turn fails, too, if the log has lost its question while the index still 
 test('a turn fails, too, if the log has lost its end while the index still shows it', TIMEOUT, async () => {
   const log = createMemoryLog({ shards: 1 });
   const first = await relayOn(log.another());
-  const lost = lose(log);
-  await sendMessage(log);
-  await until(() => lost.jobs.length > 0);
-  await lost.stop();
-  await write(writerOf(log), WORKS);
+  await beginAndLose(log);
   const { seq } = await storedWhen(log, ({ aggregate }) => aggregate.state === WORKS.state);
   await until(async () => (await log.tasks.get('t'))?.value.state === WORKS.state);
   await sendMessage(log, 'later');
