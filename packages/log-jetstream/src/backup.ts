@@ -30,6 +30,8 @@ const FORM = 1;
 const CHUNK_BYTES = 128 * 1024;
 /** Longest wait for the next part of a snapshot, or for the server to take one. */
 const PART_MS_MAX = 30_000;
+/** Time limit for the answer to the request to restore a stream. A repetition would be refused, because the stream then exists. */
+const RESTORE_MS_MAX = 30_000;
 /** Time limit after the last part, when the server unpacks the stream. */
 const UNPACK_MS_MAX = 600_000;
 /** Wait for an item that is not delivered because the consumer already has its maximum of items in delivery. */
@@ -249,7 +251,8 @@ async function restoreStream(
   const { config, state } = JSON.parse(await readFile(join(folder, CONFIG_FILE), 'utf8')) as StoredStream;
   const { placement: _, ...kept } = config;
   const request = { config: { ...kept, num_replicas: replicas }, state };
-  const { deliver_subject: subject } = await connection.api<{ deliver_subject: string }>(`STREAM.RESTORE.${name}`, request);
+  const call = `STREAM.RESTORE.${name}`;
+  const { deliver_subject: subject } = await connection.api<{ deliver_subject: string }>(call, request, RESTORE_MS_MAX);
   for await (const part of createReadStream(join(folder, DATA_FILE), { highWaterMark: CHUNK_BYTES })) {
     requireTaken(name, await connection.nc.request(subject, part, { timeout: PART_MS_MAX }));
   }
@@ -307,7 +310,8 @@ async function countDeliveries(connection: Connection, consumers: number): Promi
     const info = await retry(connection, `${workStream} ${name}`, () => connection.jsm.consumers.info(workStream, name));
     const { num_pending: pending } = info;
     if (pending === 0) continue;
-    const consumer = await jetstream(connection.nc).consumers.get(workStream, name);
+    const js = jetstream(connection.nc);
+    const consumer = await retry(connection, `${workStream} ${name}`, () => js.consumers.get(workStream, name));
     const items = await consumer.fetch({ max_messages: pending, expires: DELIVERY_MS_MAX });
     for await (const _ of items);
   }
@@ -330,8 +334,8 @@ async function consumersOf(connection: Connection, stream: string): Promise<stri
   const names: string[] = [];
   for (;;) {
     const request = { offset: names.length };
-    const page = await connection.api<{ consumers: string[] | null; total: number }>(`CONSUMER.NAMES.${stream}`, request);
-    const { consumers, total } = page;
+    const call = () => connection.api<{ consumers: string[] | null; total: number }>(`CONSUMER.NAMES.${stream}`, request);
+    const { consumers, total } = await retry(connection, stream, call);
     names.push(...(consumers ?? []));
     if (names.length >= total || !consumers?.length) return names;
   }
