@@ -49,8 +49,6 @@ const PAGE_P99_MS_MAX = 50;
 const REQUESTS_MAX = 3;
 /** A figure that does not depend on the number of tasks varies by at most this factor between two sizes. */
 const FLAT_FACTOR = 2;
-/** A task that has just ended is in the lists within this time. */
-const MOVED_MS = 6_000;
 
 export type Stored = {
   tasks: number;
@@ -153,7 +151,6 @@ async function fill(cluster: Cluster, caller: Caller, total: number): Promise<{ 
   const first = await caller.ask(cluster.url);
   // In the context of another task, because its copies name their contexts, too.
   const { taskId } = await caller.ask(cluster.url, { contextId: first.contextId });
-  await delay(MOVED_MS);
   const task = await loader.call('read', { servers, taskId, subject: COPIED_CALLER });
   const untilMs = Date.now();
   const fromMs = performance.now();

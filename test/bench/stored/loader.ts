@@ -4,6 +4,7 @@ import { BUCKETS, FACTS_STREAM, openJetStreamLog } from '@hopline/log-jetstream'
 import { jetstreamManager } from '@nats-io/jetstream';
 import { headers, type NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
+import { until } from '../../kit/until.ts';
 import { answerCalls } from '../measure/load-process.ts';
 import { CopiedTask, type StoredTask } from './copied-task.ts';
 import { populationTask } from './stored-population.ts';
@@ -17,6 +18,8 @@ const ACKS_IN_FLIGHT_MAX = 4;
 const ROWS_AT_ONCE = 192;
 const LISTS_AT_ONCE_MAX = 64;
 const ACK_MS_MAX = 30_000;
+/** A relay moves an ended task into the list of its owner after half a minute. */
+const MOVE_MS_MAX = 120_000;
 
 export type FillParams = { servers: string; stored: StoredTask; total: number; untilMs: number };
 
@@ -115,10 +118,13 @@ async function read({ servers, taskId, subject }: { servers: string; taskId: str
     const last = await log.facts.last(taskId);
     const messageId = last!.record.aggregate.messageIds[0]!;
     const { contextId, generation, at: endedAt } = entry;
-    const list = (await log.taskLists.get(endedKey(listPrefixOf(taskId, entry, log.layouts))))?.value;
-    const row = list !== undefined && isEndedTasks(list) ? list.ended.find(([id]) => id === taskId) : undefined;
-    if (row?.[6] === undefined) throw new Error('the task has no row with what a list shows');
-    return { taskId, contextId, messageId, subject, endedAt, generation, facts, relay, entry, listed: row[6] };
+    const key = endedKey(listPrefixOf(taskId, entry, log.layouts));
+    const listedInRow = async () => {
+      const list = (await log.taskLists.get(key))?.value;
+      return list !== undefined && isEndedTasks(list) ? list.ended.find(([id]) => id === taskId)?.[6] : undefined;
+    };
+    const listed = await until(listedInRow, 'the task moves into the list of its owner', MOVE_MS_MAX);
+    return { taskId, contextId, messageId, subject, endedAt, generation, facts, relay, entry, listed };
   } finally {
     await log.close();
     await nc.close();
