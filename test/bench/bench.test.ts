@@ -15,6 +15,7 @@ import { paced } from './paced.ts';
 import { replay } from './replay.ts';
 import { runBench, verdictLines } from './run-bench.ts';
 import { sdkPeer } from './sdk-peer.ts';
+import { stored } from './stored.ts';
 import { telemetry } from './telemetry.ts';
 import { through } from './through.ts';
 import { throughput } from './throughput.ts';
@@ -56,6 +57,15 @@ test('a tiny run asks every kind of remote agent directly and through Hopline', 
     [4],
   );
   assert.equal(verdicts.length, 12);
+});
+
+test('a tiny log of stored tasks is filled, listed and restarted', { timeout: 240_000 }, async () => {
+  const { answers, verdicts } = await runBench([stored], 'tiny', () => {});
+  assert.deepEqual(
+    answers.map(({ failed, findings }) => failed ?? findings.length),
+    [3],
+  );
+  assert.ok(verdicts.length > 0);
 });
 
 test('a tiny replay folds every token of the log', { timeout: 120_000 }, async () => {
