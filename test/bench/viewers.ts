@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '@hopline/local-cluster';
 import { FACTS_STREAM } from '@hopline/log-jetstream';
+import type { Msg } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { ServiceProcess } from '../support/cluster/service-process.ts';
 import { heapBytes, printsHeap } from '../support/held-memory.ts';
@@ -19,6 +20,8 @@ import { ANSWER } from './tokens.ts';
 const HELD_MEMORY = printsHeap('setInterval(gc,200).unref();');
 const SETTLE_MS = 1_500;
 const BACK_SECONDS_MAX = 5;
+/** A viewer and minute. The requests of relays differ by some from one window to the next. */
+const QUIET_REQUESTS_MAX = 0.1;
 const CLIENT_RETRY_MS_MAX = 500;
 const WARM_UP_VIEWERS = 200;
 const VIEWERS_AT_ONCE = 50;
@@ -83,9 +86,15 @@ async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<F
       }
       await delay(SETTLE_MS);
       const nc = await connect({ servers: bench.cluster.nats.url });
-      const reads: string[] = [];
+      let [requests, histories] = [0, 0];
       const isRead = new RegExp(`^\\$JS\\.API\\.(DIRECT\\.GET|STREAM\\.MSG\\.GET|CONSUMER\\.CREATE)\\.${FACTS_STREAM}(\\.|$)`);
-      nc.subscribe('$JS.API.>', { callback: (_error, { subject }) => void (isRead.test(subject) && reads.push(subject)) });
+      const callback = (_error: unknown, message: Msg) => {
+        if (!isRead.test(message.subject)) return;
+        requests += 1;
+        // The others read the newest record of tasks.
+        if (message.string().includes('"next_by_subj"')) histories += 1;
+      };
+      nc.subscribe('$JS.API.>', { callback });
       await nc.flush();
       const killedAtMs = monotonicMs();
       await ingress.kill();
@@ -93,8 +102,6 @@ async function comingBack({ viewers: count, tasks, ofOneTask }: Plan): Promise<F
       const startedAtMs = monotonicMs();
       const returnedAtMs = await client.call('returned', { sinceMs: killedAtMs });
       const cpuSeconds = cpuSecondsOf(ingress.pid) ?? Number.NaN;
-      const histories = reads.filter(subject => subject === `$JS.API.DIRECT.GET.${FACTS_STREAM}`).length;
-      const requests = reads.length;
       // The snapshot, and after it exactly the token that is appended now.
       await bench.producer.call('oneMore', { taskIds });
       await client.call('received', { events: 2 });
@@ -167,13 +174,22 @@ function apartRound(bench: DirectCluster, { tasks: count, quietMs }: Plan): Prom
     const nc = await connect({ servers: bench.cluster.nats.url });
     try {
       let requests = 0;
-      // Counts the requests of followers to the stream of facts. Their size is that of each relay's requests, with and without viewers.
-      const callback = (_error: unknown, { subject }: { subject: string }) => {
+      // Those that concern the stream of facts. The size of the stream is asked for by each relay, with and without viewers.
+      const callback = (_error: unknown, { subject }: Msg) => {
         if (subject.includes(`.${FACTS_STREAM}`) && !subject.startsWith('$JS.API.STREAM.INFO.')) requests += 1;
       };
       nc.subscribe('$JS.API.>', { callback });
-      await delay(quietMs);
-      return { held, requestsPerMinute: (requests / count / quietMs) * 60_000 };
+      const requestsNow = async () => {
+        requests = 0;
+        await delay(quietMs);
+        return requests;
+      };
+      const watched = await requestsNow();
+      await client.call('leave');
+      await delay(PUSHED_MS);
+      // Relays look after the newest records of their shards, with and without viewers.
+      const unwatched = await requestsNow();
+      return { held, requestsPerMinute: (Math.max(0, watched - unwatched) / count / quietMs) * 60_000 };
     } finally {
       await nc.close();
     }
@@ -257,7 +273,7 @@ function quiet({ rounds, tasks, quietMs }: Plan, requests: number[]): Finding {
   return {
     title: `viewers: requests to NATS, ${tasks} viewers of quiet tasks, ${quietMs / 1000} s, ${rounds} rounds`,
     table: { columns: ['a viewer and minute', ...SPREAD_COLUMNS], rows: [['JetStream requests', ...spreadCells(found)]] },
-    notes: ['those that concern the stream of facts'],
-    targets: [{ name: 'requests to NATS of a quiet viewer, a minute', wanted: { atMost: 0 }, found }],
+    notes: ['more than without viewers, of those that concern the stream of facts'],
+    targets: [{ name: 'requests to NATS of a quiet viewer, a minute', wanted: { atMost: QUIET_REQUESTS_MAX }, found }],
   };
 }
