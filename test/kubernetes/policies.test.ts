@@ -8,6 +8,8 @@ const missing = missingPrograms();
 const options = { skip: missing ?? false, timeout: TIMEOUT_MS };
 
 const release = new Release('walls');
+/** All walls at once: policies, and an account of NATS for each agent. `cluster.test.ts` has neither. */
+const VALUES = { nats: { replicas: 1, agentAccounts: true }, console: { enabled: true }, networkPolicy: IPV4_POLICIES };
 /** A pod with an HTTP server. Only the policy below protects one, the pod named `closed`. */
 const server = (name: string) => ({
   apiVersion: 'v1',
@@ -46,7 +48,7 @@ before(
     await release.apply(CLOSED);
     for (const name of ['open', 'closed', 'stranger']) await release.apply(server(name));
     await release.kubectl('wait', '--for', 'condition=Ready', 'pod/open', 'pod/closed', 'pod/stranger', '--timeout=120s');
-    await release.upgrade({ nats: { replicas: 1 }, console: { enabled: true }, networkPolicy: IPV4_POLICIES });
+    await release.upgrade(VALUES);
     const { items } = JSON.parse(await release.kubectl('get', 'pods', '--output', 'json'));
     type Pod = { metadata: { name: string; labels: Record<string, string> }; status: { podIP: string } };
     for (const { metadata, status } of items as Pod[])
@@ -144,7 +146,7 @@ test('with its policies Hopline answers, from inside and for an agent of another
 test('a value lets a service reach a further pod', options, async t => {
   if (notEnforced) return t.skip(notEnforced);
   const to = [{ podSelector: { matchLabels: { server: 'open' } } }];
-  await release.upgrade({ nats: { replicas: 1 }, console: { enabled: true }, networkPolicy: IPV4_POLICIES, notifier: { to } });
+  await release.upgrade({ ...VALUES, notifier: { to } });
   // The network applies a changed policy when it has seen it.
   while ((await reach('deployment/hopline-notifier', 'open', 8000)) !== 'connected');
   assert.equal(await reach('deployment/hopline-relay', 'open', 8000), 'silent');
