@@ -189,15 +189,19 @@ function attacks(agentAccounts: boolean): void {
       await relay.work.request(role, work('first'), { id: `first-${role}` });
       await first;
     }
+    const info = (consumer: string) => admin.consumers.info(WORK_STREAM, consumer);
+    await until(async () => (await info('supervisor')).num_waiting === 0, 'a pull of the supervisor is open');
+    const delivered = async (consumer: string) => (await info(consumer)).delivered.consumer_seq;
+    const before = { fair: await delivered('agent-fair'), supervisor: await delivered('supervisor') };
     await relay.work.request('supervisor', work('theirs'), { id: 'theirs' });
     await relay.work.request(AGENT, work('own'), { id: 'own' });
     const pull = (consumer: string) => `$JS.API.CONSUMER.MSG.NEXT.${WORK_STREAM}.${consumer}`;
     attacker.publish(pull('agent-fair'), '{"batch":1}', { reply: pull('supervisor') });
-    const delivered = async (consumer: string) => (await admin.consumers.info(WORK_STREAM, consumer)).delivered.consumer_seq;
-    await until(async () => (await delivered('agent-fair')) > 1, 'the item was not delivered');
-    if (!agentAccounts) await until(async () => (await delivered('supervisor')) > 1, 'the attack of the test does nothing');
+    await until(async () => (await delivered('agent-fair')) > before.fair, 'the item was not delivered');
+    if (!agentAccounts)
+      await until(async () => (await delivered('supervisor')) > before.supervisor, 'the attack of the test does nothing');
     assert.equal(await taking(supervisor, 'supervisor', 'theirs'), agentAccounts ? 1 : 2);
-    assert.equal(await taking(fair, AGENT, 'own'), 2);
+    assert.ok((await taking(fair, AGENT, 'own')) > 1);
   });
 
   test('an id that an agent has used for an input of its own suppresses no input of others', async () => {

@@ -75,7 +75,7 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.ACK.A2A_WORK.agent-guide.1.1.1.1.0', AGENTS],
   ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
   ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
-  // Of the second form, these have a stream and a consumer where the first one has numbers, and would reach another consumer.
+  // With a stream and a consumer in the place of numbers, a pattern of the second form would match subjects of the first.
   ['$JS.ACK.A2A_WORK.supervisor.A2A_WORK.agent-guide.1.1.1', ['supervisor']],
   ['$JS.ACK.A2A_WORK.agent-files.A2A_WORK.agent-guide.1.1.1', [ANY_AGENT]],
   ['$JS.ACK.A2A_WORK.agent-files.A2A_WORK.supervisor.1.1.1', [ANY_AGENT]],
