@@ -55,7 +55,7 @@ const ATTACKS: [attack: string, subject: (task: string) => string, permitted: re
   [
     'take the work of the supervisor with an acknowledgement of its own',
     () => '$JS.ACK.A2A_WORK.supervisor.A2A_WORK.agent-hostile.1.1.1',
-    [],
+    ['supervisor'],
   ],
   ['take the work of an agent as its supervisor', () => '$JS.ACK.A2A_WORK.agent-echo.A2A_WORK.supervisor.1.1.1', []],
   ['read facts with an acknowledgement', () => '$JS.ACK.A2A_LOG.warehouse.A2A_WORK.agent-hostile.1.1.1', []],

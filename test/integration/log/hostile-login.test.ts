@@ -123,7 +123,7 @@ function attacks(agentAccounts: boolean): void {
 
   test('answers that NATS gives to an agent are removed from its own queue, and records next to them stay', async () => {
     const removedBefore = removed('unknown-work');
-    await open('relay', { removesUnknown: { checkMs: CHECK_MS }, onEvent: event => events.push(event) });
+    await open('relay', { removesUnknown: { keptConsumers: [], checkMs: CHECK_MS }, onEvent: event => events.push(event) });
     const agent = await open(AGENT);
     await agent.agents.put('fair.1', { name: 'fair' } as never);
     await relay.work.request(AGENT, work('kept', 'x'.repeat(MIB)), { id: 'kept' });
@@ -216,14 +216,14 @@ function attacks(agentAccounts: boolean): void {
     const [guide, supervisor] = [await open('agent.guide'), await open('supervisor')];
     const ofAgent = (id: string) => ({ ...inputRecord(1), from: { id, agent: 'guide', turn: 1, item: 1, attempt: 1 } }) as never;
     const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } } as const;
-    const stored = [];
+    const stored: unknown[] = [];
     for (const [log, record] of [
       [ingress, cancel],
       [relay, { v: 1, at: 1, from: 'relay', input: { kind: 'work-gone', turn: 1 } }],
       [supervisor, { ...inputRecord(1), from: { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 } }],
       [guide, ofAgent('call-1-1')],
     ] as [Log, never][]) {
-      const id = `${taskId}:${stored.length}`;
+      const id: string = `${taskId}:${stored.length}`;
       const { seq } = await store(id);
       // The id under which the input is stored instead can be guessed, too.
       await store(`again:${seq}:${id}`);
