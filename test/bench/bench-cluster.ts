@@ -11,8 +11,19 @@ const PRODUCER_MAIN = new URL('producer/main.ts', import.meta.url);
 /** Time for start-up of the services, such as leases and compilation. */
 const SETTLE_MS = 500;
 
-/** The log of every cluster of the bench. Only the test of the bench, whose figures mean nothing, gives it fewer shards than the product. */
-export const benchLog: Required<Pick<ClusterOptions, 'shards'>> = { shards: 'product' };
+/**
+ * The log of every cluster of the bench. Only the test of the bench, whose figures mean nothing, gives it fewer shards than the product. With `--accounts`
+ * services have users, and what the bench itself reads from the log needs no login.
+ */
+export const benchLog: Required<Pick<ClusterOptions, 'shards'>> & Pick<ClusterOptions, 'users' | 'agentAccounts' | 'admitsAll'> =
+  {
+    shards: 'product',
+  };
+
+/** `one`: all users in one account. `agents`: each agent has an account of its own. */
+export function useAccounts(form: 'one' | 'agents'): void {
+  Object.assign(benchLog, { users: true, admitsAll: true, agentAccounts: form === 'agents' } satisfies Partial<typeof benchLog>);
+}
 
 export type Client = LoadProcess<ClientMethods>;
 export type Producer = LoadProcess<ProducerMethods>;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { chromiumPath, NO_CHROMIUM } from '../e2e/browser/chromium.ts';
 import { SHARDS } from '../support/cluster/cluster.ts';
 import { adapters } from './adapters.ts';
-import { benchLog } from './bench-cluster.ts';
+import { benchLog, useAccounts } from './bench-cluster.ts';
 import { consolePage } from './console.ts';
 import { exemplars } from './exemplars.ts';
 import { fairness } from './fairness.ts';
@@ -50,7 +50,10 @@ test('a tiny run of the bench works and loses nothing', { timeout: 600_000 }, as
   assert.equal(verdictLines(report).length, 2 + report.verdicts.length);
 });
 
-test('a tiny run asks every kind of remote agent directly and through Hopline', { timeout: 240_000 }, async () => {
+test('a tiny run asks every kind of remote agent directly and through Hopline, with accounts of their own', {
+  timeout: 240_000,
+}, async () => {
+  useAccounts('agents');
   const { answers, verdicts } = await runBench([through], 'tiny', () => {});
   assert.deepEqual(
     answers.map(({ failed, findings }) => failed ?? findings.length),

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { adapters } from './adapters.ts';
+import { useAccounts } from './bench-cluster.ts';
 import { type BenchOptions, helpText, readOptions } from './bench-options.ts';
 import { coalescerTable } from './coalescer-table.ts';
 import { consolePage } from './console.ts';
@@ -61,7 +62,11 @@ try {
   process.exit(2);
 }
 
-async function bench({ quick, runs, json, questions: asked }: BenchOptions): Promise<void> {
+async function bench({ quick, runs, accounts, json, questions: asked }: BenchOptions): Promise<void> {
+  if (accounts !== undefined) {
+    useAccounts(accounts);
+    console.log(`services have users of NATS, ${accounts === 'one' ? 'in one account' : 'and each agent an account of its own'}`);
+  }
   const questions = QUESTIONS.filter(({ name }) => asked.includes(name));
   const reports: BenchReport[] = [];
   for (let run = 1; run <= runs; run += 1) {

@@ -1,12 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { usersConfig } from '../support/cluster/cluster.ts';
 import { startNatsCluster } from '../support/nats/nats-server.ts';
+import { benchLog } from './bench-cluster.ts';
 import type { AnswerReport } from './client/answer.ts';
 import { monotonicMs } from './measure/clock.ts';
 import { type CpuSeconds, type Pids, totalOf, withCpu } from './measure/process-usage.ts';
 import { latencyOf } from './measure/spread.ts';
 import { figure } from './measure/table.ts';
 import type { Target } from './measure/targets.ts';
-import { type Peer, type Peers, type Remote, startPeers } from './peers.ts';
+import { agentName, type Peer, type Peers, type Remote, startPeers } from './peers.ts';
 import type { Finding, Question, Size } from './question.ts';
 import { countRecords, type RecordCounts } from './stored-records.ts';
 
@@ -100,7 +102,8 @@ export async function pacedRuns({
   seconds: number;
 }): Promise<Runs> {
   await using stack = new AsyncDisposableStack();
-  const nodes = replicas === 1 ? undefined : await startNatsCluster(['n1', 'n2', 'n3']);
+  const config = usersConfig({ ...benchLog, agents: [{ name: agentName(REMOTE) }] });
+  const nodes = replicas === 1 ? undefined : await startNatsCluster(['n1', 'n2', 'n3'], { config });
   if (nodes !== undefined) stack.defer(() => nodes.stop());
   const [first] = nodes === undefined ? [] : [...nodes.servers.values()];
   const nats = first && { ...first, url: [...nodes!.servers.values()].map(({ url }) => url).join(',') };

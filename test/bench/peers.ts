@@ -16,6 +16,9 @@ export const REMOTE_A2A: Remote = {
   entry: url => ({ adapter: 'a2a', url: `${url}/` }),
 };
 
+/** The name of a remote agent in the agents file. */
+export const agentName = ({ wire }: Remote): string => wire.replace('.', '-');
+
 /** One agent, asked directly or through all services. */
 export type Peer = { title: string; server: LoadProcess<RemoteServerMethods>; ask: AskedWith; pids: Pids };
 type AskedWith = { url: string; artifact: string; wire?: WireName; agent?: string };
@@ -32,7 +35,7 @@ export async function startPeers(
     const server = stack.use(new LoadProcess<RemoteServerMethods>(new URL('remote-server/main.ts', import.meta.url)));
     servers.push({ remote, server, url: await server.call('listen', { wire: remote.wire }) });
   }
-  const agents = servers.map(({ remote, url }) => ({ name: remote.wire.replace('.', '-'), ...remote.entry(url) }));
+  const agents = servers.map(({ remote, url }) => ({ name: agentName(remote), ...remote.entry(url) }));
   const bench = stack.use(await startCluster({ ...options, agents }));
   const peers = servers.map(({ remote, server, url }, index) => {
     const { 'sub-agent': _others, ...services } = bench.pids;

@@ -47,6 +47,18 @@ const ATTACKS: [attack: string, subject: (task: string) => string, permitted: re
   ['take the work of another agent', () => api('CONSUMER.MSG.NEXT.A2A_WORK.agent-echo'), []],
   ['delete a consumer of work', () => api('CONSUMER.DELETE.A2A_WORK.agent-echo'), ['relay']],
   ['acknowledge the work of another agent', () => '$JS.ACK.A2A_WORK.agent-echo.1.1.1.1.0', []],
+  [
+    'take the work of another agent with an acknowledgement of its own',
+    () => '$JS.ACK.A2A_WORK.agent-echo.A2A_WORK.agent-hostile.1.1.1',
+    [],
+  ],
+  [
+    'take the work of the supervisor with an acknowledgement of its own',
+    () => '$JS.ACK.A2A_WORK.supervisor.A2A_WORK.agent-hostile.1.1.1',
+    ['supervisor'],
+  ],
+  ['take the work of an agent as its supervisor', () => '$JS.ACK.A2A_WORK.agent-echo.A2A_WORK.supervisor.1.1.1', []],
+  ['read facts with an acknowledgement', () => '$JS.ACK.A2A_LOG.warehouse.A2A_WORK.agent-hostile.1.1.1', []],
   ['create a stream', () => api('STREAM.CREATE.OTHER'), []],
   ['delete a stream', () => api('STREAM.DELETE.A2A_LOG'), []],
   ['purge facts', () => api('STREAM.PURGE.A2A_LOG'), []],

@@ -9,6 +9,7 @@ import {
   type StoredInput,
   type Unread,
 } from '@hopline/log';
+import { nuid } from '@nats-io/nats-core';
 import { decodeInput, decodeTrace, encodePayload } from './codec.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryMessage, HistoryReader } from './history-reader.ts';
@@ -42,11 +43,30 @@ export class JetStreamInputs implements InputLog {
   async append(taskId: string, record: InputRecord, options: InputAppendOptions): Promise<{ seq: number; duplicate: boolean }> {
     this.#connection.requireKnownLayout(taskId);
     const subject = this.#subjects.ofInputs(taskId, this.#writer ?? writerOf(record));
-    const sent = { ...options, copiesTrace: record.from === 'client' };
     const encode = () => encodePayload(record);
-    return options.waitsForRoom
-      ? this.#publisher.publishInTurn(subject, encode, sent)
-      : this.#publisher.publish(subject, encode(), sent);
+    const publish = (id: string) => {
+      const sent = { ...options, id, copiesTrace: record.from === 'client' };
+      return options.waitsForRoom
+        ? this.#publisher.publishInTurn(subject, encode, sent)
+        : this.#publisher.publish(subject, encode(), sent);
+    };
+    const isLost = async ({ seq, duplicate }: { seq: number; duplicate: boolean }) =>
+      duplicate && !(await this.isOwn(taskId, seq, subject));
+    const stored = await publish(options.id);
+    if (!(await isLost(stored))) return stored;
+    // The stream compares ids over all subjects, and ids can be guessed: another writer has used this one for an input of its own (ADR 269). The first id after
+    // it is the same for each try, so that an append that is repeated is stored once.
+    const again = await publish(`again:${stored.seq}:${options.id}`);
+    return (await isLost(again)) ? publish(nuid.next()) : again;
+  }
+
+  /** Whether the writer of this subject has stored the record at a sequence. Also true if retention has removed that record. */
+  protected async isOwn(taskId: string, seq: number, subject: string): Promise<boolean> {
+    const { jsm } = this.#connection;
+    const stream = this.#streamOf(taskId);
+    const get = () => jsm.streams.getMessage(stream, { seq });
+    const found = await retry(this.#connection, 'an input of a task', get, { readsFrom: stream });
+    return found === null || found.subject === subject;
   }
 
   async *read(taskId: string): AsyncGenerator<StoredInput, void> {

@@ -40,6 +40,9 @@ function write(logger: Logger, event: LogEvent): void {
     case 'login-wide':
       logger.warn({ reason: event.why }, LINE.loginWide);
       return;
+    case 'account':
+      logger.info({ account: event.account, reason: event.why }, LINE.account);
+      return;
     case 'streams-lost':
       logger.error({ stream: event.streams.join(', ') }, LINE.streamsLost);
       return;

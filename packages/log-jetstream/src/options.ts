@@ -149,6 +149,8 @@ export type LogEvent =
   | { type: 'denied'; message: string }
   /** The login permits more than the service needs. */
   | { type: 'login-wide'; why: string }
+  /** The account of NATS of a relay or an agent, at its start. */
+  | { type: 'account'; account: string; why: 'the account of the log' | 'an account of this agent' }
   /** A payload that is not a record was skipped. */
   | { type: 'undecodable'; where: 'inputs' | 'facts' | 'work' | 'key-value' }
   /** A publish was sent again. */

@@ -89,6 +89,29 @@ test('an agent asks the JetStream API for its work and for nothing else, because
   }
 });
 
+test('an acknowledgement reaches no consumer but those of its user, in either form of its subject', () => {
+  // As nats-server 2.15 subscribes, for any domain and account.
+  const acksOf = (stream: string, consumer: string) => [
+    `$JS.ACK.${stream}.${consumer}.*.*.*.*.*`,
+    `$JS.ACK.*.*.${stream}.${consumer}.*.*.*.*.>`,
+  ];
+  const ofOthers = [...acksOf('A2A_WORK', 'agent-files'), ...acksOf('A2A_LOG', 'warehouse')];
+  const ofSupervisor = acksOf('A2A_WORK', 'supervisor');
+  const ofGuide = acksOf('A2A_WORK', 'agent-guide');
+  for (const [user, others, own] of [
+    ['agent.guide', [...ofOthers, ...ofSupervisor], ofGuide],
+    ['supervisor', [...ofOthers, ...ofGuide], ofSupervisor],
+    [ANY_AGENT, acksOf('A2A_LOG', 'warehouse'), acksOf('A2A_WORK', '*')],
+  ] as const) {
+    const permitted = permissionsOf(user, names).publish.filter(subject => subject.startsWith('$JS.ACK.'));
+    for (const subject of permitted)
+      for (const other of others) assert.ok(!overlaps(subject, other), `${user}: ${subject} and ${other}`);
+    for (const acks of own) assert.ok(permitted.includes(acks), `${user}: ${acks}`);
+  }
+  const { publishDenied } = permissionsOf(ANY_AGENT, names);
+  for (const acks of ofSupervisor) assert.ok(publishDenied.includes(acks), acks);
+});
+
 test('agents of an earlier version have the permissions that they need, if the configuration grants them, and no other user has more', () => {
   const earlier = (user: LogUser) => {
     const { publish } = permissionsOf(user, names);

@@ -383,7 +383,11 @@ function workConsumer(role: Role | typeof ANY_AGENT, queue: Queue): string {
   return role === ANY_AGENT ? '*' : consumerName(role, queue);
 }
 
-/** Both forms of the subject of an acknowledgement: newer servers put domain and account before the stream. */
+/**
+ * Both forms of the subject of an acknowledgement: newer servers put domain and account before the stream. The number of tokens is part of the pattern. With a
+ * `>` in its place, stream and consumer of one form could stand where the other form has numbers, so that the subject would reach any other consumer, and `+NXT`
+ * on it takes the messages of that consumer (ADR 268).
+ */
 function acks(stream: string, consumer: string): string[] {
-  return [`$JS.ACK.${stream}.${consumer}.>`, `$JS.ACK.*.*.${stream}.${consumer}.>`];
+  return [`$JS.ACK.${stream}.${consumer}.*.*.*.*.*`, `$JS.ACK.*.*.${stream}.${consumer}.*.*.*.*.>`];
 }

@@ -15,6 +15,7 @@ export const LINE = {
   factsLost: 'the log lost records of a shard: its inputs are folded again',
   streamsLost: 'streams of the log were missing and were created again: their content is lost',
   loginWide: 'the login for NATS permits more than this service needs',
+  account: 'connected to NATS',
   shardConflict: 'another relay wrote to a task of this shard',
   shardRestartFailed: 'shard restart failed',
   webhookFailed: 'webhook delivery failed',

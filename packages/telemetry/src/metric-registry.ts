@@ -695,6 +695,7 @@ export const METRICS = {
         'worker_dead',
         'denied',
         'login_wide',
+        'account',
         'layout_added',
         'layout_refused',
         'bounds_refused',

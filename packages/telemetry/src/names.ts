@@ -226,6 +226,7 @@ const LOG_KEYS = [
   'check',
   'tool',
   'server',
+  'account',
   'version',
   'suppressed',
   'cause',

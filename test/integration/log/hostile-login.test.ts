@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FactRecord, rawSubject, tenantQueueOf } from '@hopline/events';
+import { type FactRecord, type Role, rawSubject, readSubject, tenantQueueOf } from '@hopline/events';
 import { LiveAgents, type Log } from '@hopline/log';
+import { inputRecord } from '@hopline/log/test-kit';
 import {
+  accounts,
   authorization,
   FACTS_STREAM,
   INPUTS_STREAM,
@@ -29,6 +31,7 @@ import { type NatsServer, startNats } from '../../support/nats/nats-server.ts';
  */
 const AGENT = 'agent.fair';
 const AGENTS = ['fair', 'guide'];
+const INBOX = `_INBOX.hopline.${AGENT}`;
 const CONSUMERS = 1_100;
 /** The limit of nats-server 2.15 for a stream that sets none. */
 const SERVER_DEFAULT = 1_000;
@@ -62,7 +65,12 @@ const work = (taskId: string, text = '') =>
 /** Headers as any client may write them: nats.js checks only those that are set by name. */
 const headersOfText = (text: string) => ({ encode: () => Buffer.from(text) }) as unknown as MsgHdrs;
 
-describe('a malicious service', { timeout: 300_000 }, () => {
+for (const agentAccounts of [false, true]) {
+  const form = agentAccounts ? 'where agents have accounts of their own' : 'in one account';
+  describe(`a malicious service, ${form}`, { timeout: 300_000 }, () => attacks(agentAccounts));
+}
+
+function attacks(agentAccounts: boolean): void {
   let server: NatsServer;
   let attacker: NatsConnection;
   let hostileIngress: NatsConnection;
@@ -80,8 +88,8 @@ describe('a malicious service', { timeout: 300_000 }, () => {
   let ingress: Log;
 
   before(async () => {
-    server = await startNats({ config: authorization(PASSWORDS) });
-    attacker = await connect({ servers: server.url, ...login(AGENT), inboxPrefix: `_INBOX.hopline.${AGENT}` });
+    server = await startNats({ config: (agentAccounts ? accounts : authorization)(PASSWORDS) });
+    attacker = await connect({ servers: server.url, ...login(AGENT), inboxPrefix: INBOX });
     hostileIngress = await connect({ servers: server.url, ...login('ingress'), inboxPrefix: '_INBOX.hopline.ingress' });
     adminConnection = await connect({ servers: server.url, ...login('admin') });
     admin = await jetstreamManager(adminConnection, { timeout: WAIT_MS_MAX });
@@ -111,59 +119,11 @@ describe('a malicious service', { timeout: 300_000 }, () => {
   const removed = (type: 'unknown-consumers' | 'unknown-work') =>
     events.reduce((sum, event) => sum + (event.type === type ? event.count : 0), 0);
 
-  test('with more consumers than a server allows by default, services can still read, and a relay removes the excess', async () => {
-    await relay.facts.append(taskRecord('read'), { expected: 0, id: 'read:1' });
-    await admin.consumers.add(FACTS_STREAM, { durable_name: 'warehouse' });
-    const refused = await Promise.all(
-      Array.from({ length: CONSUMERS }, (_, index) => createConsumer(FACTS_STREAM, { durable_name: `dos${index}` })),
-    );
-    assert.deepEqual(
-      refused.filter(code => code !== undefined),
-      [],
-    );
-    const follow = new AbortController();
-    for await (const { record } of await ingress.facts.follow('read', 0, follow.signal)) {
-      assert.equal(record.aggregate.taskId, 'read');
-      follow.abort();
-    }
-    const filter = '$KV.hopline_tasks.>';
-    await createConsumer('KV_hopline_tasks', { durable_name: 'dos', filter_subject: filter });
-    const removesUnknown = { keptConsumers: ['warehouse'], checkMs: CHECK_MS };
-    await open('relay', { removesUnknown, onEvent: event => events.push(event) });
-    await until(() => removed('unknown-consumers') >= CONSUMERS + 1, 'the consumers were not removed');
-    assert.deepEqual(
-      (await consumersOf(FACTS_STREAM)).filter(name => !name.startsWith('hopline-')),
-      ['warehouse'],
-    );
-    assert.deepEqual(
-      (await consumersOf('KV_hopline_tasks')).filter(name => !name.startsWith('hopline-')),
-      [],
-    );
-  });
-
-  test('NATS answers that are stored as work do not block new messages', async () => {
-    // With one stored input, a service that may read inputs can make NATS send that input to any subject.
-    const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
-    await hostileIngress.request('a2a.raw.00.own.client', JSON.stringify(input), { timeout: WAIT_MS_MAX });
-    const read = JSON.stringify({ last_by_subj: 'a2a.raw.00.own.client' });
-    const answerTo = (reply: string) => hostileIngress.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
-    for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
-    await hostileIngress.flush();
-    await until(async () => {
-      const { state } = await admin.streams.info(WORK_STREAM);
-      return removed('unknown-work') > 0 && state.messages === 0;
-    }, 'the answers were not removed');
-    await ingress.work.requireRoom('supervisor');
-    await relay.work.request('supervisor', work('t1'), { id: 't1' });
-    const taken = new AbortController();
-    const supervisor = await open('supervisor');
-    await supervisor.work.take('supervisor', { slots: 1, signal: taken.signal }, async job => {
-      assert.equal(job.work.taskId, 't1');
-      taken.abort();
-    });
-  });
+  if (!agentAccounts) attacksOfIngress();
 
   test('answers that NATS gives to an agent are removed from its own queue, and records next to them stay', async () => {
+    const removedBefore = removed('unknown-work');
+    await open('relay', { removesUnknown: { keptConsumers: [], checkMs: CHECK_MS }, onEvent: event => events.push(event) });
     const agent = await open(AGENT);
     await agent.agents.put('fair.1', { name: 'fair' } as never);
     await relay.work.request(AGENT, work('kept', 'x'.repeat(MIB)), { id: 'kept' });
@@ -189,42 +149,195 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     const left = await subjects();
     assert.equal(Object.keys(left).length, 41);
     assert.ok(left[`a2a.work.${AGENT}.kept`]! >= 1);
+    // All inputs are stored, so they have been acknowledged. Across accounts, no acknowledgement reaches a queue.
+    await until(async () => (await admin.streams.info(INPUTS_STREAM)).state.messages > ANSWERS);
+    assert.equal(removed('unknown-work') > removedBefore, !agentAccounts);
+    if (agentAccounts) assert.equal(left[`a2a.work.${AGENT}.kept`], 1);
     await admin.streams.purge(WORK_STREAM, { filter: `a2a.work.${AGENT}.>` });
   });
 
-  test('items of an agent without workers stay, even in a full queue', async () => {
-    const guide = await open('agent.guide');
-    const stop = new AbortController();
-    const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => stop.abort());
-    await relay.work.request('agent.guide', work('first'), { id: 'first' });
-    await taking;
-    assert.ok((await consumersOf(WORK_STREAM)).includes('agent-guide'));
-    const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
-    for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
-    // More than an eighth of the queue's bytes are used, so it is searched.
-    for (const place of ['absent.t', 'guide.0.0'])
-      await adminConnection.request(`a2a.work.agent.${place}`, 'x', { timeout: WAIT_MS_MAX });
-    const stored = async () => {
-      const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
-      return Object.keys(state.subjects ?? {});
+  /** Subjects of all streams with the number of their messages, except those on which the agent may write. */
+  async function subjectsOfOthers(): Promise<Record<string, Record<string, number>>> {
+    const found: Record<string, Record<string, number>> = {};
+    const own = /\.agent\.fair$|^\$KV\.hopline_(?:agents\.fair|message_ids|contexts|requeues\.agent\.fair)\./;
+    for (const stream of new LogNames().allStreams()) {
+      const { state } = await admin.streams.info(stream, { subjects_filter: '>' });
+      found[stream] = Object.fromEntries(Object.entries(state.subjects ?? {}).filter(([subject]) => !own.test(subject)));
+    }
+    return found;
+  }
+
+  test('an item of the agent itself, delivered in place of a pull, takes an item of another queue in one account only', async t => {
+    const supervisor = await open('supervisor');
+    const fair = await open(AGENT);
+    const taking = (log: Log, role: Role, id: string) => {
+      const stop = new AbortController();
+      t.after(() => stop.abort());
+      let attempts = 0;
+      const ended = log.work.take(role, { slots: 1, signal: stop.signal }, async ({ work, attempt }) => {
+        if (work.taskId !== id) return;
+        attempts = attempt;
+        stop.abort();
+      });
+      return ended.then(() => attempts);
     };
-    // The relay's events are not counted: one that belongs to the previous test may arrive after that test has ended.
-    await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
-    assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
+    for (const [log, role] of [
+      [supervisor, 'supervisor'],
+      [fair, AGENT],
+    ] as const) {
+      const first = taking(log, role, 'first');
+      await relay.work.request(role, work('first'), { id: `first-${role}` });
+      await first;
+    }
+    const info = (consumer: string) => admin.consumers.info(WORK_STREAM, consumer);
+    await until(async () => (await info('supervisor')).num_waiting === 0, 'a pull of the supervisor is open');
+    const delivered = async (consumer: string) => (await info(consumer)).delivered.consumer_seq;
+    const before = { fair: await delivered('agent-fair'), supervisor: await delivered('supervisor') };
+    await relay.work.request('supervisor', work('theirs'), { id: 'theirs' });
+    await relay.work.request(AGENT, work('own'), { id: 'own' });
+    const pull = (consumer: string) => `$JS.API.CONSUMER.MSG.NEXT.${WORK_STREAM}.${consumer}`;
+    attacker.publish(pull('agent-fair'), '{"batch":1}', { reply: pull('supervisor') });
+    await until(async () => (await delivered('agent-fair')) > before.fair, 'the item was not delivered');
+    if (!agentAccounts)
+      await until(async () => (await delivered('supervisor')) > before.supervisor, 'the attack of the test does nothing');
+    assert.equal(await taking(supervisor, 'supervisor', 'theirs'), agentAccounts ? 1 : 2);
+    assert.ok((await taking(fair, AGENT, 'own')) > 1);
   });
 
-  test('a queue has at most 128 items of one task and role', async () => {
-    const store = async () =>
-      (await adminConnection.request('a2a.work.supervisor.same', 'x', { timeout: WAIT_MS_MAX })).json<{
-        error?: { description: string };
-      }>();
-    const answers = await Promise.all(Array.from({ length: 129 }, store));
-    const refused = answers.filter(({ error }) => error !== undefined);
-    assert.deepEqual(
-      refused.map(({ error }) => error!.description),
-      ['maximum messages per subject exceeded'],
-    );
+  test('an id that an agent has used for an input of its own suppresses no input of others', async () => {
+    const taskId = 'own-task';
+    const subject = rawSubject(taskId, new LogNames().layouts, AGENT);
+    const store = async (id: string) => {
+      const forged = headers();
+      forged.set('Nats-Msg-Id', id);
+      const answer = await attacker.request(subject, '{}', { headers: forged, timeout: WAIT_MS_MAX });
+      return answer.json<{ seq: number; duplicate?: boolean }>();
+    };
+    const [guide, supervisor] = [await open('agent.guide'), await open('supervisor')];
+    const ofAgent = (id: string) => ({ ...inputRecord(1), from: { id, agent: 'guide', turn: 1, item: 1, attempt: 1 } }) as never;
+    const cancel = { v: 1, at: 1, from: 'client', input: { kind: 'cancel' } } as const;
+    const stored: unknown[] = [];
+    for (const [log, record] of [
+      [ingress, cancel],
+      [relay, { v: 1, at: 1, from: 'relay', input: { kind: 'work-gone', turn: 1 } }],
+      [supervisor, { ...inputRecord(1), from: { id: 'supervisor', agent: 'supervisor', turn: 1, item: 1, attempt: 1 } }],
+      [guide, ofAgent('call-1-1')],
+    ] as [Log, never][]) {
+      const id: string = `${taskId}:${stored.length}`;
+      const { seq } = await store(id);
+      // The id under which the input is stored instead can be guessed, too.
+      await store(`again:${seq}:${id}`);
+      const first = await log.inputs.append(taskId, record, { id });
+      assert.equal(first.duplicate, false, id);
+      stored.push(record);
+    }
+    const { seq } = await store(`${taskId}:once`);
+    const once = await ingress.inputs.append(taskId, cancel, { id: `${taskId}:once` });
+    assert.equal(once.duplicate, false);
+    assert.deepEqual(await ingress.inputs.append(taskId, cancel, { id: `${taskId}:once` }), { seq: once.seq, duplicate: true });
+    assert.ok(once.seq > seq);
+    const records = [];
+    for await (const input of relay.inputs.read(taskId)) records.push(input.record);
+    assert.deepEqual(records, [...stored, cancel]);
   });
+
+  test('no header of a permitted message reaches a subject, a schedule or a counter of others', async t => {
+    const taskId = '01a20b8e-0fb7-7b66-9672-787ed8e47090';
+    await relay.facts.append(taskRecord(taskId), { expected: 0, id: `${taskId}:1` });
+    const relayConnection = await connect({ servers: server.url, ...login('relay'), inboxPrefix: '_INBOX.hopline.relay' });
+    t.after(() => relayConnection.close());
+    const received: string[] = [];
+    relayConnection.subscribe('_INBOX.hopline.relay.x', { callback: (_error, msg) => void received.push(msg.subject) });
+    await relayConnection.flush();
+    const before = await subjectsOfOthers();
+    const theirs = [
+      `a2a.log.00.${taskId}`,
+      'a2a.work.agent.guide.forged',
+      '$KV.hopline_leases.shard.0',
+      '_INBOX.hopline.relay.x',
+    ];
+    const forged = [
+      ...theirs.flatMap(subject => [
+        { 'Nats-Trace-Dest': subject },
+        { 'Nats-Trace-Dest': subject, 'Nats-Trace-Only': 'true' },
+        { 'Nats-Schedule': '@at 2020-01-01T00:00:00Z', 'Nats-Schedule-Target': subject },
+        { 'Nats-Schedule': '@every 1s', 'Nats-Schedule-Target': subject, 'Nats-Schedule-Source': subject },
+        { 'Nats-Expected-Last-Subject-Sequence': '0', 'Nats-Expected-Last-Subject-Sequence-Subject': subject },
+      ]),
+      { 'Nats-Rollup': 'sub' },
+      { 'Nats-Rollup': 'all' },
+      { 'Nats-Incr': '+1' },
+      { 'Nats-TTL': '1s' },
+      { 'Nats-Batch-Id': 'b', 'Nats-Batch-Sequence': '1', 'Nats-Batch-Commit': '1' },
+      { 'Nats-Request-Info': '{"acc":"hopline","svc":"hopline","user":"relay"}' },
+      { 'Nats-Expected-Last-Sequence': '1' },
+    ];
+    const subjects = [
+      `a2a.raw.00.forged.${AGENT}`,
+      '$KV.hopline_agents.fair.1',
+      '$KV.hopline_contexts.forged',
+      readSubject('fair'),
+    ];
+    for (const [n, fields] of forged.entries()) {
+      const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+      for (const subject of subjects)
+        attacker.publish(subject, '{}', {
+          headers: headersOfText(`NATS/1.0\r\n${lines.join('')}\r\n`),
+          reply: `${INBOX}.forged-${n}`,
+        });
+    }
+    await attacker.flush();
+    // Nothing of the agent is read after an input that is stored later.
+    const last = await attacker.request(`a2a.raw.00.last.${AGENT}`, '{}', { timeout: WAIT_MS_MAX });
+    assert.ok(last.json<{ seq: number }>().seq > 0);
+    await relayConnection.flush();
+    assert.deepEqual(await subjectsOfOthers(), before);
+    assert.deepEqual(received, []);
+  });
+
+  if (agentAccounts)
+    test('no subject that a permitted request names for its answer is reached in the account of the log', async t => {
+      const before = await subjectsOfOthers();
+      const relayConnection = await connect({ servers: server.url, ...login('admin') });
+      t.after(() => relayConnection.close());
+      const theirs = [
+        'a2a.log.00.forged',
+        'a2a.log.00.*',
+        'a2a.>',
+        '>',
+        'a2a.live.00.forged',
+        'a2a.work.agent.guide.forged',
+        'a2a.raw.00.forged.client',
+        'a2a.read.guide',
+        'a2a.present.relay.a',
+        '$KV.hopline_leases.shard.0',
+        '_INBOX.hopline.relay.forged',
+        '_INBOX.hopline.agent.guide.forged',
+        '$JS.API.STREAM.PURGE.A2A_LOG',
+        '$SYS.REQ.USER.INFO',
+      ];
+      const received: string[] = [];
+      // Agents that work ask relays on this subject meanwhile.
+      for (const subject of theirs.filter(subject => !/[*>]|^a2a\.read/.test(subject)))
+        relayConnection.subscribe(subject, { callback: (_error, msg) => void received.push(msg.subject) });
+      await relayConnection.flush();
+      const requests = [
+        `a2a.raw.00.forged.${AGENT}`,
+        '$KV.hopline_agents.fair.1',
+        '$KV.hopline_contexts.forged',
+        '$JS.API.CONSUMER.MSG.NEXT.A2A_WORK.agent-fair',
+        '$JS.ACK.A2A_WORK.agent-fair.1.1.1.1.0',
+      ];
+      for (const reply of theirs)
+        for (const subject of requests)
+          attacker.publish(subject, subject.includes('NEXT') ? '{"no_wait":true}' : '{}', { reply });
+      await attacker.flush();
+      const last = await attacker.request(`a2a.raw.00.last.${AGENT}`, '{}', { timeout: WAIT_MS_MAX });
+      assert.ok(last.json<{ seq: number }>().seq > 0);
+      await relayConnection.flush();
+      assert.deepEqual(await subjectsOfOthers(), before);
+      assert.deepEqual(received, []);
+    });
 
   test('no header of a permitted write empties a bucket', async () => {
     const agent = await open('agent.guide');
@@ -303,7 +416,96 @@ describe('a malicious service', { timeout: 300_000 }, () => {
     stop.abort();
     await Promise.all([taking, reading]);
   });
-});
+
+  /** Services are in the account of the log in both forms. */
+  function attacksOfIngress(): void {
+    test('with more consumers than a server allows by default, services can still read, and a relay removes the excess', async () => {
+      await relay.facts.append(taskRecord('read'), { expected: 0, id: 'read:1' });
+      await admin.consumers.add(FACTS_STREAM, { durable_name: 'warehouse' });
+      const refused = await Promise.all(
+        Array.from({ length: CONSUMERS }, (_, index) => createConsumer(FACTS_STREAM, { durable_name: `dos${index}` })),
+      );
+      assert.deepEqual(
+        refused.filter(code => code !== undefined),
+        [],
+      );
+      const follow = new AbortController();
+      for await (const { record } of await ingress.facts.follow('read', 0, follow.signal)) {
+        assert.equal(record.aggregate.taskId, 'read');
+        follow.abort();
+      }
+      const filter = '$KV.hopline_tasks.>';
+      await createConsumer('KV_hopline_tasks', { durable_name: 'dos', filter_subject: filter });
+      const removesUnknown = { keptConsumers: ['warehouse'], checkMs: CHECK_MS };
+      await open('relay', { removesUnknown, onEvent: event => events.push(event) });
+      await until(() => removed('unknown-consumers') >= CONSUMERS + 1, 'the consumers were not removed');
+      assert.deepEqual(
+        (await consumersOf(FACTS_STREAM)).filter(name => !name.startsWith('hopline-')),
+        ['warehouse'],
+      );
+      assert.deepEqual(
+        (await consumersOf('KV_hopline_tasks')).filter(name => !name.startsWith('hopline-')),
+        [],
+      );
+    });
+
+    test('NATS answers that are stored as work do not block new messages', async () => {
+      // With one stored input, a service that may read inputs can make NATS send that input to any subject.
+      const input = { v: 1, at: 1, from: 'client', input: { kind: 'message', text: 'x'.repeat(900 * 1024) } };
+      await hostileIngress.request('a2a.raw.00.own.client', JSON.stringify(input), { timeout: WAIT_MS_MAX });
+      const read = JSON.stringify({ last_by_subj: 'a2a.raw.00.own.client' });
+      const answerTo = (reply: string) => hostileIngress.publish('$JS.API.STREAM.MSG.GET.A2A_RAW', read, { reply });
+      for (let index = 0; index < ANSWERS; index += 1) answerTo(`a2a.work.agent.absent.${index}`);
+      await hostileIngress.flush();
+      await until(async () => {
+        const { state } = await admin.streams.info(WORK_STREAM);
+        return removed('unknown-work') > 0 && state.messages === 0;
+      }, 'the answers were not removed');
+      await ingress.work.requireRoom('supervisor');
+      await relay.work.request('supervisor', work('t1'), { id: 't1' });
+      const taken = new AbortController();
+      const supervisor = await open('supervisor');
+      await supervisor.work.take('supervisor', { slots: 1, signal: taken.signal }, async job => {
+        assert.equal(job.work.taskId, 't1');
+        taken.abort();
+      });
+    });
+
+    test('items of an agent without workers stay, even in a full queue', async () => {
+      const guide = await open('agent.guide');
+      const stop = new AbortController();
+      const taking = guide.work.take('agent.guide', { slots: 1, signal: stop.signal }, async () => stop.abort());
+      await relay.work.request('agent.guide', work('first'), { id: 'first' });
+      await taking;
+      assert.ok((await consumersOf(WORK_STREAM)).includes('agent-guide'));
+      const waiting = Array.from({ length: 40 }, (_, index) => `w${index}`);
+      for (const id of waiting) await relay.work.request('agent.guide', work(id, 'x'.repeat(MIB)), { id });
+      // More than an eighth of the queue's bytes are used, so it is searched.
+      for (const place of ['absent.t', 'guide.0.0'])
+        await adminConnection.request(`a2a.work.agent.${place}`, 'x', { timeout: WAIT_MS_MAX });
+      const stored = async () => {
+        const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
+        return Object.keys(state.subjects ?? {});
+      };
+      // The relay's events are not counted: one that belongs to the previous test may arrive after that test has ended.
+      await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
+      assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
+    });
+
+    test('a queue has at most 128 items of one task and role', async () => {
+      const store = async () =>
+        (await adminConnection.request('a2a.work.supervisor.same', 'x', { timeout: WAIT_MS_MAX })).json<{
+          error?: { description: string };
+        }>();
+      const answers = await Promise.all(Array.from({ length: 129 }, store));
+      const refused = answers.filter(({ error }) => error !== undefined);
+      assert.deepEqual(
+        refused.map(({ error }) => error!.description),
+        ['maximum messages per subject exceeded'],
+      );
+    });
+  }
+}
 
 test('150 agents start at one server: their logins, registry entries, workers and watches', { timeout: 300_000 }, async t => {
   const server = await startNats();

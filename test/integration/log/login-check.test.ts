@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import {
   ADMIN,
   ANY_AGENT,
+  accounts,
   authorization,
   type LogEvent,
   type LogUser,
@@ -45,13 +46,47 @@ describe('the login of a service at its start', { timeout: 120_000 }, () => {
     const credentials = { user: 'relay', pass: 'relay' };
     const relay = await openJetStreamLog({ servers: server.url, name: 'test', user: 'relay', credentials });
     t.after(() => relay.close());
-    for (const user of SERVICES) assert.deepEqual(await eventsOf(server, user, user), [], user);
-    assert.deepEqual(await eventsOf(server, 'agent.guide', ANY_AGENT), [{ type: 'login-wide', why: 'all agents share it' }]);
-    const [event, ...more] = await eventsOf(server, 'agent.guide', ADMIN);
-    assert.deepEqual(more, []);
+    const account = { type: 'account', account: '$G', why: 'the account of the log' };
+    for (const user of SERVICES) {
+      const expected = user === 'relay' || user === 'agent.guide' ? [account] : [];
+      assert.deepEqual(await eventsOf(server, user, user), expected, user);
+    }
+    const shared = { type: 'login-wide', why: 'all agents share it' };
+    assert.deepEqual(await eventsOf(server, 'agent.guide', ANY_AGENT), [account, shared]);
+    const [first, event, ...more] = await eventsOf(server, 'agent.guide', ADMIN);
+    assert.deepEqual([first, ...more], [account]);
     assert.match(
       event?.type === 'login-wide' ? event.why : '',
-      /^it permits _INBOX\.hopline\.operator\.permission-check\.agent\.guide and \$JS\.API\.CONSUMER\.INFO\.A2A_LOG\.permission-check, /,
+      /^it permits _INBOX\.hopline\.operator\.permission-check\.agent\.guide and \$JS\.API\.CONSUMER\.INFO\.A2A_LOG\.permission-check and \$JS\.ACK\.A2A_LOG\.permission-check\.A2A_WORK\.agent-guide\.1\.1\.1, /,
+    );
+  });
+
+  test('an agent with an account of its own reports it', async t => {
+    const server = await startNats({ config: accounts(PASSWORDS) });
+    t.after(() => server.stop());
+    const credentials = { user: 'relay', pass: 'relay' };
+    const relay = await openJetStreamLog({ servers: server.url, name: 'test', user: 'relay', credentials });
+    t.after(() => relay.close());
+    assert.deepEqual(await eventsOf(server, 'relay', 'relay'), [
+      { type: 'account', account: 'hopline', why: 'the account of the log' },
+    ]);
+    const own = { type: 'account', account: 'agent.guide', why: 'an account of this agent' };
+    assert.deepEqual(await eventsOf(server, 'agent.guide', 'agent.guide'), [own]);
+  });
+
+  test('a configuration that lets an acknowledgement reach consumers of others is reported', async t => {
+    const acks = '$JS.ACK.*.*.A2A_WORK.agent-guide';
+    const config = authorization(PASSWORDS).replace(`"${acks}.*.*.*.*.>"`, () => `"${acks}.>"`);
+    const server = await startNats({ config });
+    t.after(() => server.stop());
+    const credentials = { user: 'relay', pass: 'relay' };
+    const relay = await openJetStreamLog({ servers: server.url, name: 'test', user: 'relay', credentials });
+    t.after(() => relay.close());
+    const why = 'it permits $JS.ACK.A2A_LOG.permission-check.A2A_WORK.agent-guide.1.1.1, which no user of Hopline needs';
+    const events = await eventsOf(server, 'agent.guide', 'agent.guide');
+    assert.deepEqual(
+      events.filter(({ type }) => type === 'login-wide'),
+      [{ type: 'login-wide', why }],
     );
   });
 
@@ -59,10 +94,15 @@ describe('the login of a service at its start', { timeout: 120_000 }, () => {
     const lines: { msg: string; level: unknown; reason?: string }[] = [];
     const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
     const logger = createLogger({ service: 'relay', instance: 'test', level: 'debug', destination });
-    new LogLines(logger).onEvent({ type: 'login-wide', why: 'all agents share it' });
+    const written = new LogLines(logger);
+    written.onEvent({ type: 'login-wide', why: 'all agents share it' });
+    written.onEvent({ type: 'account', account: 'agent.guide', why: 'an account of this agent' });
     assert.deepEqual(
       lines.map(({ msg, level, reason }) => [msg, level, reason]),
-      [[LINE.loginWide, 'warn', 'all agents share it']],
+      [
+        [LINE.loginWide, 'warn', 'all agents share it'],
+        [LINE.account, 'info', 'an account of this agent'],
+      ],
     );
   });
 });

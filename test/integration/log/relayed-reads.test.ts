@@ -4,6 +4,7 @@ import { type FactRecord, FORK_KEY, type Owner, readerSubject, readSubject, type
 import { addEnded, type Log, listKeyOf, listPrefixOf, ownerFilters, type StoredFacts } from '@hopline/log';
 import { factRecord, inputRecord } from '@hopline/log/test-kit';
 import {
+  accounts,
   authorization,
   type JetStreamLogOptions,
   type LogEvent,
@@ -33,7 +34,13 @@ const LATE_MS = 9_000;
 type Aggregate = FactRecord['aggregate'];
 const CALLED: Partial<Aggregate> = { calls: { c1: { agent: 'guide' } } };
 
-describe('reads of a sub-agent', { timeout: 120_000 }, () => {
+for (const agentAccounts of [false, true]) {
+  const form = agentAccounts ? 'where agents have accounts of their own' : 'in one account';
+  describe(`reads of a sub-agent, ${form}`, { timeout: 120_000 }, () => readsOf(agentAccounts));
+}
+
+function readsOf(agentAccounts: boolean): void {
+  const config = (agentAccounts ? accounts : authorization)(PASSWORDS);
   let server: NatsServer;
   let relay: Log;
   let guide: Log;
@@ -49,7 +56,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
   };
 
   before(async () => {
-    server = await startNats({ config: authorization(PASSWORDS) });
+    server = await startNats({ config });
     relay = await open('relay');
     guide = await open(GUIDE, { onEvent: event => events.push(event) });
     files = await open('agent.files');
@@ -89,6 +96,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.deepEqual([...(await log.facts.lastOfEach([taskId])).keys()], []);
     assert.equal(await log.facts.isLost({ seq: 1, id: `${taskId}:me:1` }), false);
   }
+  if (!agentAccounts) readsOfMany();
 
   test('tasks that the agent serves, and tasks in which it was called, are read; others look as if they did not exist', async () => {
     const [served, called, others] = [newTask(), newTask(), newTask()];
@@ -163,52 +171,6 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.equal(await files.facts.last(earlier, [own]), undefined, 'the first task of the path must be its own');
   });
 
-  test('a follower gets each record once, in pages of the history and then live', async () => {
-    const taskId = newTask();
-    const count = 1_100;
-    for (let n = 0; n < 3; n += 1) await store(taskId, CALLED);
-    const newest = await relay.facts.last(taskId);
-    let seq = newest!.seq;
-    for (let n = 4; n <= count; n += 1) {
-      const record = factRecord(taskId, n, newest!.record.startSeq);
-      Object.assign(record.aggregate, { owner: OWNER }, CALLED);
-      ({ seq } = await relay.facts.append(record, { expected: seq, id: `${taskId}:me:${n}` }));
-    }
-    const stop = new AbortController();
-    const found: number[] = [];
-    for await (const { record } of await guide.facts.follow(taskId, 0, stop.signal)) {
-      found.push(record.aggregate.generation);
-      if (found.length === count) await store(taskId, CALLED);
-      if (found.length > count) stop.abort();
-    }
-    assert.deepEqual(found, upTo(count + 1));
-  });
-
-  test('a follower without text gets the records between and reads nothing again', async () => {
-    const taskId = newTask();
-    const first = await store(taskId, CALLED);
-    events.length = 0;
-    const stop = new AbortController();
-    const newest = await guide.facts.last(taskId);
-    const records = (await guide.facts.follow(taskId, { newest: first, id: newest?.id, skipsText: true }, stop.signal))[
-      Symbol.asyncIterator
-    ]();
-    const second = records.next();
-    // The first record after the start may be read from the log, so it is one with text.
-    await store(taskId, CALLED);
-    assert.equal((await second).value.record.aggregate.generation, 2);
-    const third = records.next();
-    for (let n = 0; n < 20; n += 1) await store(taskId, CALLED, { continuesText: true });
-    const state = await store(taskId, CALLED);
-    const { value } = await third;
-    assert.equal(value.seq, state);
-    assert.deepEqual(
-      events.filter(({ type }) => type === 'reread'),
-      [],
-    );
-    stop.abort();
-  });
-
   test('when the relay of a feed is gone, another one sends the rest, even to followers of quiet tasks', async () => {
     const [busy, quiet] = [newTask(), newTask()];
     await store(busy, CALLED);
@@ -241,29 +203,6 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.deepEqual(found, expected);
     await agent.close();
     await proxy.close();
-  });
-
-  test('an agent that starts finds its work, although the list of it is larger than a message of NATS may be', async t => {
-    const small = await startNats({ config: `max_payload: ${MIB}\n${authorization(PASSWORDS)}` });
-    t.after(() => small.stop());
-    await open('relay', { servers: small.url });
-    const requester = await open('supervisor', { servers: small.url });
-    const agent = await open(GUIDE, { servers: small.url });
-    const request = (taskId: string) =>
-      requester.work.request(GUIDE, { v: 1, taskId, contextId: 'c', turn: 1, owner: OWNER, message: {} } as never, {
-        id: taskId,
-      });
-    // As many as may wait for one role. Each takes about 75 bytes of the list.
-    for (let n = 0; n < 20_000; n += 500)
-      await Promise.all(Array.from({ length: 500 }, (_, m) => request(`${'0'.repeat(30)}-${100_000 + n + m}`)));
-    // Otherwise it would still inform the agent that its queue has work.
-    await requester.close();
-    const stop = new AbortController();
-    const taken = Promise.withResolvers<void>();
-    const taking = agent.work.take(GUIDE, { slots: 1, signal: stop.signal }, async () => taken.resolve());
-    await Promise.race([taken.promise, taking]);
-    stop.abort();
-    await taking;
   });
 
   test('an input is read by the agent that wrote it', async () => {
@@ -373,7 +312,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
   });
 
   test('a relay follows a bounded number of tasks for one agent, and takes others once some have ended', async () => {
-    const alone = await startNats({ config: authorization(PASSWORDS) });
+    const alone = await startNats({ config });
     const agentTasksMax = 4;
     const bounded = await open('relay', { servers: alone.url, agentTasksMax });
     const connection = await connect({ servers: alone.url, ...login(GUIDE), inboxPrefix: `_INBOX.hopline.${GUIDE}` });
@@ -405,7 +344,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
   test('an agent waits for a relay: its log is not ready without one, and a read ends when one is back', async () => {
     const taskId = newTask();
     await store(taskId, CALLED);
-    const alone = await startNats({ config: authorization(PASSWORDS) });
+    const alone = await startNats({ config });
     const creator = await open('relay', { servers: alone.url });
     const agent = await open(GUIDE, { servers: alone.url });
     await agent.check();
@@ -418,7 +357,79 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await agent.close();
     await alone.stop();
   });
-});
+
+  /** Large reads, and their cost: the account of the agent makes no difference. */
+  function readsOfMany(): void {
+    test('a follower gets each record once, in pages of the history and then live', async () => {
+      const taskId = newTask();
+      const count = 1_100;
+      for (let n = 0; n < 3; n += 1) await store(taskId, CALLED);
+      const newest = await relay.facts.last(taskId);
+      let seq = newest!.seq;
+      for (let n = 4; n <= count; n += 1) {
+        const record = factRecord(taskId, n, newest!.record.startSeq);
+        Object.assign(record.aggregate, { owner: OWNER }, CALLED);
+        ({ seq } = await relay.facts.append(record, { expected: seq, id: `${taskId}:me:${n}` }));
+      }
+      const stop = new AbortController();
+      const found: number[] = [];
+      for await (const { record } of await guide.facts.follow(taskId, 0, stop.signal)) {
+        found.push(record.aggregate.generation);
+        if (found.length === count) await store(taskId, CALLED);
+        if (found.length > count) stop.abort();
+      }
+      assert.deepEqual(found, upTo(count + 1));
+    });
+
+    test('a follower without text gets the records between and reads nothing again', async () => {
+      const taskId = newTask();
+      const first = await store(taskId, CALLED);
+      events.length = 0;
+      const stop = new AbortController();
+      const newest = await guide.facts.last(taskId);
+      const records = (await guide.facts.follow(taskId, { newest: first, id: newest?.id, skipsText: true }, stop.signal))[
+        Symbol.asyncIterator
+      ]();
+      const second = records.next();
+      // The first record after the start may be read from the log, so it is one with text.
+      await store(taskId, CALLED);
+      assert.equal((await second).value.record.aggregate.generation, 2);
+      const third = records.next();
+      for (let n = 0; n < 20; n += 1) await store(taskId, CALLED, { continuesText: true });
+      const state = await store(taskId, CALLED);
+      const { value } = await third;
+      assert.equal(value.seq, state);
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'reread'),
+        [],
+      );
+      stop.abort();
+    });
+
+    test('an agent that starts finds its work, although the list of it is larger than a message of NATS may be', async t => {
+      const small = await startNats({ config: `max_payload: ${MIB}\n${config}` });
+      t.after(() => small.stop());
+      await open('relay', { servers: small.url });
+      const requester = await open('supervisor', { servers: small.url });
+      const agent = await open(GUIDE, { servers: small.url });
+      const request = (taskId: string) =>
+        requester.work.request(GUIDE, { v: 1, taskId, contextId: 'c', turn: 1, owner: OWNER, message: {} } as never, {
+          id: taskId,
+        });
+      // As many as may wait for one role. Each takes about 75 bytes of the list.
+      for (let n = 0; n < 20_000; n += 500)
+        await Promise.all(Array.from({ length: 500 }, (_, m) => request(`${'0'.repeat(30)}-${100_000 + n + m}`)));
+      // Otherwise it would still inform the agent that its queue has work.
+      await requester.close();
+      const stop = new AbortController();
+      const taken = Promise.withResolvers<void>();
+      const taking = agent.work.take(GUIDE, { slots: 1, signal: stop.signal }, async () => taken.resolve());
+      await Promise.race([taken.promise, taking]);
+      stop.abort();
+      await taking;
+    });
+  }
+}
 
 test('a read for which the relay itself waits is not sent to relays again and again', { timeout: 120_000 }, async t => {
   const server = await startNats({ config: authorization(PASSWORDS) });

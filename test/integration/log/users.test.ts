@@ -75,6 +75,11 @@ const PUBLISH: [subject: string, permitted: Service[]][] = [
   ['$JS.ACK.A2A_WORK.agent-guide.1.1.1.1.0', AGENTS],
   ['$JS.ACK.domain.account.A2A_WORK.supervisor.1.1.1.1.0.x', ['supervisor']],
   ['$JS.ACK.domain.account.A2A_WORK.agent-guide.1.1.1.1.0.x', AGENTS],
+  // With a stream and a consumer in the place of numbers, a pattern of the second form would match subjects of the first.
+  ['$JS.ACK.A2A_WORK.supervisor.A2A_WORK.agent-guide.1.1.1', ['supervisor']],
+  ['$JS.ACK.A2A_WORK.agent-files.A2A_WORK.agent-guide.1.1.1', [ANY_AGENT]],
+  ['$JS.ACK.A2A_WORK.agent-files.A2A_WORK.supervisor.1.1.1', [ANY_AGENT]],
+  ['$JS.ACK.A2A_LOG.warehouse.A2A_WORK.agent-guide.1.1.1', NONE],
   ['$JS.API.STREAM.LEADER.STEPDOWN.A2A_LOG', ['relay']],
   // Reading inputs and facts.
   // A writer compares a duplicate of its own record.

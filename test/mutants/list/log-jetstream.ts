@@ -13,6 +13,7 @@ const PUBLISHER = 'packages/log-jetstream/src/publisher.ts';
 const PUBLISHER_TEST = 'test/integration/log/publisher.test.ts';
 const LOST_DELIVERIES = 'test/integration/log/lost-deliveries.test.ts';
 const DEAD_WORKERS = 'test/integration/log/dead-workers.test.ts';
+const HOSTILE_TEST = 'test/integration/log/hostile-login.test.ts';
 const INPUTS_TEST = 'test/integration/log/inputs.test.ts';
 const RELAYED_READS = 'test/integration/log/relayed-reads.test.ts';
 const READ_RIGHTS = 'packages/log-jetstream/src/relayed-reads/read-rights.ts';
@@ -215,6 +216,29 @@ export const LOG_JETSTREAM_MUTANTS: readonly Mutant[] = [
     ],
     tests: ['packages/log-jetstream/src/task-subjects.test.ts'],
     withServer: [INPUTS_TEST],
+  },
+  {
+    name: 'an input is lost if another writer has used its id',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/inputs.ts',
+        from: 'return found === null || found.subject === subject;',
+        to: 'return found === null || found.subject !== null;',
+      },
+    ],
+    tests: [],
+    withServer: [HOSTILE_TEST],
+  },
+  {
+    name: 'an acknowledgement may have any number of tokens',
+    edits: [
+      {
+        file: 'packages/log-jetstream/src/users.ts',
+        from: '.*.*.*.*.>`]',
+        to: '.>`]',
+      },
+    ],
+    tests: ['packages/log-jetstream/src/users.test.ts'],
   },
   {
     name: 'a full stream counts as one without a leader',

@@ -1,5 +1,5 @@
 import { freePort } from '@hopline/local-cluster';
-import { accounts, authorization, type LogUser, openJetStreamLog, serverUsers, userName } from '@hopline/log-jetstream';
+import { ADMIN, accounts, authorization, type LogUser, openJetStreamLog, serverUsers, userName } from '@hopline/log-jetstream';
 import { type NatsProxy, startNatsProxy } from '../nats/nats-proxy.ts';
 import { type NatsServer, startNats } from '../nats/nats-server.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -35,17 +35,28 @@ export type ClusterOptions = {
   users?: boolean;
   /** With `users`: each agent has an account of its own. */
   agentAccounts?: boolean;
+  /** With `users`: connections without a login are those of the admin. */
+  admitsAll?: boolean;
   /** The services reach NATS through `natsProxy`. */
   proxied?: boolean;
   /** Base of relative paths in the agents' entries. */
   agentsFolder?: string;
 };
 
-function permissionsFor({ agents, agentAccounts = false, env = {} }: ClusterOptions): string {
+/** What the configuration of nats-server needs for the users of a cluster; nothing if it has none. */
+export function usersConfig({
+  users: hasUsers = false,
+  agents,
+  agentAccounts = false,
+  admitsAll = false,
+  env = {},
+}: ClusterOptions): string {
+  if (!hasUsers) return '';
   const users = serverUsers(agents.map(({ name }) => String(name)));
   const groups = Number(env.HOPLINE_STREAM_GROUPS ?? 1);
   const passwords = new Map(users.map(user => [user, { text: user }]));
-  return (agentAccounts ? accounts : authorization)(passwords, { prefix: env.HOPLINE_PREFIX, groups });
+  const config = (agentAccounts ? accounts : authorization)(passwords, { prefix: env.HOPLINE_PREFIX, groups });
+  return admitsAll ? `no_auth_user: "${userName(ADMIN, env.HOPLINE_PREFIX)}"\n${config}` : config;
 }
 
 /** Settings with which a service, or a test, connects as a user of the cluster. */
@@ -81,8 +92,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const config = options.users ? permissionsFor(options) : undefined;
-    const nats = options.nats ?? (await startNats(config === undefined ? {} : { config }));
+    const nats = options.nats ?? (await startNats({ config: usersConfig(options) }));
     const cluster = new Cluster(nats, options.nats === undefined);
     try {
       await cluster.#startServices(options);

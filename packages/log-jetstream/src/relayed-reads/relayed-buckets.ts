@@ -29,6 +29,11 @@ export class RelayedInputs extends JetStreamInputs {
     const record = messages[0] && decodeInput(messages[0].data);
     return typeof record === 'string' ? undefined : record;
   }
+
+  /** Relays show an agent only inputs of its own. One that retention has removed looks like that of another writer, and is stored again, which relays recognize. */
+  protected override async isOwn(task: string, seq: number): Promise<boolean> {
+    return (await this.recordAt(task, seq)) !== undefined;
+  }
 }
 
 /** Single entries of a bucket, which the agent writes by itself. */
