@@ -270,6 +270,28 @@ test('a server that accepts a request without responding fails in time', async (
   assert.ok(performance.now() - begun >= 78);
 });
 
+test('a send that waits for its answer outlives the time limit of a proxy, and ends at its own', async t => {
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
+  // A proxy whose limit is a minute, and an agent that takes the time.
+  const late = (minutes: number) => (n: number) => {
+    nowMs += 60_000;
+    return n < minutes ? ({ kind: 'answer', status: 504, body: '<html>' } as const) : result({ task: task('TASK_STATE_COMPLETED') });
+  };
+  await withServer({ fault: late(8) }, async (server, client) => {
+    assert.deepEqual(await client.send('x'), { task: task('TASK_STATE_COMPLETED') });
+    assert.equal(new Set(server.requests.map(({ params }) => params.message?.messageId)).size, 1);
+  });
+  await withServer({ fault: late(99) }, async (server, client) => {
+    await assert.rejects(client.send('x'), code('UNAVAILABLE'));
+    assert.equal(server.requests.length, 11);
+  });
+  await withServer({ fault: late(99) }, async (server, client) => {
+    await assert.rejects(client.send('x', { blocking: false }), code('UNAVAILABLE'));
+    assert.equal(server.requests.length, 3);
+  });
+});
+
 test('headers are sent with every request; createClient rejects invalid headers', async () => {
   const headers = { Authorization: 'Bearer t' };
   await withServer({ fault: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
