@@ -159,7 +159,7 @@ class Chat implements ChatStore {
   readonly subscribe = (run: (value: ChatValue) => void): (() => void) => {
     const listener = (next: ChatValue) => run(next);
     this.#runs.add(listener);
-    this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#open()));
+    this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#reopening.returned()));
     notify([listener], this.#value);
     void this.#open();
     return () => {
@@ -305,7 +305,7 @@ class Chat implements ChatStore {
       for (const task of this.#tasks) this.#follow(task);
     } catch (thrown) {
       this.#listError = thrown;
-      if (isTransient(thrown) && this.#runs.size > 0) this.#reopening.failed();
+      if (isTransient(thrown) && this.#runs.size > 0) this.#reopening.failed(thrown);
     }
     this.#changed();
   }

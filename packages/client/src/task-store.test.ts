@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { A2AError } from '@hopline/a2a';
 import { until, untilTick } from '../../../test/kit/until.ts';
 import { type BadServerOptions, cursorOf, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
+import { openPage } from './page.test-kit.ts';
 import { BEGINNING } from './stream-position.ts';
 import { createTaskClient, type TaskClient } from './task-client.ts';
 import { type TaskStoreValue, taskStore } from './task-store.ts';
@@ -138,6 +140,39 @@ test('an error of the server is the value, and another subscription tries again'
     await until(() => store.get().status === 'ended');
     assert.deepEqual([store.get().error, store.get().view.answer], [undefined, ANSWER]);
   });
+});
+
+test('a store waits as long as the server asks, up to five minutes, and neither the network nor the user cuts it short', async t => {
+  const page = openPage(t);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const turn = () => new Promise(resolve => setImmediate(resolve));
+  for (const [retryAfterMs, waitMs] of [
+    [60_000, 60_000],
+    [86_400_000, 300_000],
+  ] as const) {
+    let opened = 0;
+    async function* subscribe(): AsyncGenerator<never> {
+      opened += 1;
+      throw new A2AError('QUOTA_EXCEEDED', { retryAfterMs });
+    }
+    const store = taskStore({ subscribe, get: async () => assert.fail() }, 'task-1');
+    const leave = store.subscribe(() => {});
+    await turn();
+    assert.deepEqual([store.get().status, opened], ['reconnecting', 1]);
+    page.dispatchEvent(new Event('online'));
+    page.dispatchEvent(new Event('focus'));
+    t.mock.timers.tick(waitMs - 1);
+    await turn();
+    assert.equal(opened, 1);
+    t.mock.timers.tick(1_001);
+    await turn();
+    assert.equal(opened, 2);
+    store.retry();
+    await turn();
+    assert.equal(opened, 3, 'the user decides');
+    leave();
+    t.mock.timers.tick(1);
+  }
 });
 
 test('a subscriber that throws does not end the stream of the others, and its error is not lost', async t => {

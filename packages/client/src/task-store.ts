@@ -119,7 +119,7 @@ export function followTask(
     } catch (error) {
       if (signal.aborted) return;
       const isReconnecting = isTransient(error);
-      if (isReconnecting) reopening.failed();
+      if (isReconnecting) reopening.failed(error);
       publish({ view: fold.view, status: isReconnecting ? 'reconnecting' : 'failed', error });
     }
   }
@@ -152,7 +152,7 @@ export function followTask(
 
   /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
   function returned(): void {
-    if (value.status === 'reconnecting') open();
+    if (value.status === 'reconnecting') reopening.returned();
   }
 
   return {
