@@ -39,10 +39,11 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
     transport.streams += 1;
     try {
       let frames = 0;
+      const hasAnswered = position.seen;
       const response = await connect(options, position);
       tries.opened(performance.now());
       noteOpened(call, response);
-      for await (const frame of framesOf(response, transport.dialect, { silenceMsMax, signal: call.signal })) {
+      for await (const frame of framesOf(response, transport.dialect, { silenceMsMax, signal: call.signal, hasAnswered })) {
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
         const items = position.accept(frame);
@@ -87,7 +88,7 @@ async function connect(
   position: StreamPosition,
 ): Promise<Response> {
   const { taskId, cursor } = position;
-  const request = { signal: call.signal, headMsMax: silenceMsMax, traceparent: call.traceparent };
+  const request = { signal: call.signal, headMsMax: silenceMsMax, traceparent: call.traceparent, hasAnswered: position.seen };
   position.connect();
   if (begin.operation === 'stream' && !position.seen) return transport.post('stream', begin.params, request);
   if (taskId === undefined) throw notA2A('the stream broke before an event with a task id');
