@@ -13,7 +13,10 @@ const text = (generation: number) =>
 const completed = (generation: number) =>
   frame(`${generation}.${generation}`, { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } });
 
-/** Follows a task over these responses, each of which is the text or the error of one connection. */
+/**
+ * Follows a task over these responses, each of which is the text or the error of one connection. A wait that the return of the network does not end is
+ * negative.
+ */
 async function follow(responses: (string | Error)[]): Promise<{ items: FollowedItem[]; cursors: string[]; waits: number[] }> {
   const [items, cursors, waits]: [FollowedItem[], string[], number[]] = [[], [], []];
   const open = async (cursor: string) => {
@@ -22,9 +25,11 @@ async function follow(responses: (string | Error)[]): Promise<{ items: FollowedI
     if (next instanceof Error) throw next;
     return new Response(next);
   };
-  const sleep = async (ms: number) => void waits.push(ms);
+  const sleep = async (ms: number, _signal: AbortSignal, onOnline: (() => void) | undefined) => {
+    waits.push(onOnline === undefined ? -ms : ms);
+  };
   const stop = new AbortController();
-  for await (const item of followTask({ taskId: 't', open, sleep, signal: stop.signal })) items.push(item);
+  for await (const item of followTask({ taskId: 't', open, sleep, signal: stop.signal, random: () => 1 })) items.push(item);
   return { items, cursors, waits };
 }
 
@@ -43,6 +48,19 @@ test('waits grow while nothing arrives, and restart after progress', async () =>
   const { waits } = await follow([fault(), fault(), text(1), fault(), ...Array.from({ length: 9 }, fault), completed(2)]);
   assert.deepEqual(waits.slice(0, 4), [250, 500, 250, 500]);
   assert.equal(Math.max(...waits), 5_000);
+});
+
+test('a delay that the server asks for is obeyed, with jitter on top, and the return of the network does not end it', async () => {
+  const busy = new RequestError(429, 'slow down', 3_000);
+  const { waits } = await follow([busy, busy, `${text(1)}event: drain\ndata: {}\n\n`, completed(2)]);
+  assert.deepEqual(waits, [-3_250, -3_500, -750]);
+});
+
+test('a server that has lost events continues before the cursor', async () => {
+  const lost = 'event: gap\ndata: {"missing":{"from":4,"to":4}}\n\n';
+  const task = frame('2.2', { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } });
+  const { items } = await follow([text(3), lost + task]);
+  assert.deepEqual(generationsOf(items), [3, 2]);
 });
 
 test('a permanent refusal ends the stream; a rate limit does not', async () => {
