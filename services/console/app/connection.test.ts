@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { untilTick } from '../../../test/kit/until.ts';
-import { Connection, HEAD_MS_MAX, RequestError, UnreachableError } from './connection.ts';
+import { Connection, HEAD_MS_MAX, RequestError, SILENCE_MS_MAX, UnreachableError } from './connection.ts';
 
 const json = (body: object, status = 200) => Response.json(body, { status });
 
@@ -56,6 +56,36 @@ test('a request without a response ends in time, as if nothing had answered', as
   const stopped = silent.json('/api/tasks', { signal: stop.signal });
   stop.abort(new Error('gone'));
   await assert.rejects(stopped, /gone/);
+});
+
+test('a response that breaks or falls silent in its middle, even in a character, is read again', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const turn = () => new Promise(resolve => setImmediate(resolve));
+  const bytes = new TextEncoder().encode('{"name":"é"}');
+  const bodies = [
+    new ReadableStream({ start: controller => controller.enqueue(bytes.subarray(0, 10)) }),
+    new ReadableStream({
+      start: controller => controller.enqueue(bytes.subarray(0, 10)),
+      pull: controller => controller.error(new TypeError('network error')),
+    }),
+    new ReadableStream({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+        controller.close();
+      },
+    }),
+  ];
+  const connection = new Connection(async path =>
+    path.endsWith('agent-card.json') ? json({}, 502) : new Response(bodies.shift()!),
+  );
+  const read = connection.jsonAnswered('/api/agents', new AbortController().signal);
+  await turn();
+  t.mock.timers.tick(SILENCE_MS_MAX);
+  await untilTick(() => {
+    t.mock.timers.tick(2_000);
+    return bodies.length === 0;
+  });
+  assert.deepEqual(await read, { name: 'é' });
 });
 
 test('a stream is not cut when its head has arrived', async t => {

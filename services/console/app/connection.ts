@@ -1,4 +1,5 @@
 import { sleep } from '@hopline/client/sleep';
+import { chunksOf } from './follow-task.ts';
 
 /** Credentials of the user, sent as a header with every request. */
 export type Credentials = { header: string; value: string };
@@ -54,6 +55,8 @@ const BUSY_STATUSES = [429, 503];
  * only by the system, after minutes.
  */
 export const HEAD_MS_MAX = 70_000;
+/** Longest silence in the body of a response that is not a stream. */
+export const SILENCE_MS_MAX = 60_000;
 /** Longest delay that a server may ask for. */
 const ASKED_MS_MAX = 60_000;
 /** Interval of the requests that check whether the server answers again. */
@@ -145,7 +148,21 @@ export class Connection {
 
   async json<T>(path: string, init?: RequestInit): Promise<T> {
     const response = await this.open(path, init);
-    return (response.status === 204 ? undefined : await response.json()) as T;
+    return (response.status === 204 ? undefined : JSON.parse(await this.#textOf(response, init?.signal))) as T;
+  }
+
+  /** The whole body. A connection that breaks in its middle counts as no answer. */
+  async #textOf({ body }: Response, signal: AbortSignal | null | undefined): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = '';
+    try {
+      if (body !== null)
+        for await (const chunk of chunksOf(body, SILENCE_MS_MAX)) text += decoder.decode(chunk, { stream: true });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw this.#unreachable('The console does not answer.');
+    }
+    return text + decoder.decode();
   }
 
   /** As `json`, and tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */

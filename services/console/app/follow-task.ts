@@ -67,9 +67,7 @@ export function isFinal(error: unknown): boolean {
   return status !== undefined && status < 500 && ![408, 425, 429].includes(status);
 }
 
-/**
- * The chunks of a body, until it ends or is silent for `silenceMsMax`: its connection may be dead, for example after the machine has slept.
- */
+/** The chunks of a body. Throws when it is silent for `silenceMsMax`: its connection may be dead, for example after the machine has slept. */
 export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: number): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const read = () => readWithin(silenceMsMax, reader);
@@ -82,9 +80,15 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>, silenceMsMax: 
 }
 
 async function readWithin(ms: number, reader: ReadableStreamDefaultReader<Uint8Array>) {
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), ms);
+  let isSilent = false;
+  const timer = setTimeout(() => {
+    isSilent = true;
+    reader.cancel().catch(() => {});
+  }, ms);
   try {
-    return await reader.read();
+    const next = await reader.read();
+    if (isSilent) throw new Error(`no byte has arrived for ${ms / 1_000} s`);
+    return next;
   } finally {
     clearTimeout(timer);
   }
