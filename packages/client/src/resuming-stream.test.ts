@@ -22,6 +22,7 @@ import type { ClientOptions } from './task-client.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
+const refusalOf = (name: A2AErrorCode) => JSON.stringify(rpcFailure(1, new A2AError(name), '1.0'));
 const plan =
   (...list: ConnectionFault[]) =>
   (n: number) =>
@@ -163,6 +164,35 @@ for (const dialect of ['1.0', '0.3'] as const)
     );
   });
 
+test('a cursor that the server has sent and no longer knows is a gap; one of the caller is an error', async () => {
+  const events = story(3);
+  const body = refusalOf('INVALID_PARAMS');
+  const unknown: ConnectionFault = { kind: 'answer', status: 400, body };
+  await withServer({ events, fault: plan({ kind: 'cut', after: 4 }, unknown) }, async (server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), [
+      ...expected(events).slice(0, 4),
+      { gap: 'unknown' },
+      ...expected(events),
+    ]);
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers['last-event-id']),
+      [undefined, cursorOf(4), undefined],
+    );
+  });
+  // The task has ended in the restored log.
+  const ended: ConnectionFault = { kind: 'answer', status: 400, body: refusalOf('UNSUPPORTED_OPERATION') };
+  const task = (taskEvent('TASK_STATE_FAILED') as { task: object }).task;
+  const current: ConnectionFault = { kind: 'answer', status: 200, body: JSON.stringify({ jsonrpc: '2.0', id: 1, result: task }) };
+  await withServer({ events, fault: plan({ kind: 'cut', after: 4 }, unknown, ended, current) }, async (_server, client) => {
+    const items = await collect(client.stream('x'));
+    assert.deepEqual(items.slice(4), [{ gap: 'unknown' }, { cursor: undefined, event: { task } }]);
+  });
+  await withServer({ events, fault: () => unknown }, async (server, client) => {
+    await assert.rejects(collect(client.subscribe(IDS.taskId, { cursor: '9.9' })), code('INVALID_PARAMS'));
+    assert.equal(server.requests.length, 1);
+  });
+});
+
 test('a page, a redirect or a 404 of a proxy ends a call at its beginning, and is a broken connection in the middle of a stream', async () => {
   const events = story(3);
   const page = { 'content-type': 'text/html; charset=utf-8' };
@@ -274,7 +304,7 @@ test('an event of an unknown kind is skipped with a notice', async () => {
 
 test('a token that the server refuses in the middle of a stream is renewed once, by the function for the headers', async () => {
   const events = story(3);
-  const body = JSON.stringify(rpcFailure(1, new A2AError('UNAUTHENTICATED'), '1.0'));
+  const body = refusalOf('UNAUTHENTICATED');
   const expiring = (n: number, { headers }: { headers: { authorization?: string } }): ConnectionFault | undefined => {
     if (headers.authorization === 'Bearer new') return undefined;
     return n === 0 ? { kind: 'cut', after: 2 } : { kind: 'answer', status: 401, body };

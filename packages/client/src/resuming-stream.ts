@@ -64,6 +64,11 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
     } finally {
       transport.streams -= 1;
     }
+    if (position.seen && position.cursor !== undefined && isRefusedCursor(failure)) {
+      // The server has sent this cursor, and an earlier state of its log was restored since: the stream continues with the current task.
+      position.cursor = undefined;
+      failure = new FailedTry(new A2AError('UNAVAILABLE', { detail: 'the server no longer knows the cursor of the last event' }));
+    }
     const ended = await endedTask(options, position, failure);
     if (ended !== undefined) {
       yield { gap: 'unknown' };
@@ -93,6 +98,10 @@ async function connect(
   if (begin.operation === 'stream' && !position.seen) return transport.post('stream', begin.params, request);
   if (taskId === undefined) throw notA2A('the stream broke before an event with a task id');
   return transport.post('subscribe', { id: taskId }, { ...request, cursor });
+}
+
+function isRefusedCursor(thrown: unknown): boolean {
+  return thrown instanceof FailedTry && thrown.error.code === 'INVALID_PARAMS';
 }
 
 /** A server without cursors rejects a subscription to an ended task ([A2A 1.0] 3.1.6): the final task is requested instead. */

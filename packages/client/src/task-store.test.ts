@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { A2AError } from '@hopline/a2a';
+import { A2AError, rpcFailure } from '@hopline/a2a';
 import { until, untilTick } from '../../../test/kit/until.ts';
-import { type BadServerOptions, cursorOf, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
+import { type BadServerOptions, cursorOf, IDS, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
 import { openPage } from './page.test-kit.ts';
 import { BEGINNING } from './stream-position.ts';
 import { createTaskClient, type TaskClient } from './task-client.ts';
@@ -173,6 +173,23 @@ test('a store waits as long as the server asks, up to five minutes, and neither 
     leave();
     t.mock.timers.tick(1);
   }
+});
+
+test('a store whose cursor the server no longer knows shows the current task', async () => {
+  const events = story(3);
+  const body = JSON.stringify(rpcFailure(1, new A2AError('INVALID_PARAMS'), '1.0'));
+  const fault = (n: number) => (n === 0 ? ({ kind: 'answer', status: 400, body } as const) : undefined);
+  await withClient({ events, fault }, async (client, server) => {
+    const event = { task: { ...IDS, id: IDS.taskId, status: { state: 'TASK_STATE_WORKING' as const } } };
+    const store = taskStore(client, IDS.taskId, { initial: { event, cursor: '70.7' } });
+    store.subscribe(() => {});
+    await until(() => store.get().status === 'ended');
+    assert.deepEqual([store.get().view.gaps, store.get().view.answer], [1, '0 1 2 ']);
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers['last-event-id']),
+      ['70.7', undefined],
+    );
+  });
 });
 
 test('a subscriber that throws does not end the stream of the others, and its error is not lost', async t => {

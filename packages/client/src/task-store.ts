@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a/client';
+import { A2AError, isTerminal } from '@hopline/a2a/client';
 import { type ClientView, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
 import type { Notice } from './notice.ts';
 import { notify } from './notify.ts';
@@ -59,6 +59,8 @@ export function followTask(
   const fold = new ViewFold();
   const runs = new Set<(value: TaskStoreValue) => void>();
   let hasEnded = false;
+  /** The server has refused the cursor, and no event with another one has arrived. */
+  let isCursorLost = false;
   if (initial !== undefined) add(initial);
   let value = valueNow();
   let reading: AbortController | undefined;
@@ -71,7 +73,8 @@ export function followTask(
 
   function add(item: ViewItem): boolean {
     const changes = fold.add(item);
-    const { event } = 'event' in item ? item : {};
+    const { event, cursor } = 'event' in item ? item : {};
+    if (cursor !== undefined) isCursorLost = false;
     if (event !== undefined && ('message' in event || isTerminal(fold.view.state))) hasEnded = true;
     onItem(item, changes, fold);
     return changes.length > 0;
@@ -105,7 +108,7 @@ export function followTask(
   async function read(signal: AbortSignal): Promise<void> {
     const { cursor, taskId: known } = fold.view;
     // A server without cursors sends the current task at the head of each stream.
-    const from = cursor ?? (known === undefined ? BEGINNING : undefined);
+    const from = isCursorLost ? undefined : (cursor ?? (known === undefined ? BEGINNING : undefined));
     const onNotice = ({ kind }: Notice) => {
       if (kind !== 'opened') return;
       reopening.succeeded();
@@ -118,6 +121,12 @@ export function followTask(
       publish({ view: fold.view, status: 'ended', error: undefined });
     } catch (error) {
       if (signal.aborted) return;
+      if (cursor !== undefined && from === cursor && error instanceof A2AError && error.code === 'INVALID_PARAMS') {
+        // The cursor was one of the server's own, and an earlier state of its log was restored since.
+        isCursorLost = true;
+        add({ gap: 'unknown' });
+        return read(signal);
+      }
       const isReconnecting = isTransient(error);
       if (isReconnecting) reopening.failed(error);
       publish({ view: fold.view, status: isReconnecting ? 'reconnecting' : 'failed', error });

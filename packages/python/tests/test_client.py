@@ -251,6 +251,20 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual([item.cursor for item in items[4:] if isinstance(item, StreamEvent)], ["2.102", "900.1000"])
             self.assertEqual(len(server.requests), 2)
 
+    async def test_a_cursor_that_the_server_no_longer_knows_is_a_gap_and_one_of_the_caller_is_an_error(self) -> None:
+        unknown = error(-32602, reason="INVALID_PARAMS", metadata={"retryable": "false"})
+        responses = in_turn(stream(*frames(1, 4), is_cut=True), unknown, stream(*frames(1, 5)))
+        async with BrokenServer(responses) as server, client_of(server) as client:
+            items = [item async for item in client.events("task-1", cursor=BEGINNING)]
+            cursors = [item.cursor for item in items if isinstance(item, StreamEvent)]
+            self.assertEqual(cursors[3:6], ["4.104", "1.101", "2.102"])
+            self.assertEqual(items[4], StreamGap(None))
+            self.assertEqual([one.headers.get("last-event-id") for one in server.requests], ["0.0", "4.104", None])
+        async with BrokenServer(always(unknown)) as server, client_of(server) as client:
+            with self.assertRaises(A2AError) as caught:
+                [item async for item in client.events("task-1", cursor="9.9")]
+            self.assertEqual((caught.exception.code, len(server.requests)), ("INVALID_PARAMS", 1))
+
     async def test_an_answer_of_a_proxy_ends_a_call_at_its_beginning_and_is_a_broken_connection_in_a_stream(self) -> None:
         page = Response(b"<html>Log in", headers=("content-type: text/html; charset=utf-8",))
         answers = (

@@ -60,7 +60,12 @@ async def resuming_stream(
             if frames == 0 and await _has_ended(get, position):
                 return
             raise FailedTry(A2AError("UNAVAILABLE", "the stream ended before the task did"))
-        except FailedTry as failed:
+        except FailedTry as thrown:
+            failed = thrown
+            if position.seen and position.cursor is not None and failed.error.code == "INVALID_PARAMS":
+                # The server has sent this cursor, and an earlier state of its log was restored since: the stream continues with the current task.
+                position.cursor = None
+                failed = FailedTry(A2AError("UNAVAILABLE", "the server no longer knows the cursor of the last event"))
             ended = await _ended_task(get, position, failed)
             if ended is None:
                 await tries.pause(failed)
