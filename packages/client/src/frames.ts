@@ -26,12 +26,14 @@ export async function* framesOf(
     yield frameOf(await resultOf(response, options), undefined, dialect);
     return;
   }
-  if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE) || response.body === null) {
-    response.body?.cancel().catch(() => {});
+  const { body } = response as { body?: typeof response.body };
+  if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE)) {
+    body?.cancel().catch(() => {});
     throw notA2A(`the response is not an event stream${senderOf(response)}`, hasAnswered);
   }
+  if (!body) throw notA2A('the response has no body, or this `fetch` does not stream: pass one that does to createClient');
   const retry = new RetryLine();
-  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(response.body, options)))) {
+  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(body, options)))) {
     if (event === 'gap') yield { gap: missingOf(parseJson(data)) };
     if (event !== 'message' && event !== 'drain') continue;
     const content = parseJson(data);

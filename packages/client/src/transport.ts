@@ -155,10 +155,21 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** The system's code of a failed `fetch`, such as ECONNREFUSED; browsers have none. */
+/** Causes of an error that are looked at. */
+const CAUSES_MAX = 4;
+
+/** The system's code of a failed `fetch`, such as ECONNREFUSED, or the refusal of a proxy; browsers have neither. */
 function codeOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? thrown.cause : undefined;
-  return isObject(cause) && typeof cause.code === 'string' ? ` (${cause.code})` : '';
+  let cause = thrown instanceof Error ? thrown.cause : undefined;
+  let found = '';
+  for (let depth = 0; depth < CAUSES_MAX && isObject(cause); depth += 1) {
+    // The wording of Node, which has no code for it.
+    const status = /^Proxy response \((\d{3})\)/.exec(String(cause.message))?.[1];
+    if (status !== undefined) return ` (the proxy responded with HTTP ${status})`;
+    if (found === '' && typeof cause.code === 'string') found = ` (${cause.code})`;
+    cause = cause.cause;
+  }
+  return found;
 }
 
 /** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
