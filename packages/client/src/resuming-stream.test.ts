@@ -305,7 +305,7 @@ test('an event of an unknown kind is skipped with a notice', async () => {
 test('a token that the server refuses in the middle of a stream is renewed once, by the function for the headers', async () => {
   const events = story(3);
   const body = refusalOf('UNAUTHENTICATED');
-  const expiring = (n: number, { headers }: { headers: { authorization?: string } }): ConnectionFault | undefined => {
+  const expiring = (n: number, { headers }: { headers: { authorization?: string | undefined } }): ConnectionFault | undefined => {
     if (headers.authorization === 'Bearer new') return undefined;
     return n === 0 ? { kind: 'cut', after: 2 } : { kind: 'answer', status: 401, body };
   };

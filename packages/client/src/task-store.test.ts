@@ -153,7 +153,7 @@ test('a store waits as long as the server asks, up to five minutes, and neither 
     let opened = 0;
     async function* subscribe(): AsyncGenerator<never> {
       opened += 1;
-      throw new A2AError('QUOTA_EXCEEDED', { retryAfterMs });
+      yield await Promise.reject(new A2AError('QUOTA_EXCEEDED', { retryAfterMs }));
     }
     const store = taskStore({ subscribe, get: async () => assert.fail() }, 'task-1');
     const leave = store.subscribe(() => {});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { untilTick } from '../../../test/kit/until.ts';
-import { Connection, HEAD_MS_MAX, RequestError, SILENCE_MS_MAX, UnreachableError } from './connection.ts';
+import { Connection, HEAD_MS_MAX, RequestError, BODY_SILENCE_MS_MAX, UnreachableError } from './connection.ts';
 
 const json = (body: object, status = 200) => Response.json(body, { status });
 
@@ -80,7 +80,7 @@ test('a response that breaks or falls silent in its middle, even in a character,
   );
   const read = connection.jsonAnswered('/api/agents', new AbortController().signal);
   await turn();
-  t.mock.timers.tick(SILENCE_MS_MAX);
+  t.mock.timers.tick(BODY_SILENCE_MS_MAX);
   await untilTick(() => {
     t.mock.timers.tick(2_000);
     return bodies.length === 0;

@@ -56,7 +56,7 @@ const BUSY_STATUSES = [429, 503];
  */
 export const HEAD_MS_MAX = 70_000;
 /** Longest silence in the body of a response that is not a stream. */
-export const SILENCE_MS_MAX = 60_000;
+export const BODY_SILENCE_MS_MAX = 60_000;
 /** Longest delay that a server may ask for. */
 const ASKED_MS_MAX = 60_000;
 /** Interval of the requests that check whether the server answers again. */
@@ -157,7 +157,7 @@ export class Connection {
     let text = '';
     try {
       if (body !== null)
-        for await (const chunk of chunksOf(body, SILENCE_MS_MAX)) text += decoder.decode(chunk, { stream: true });
+        for await (const chunk of chunksOf(body, BODY_SILENCE_MS_MAX)) text += decoder.decode(chunk, { stream: true });
     } catch (error) {
       if (signal?.aborted) throw error;
       throw this.#unreachable('The console does not answer.');
