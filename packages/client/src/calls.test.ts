@@ -276,7 +276,9 @@ test('a send that waits for its answer outlives the time limit of a proxy, and e
   // A proxy whose limit is a minute, and an agent that takes the time.
   const late = (minutes: number) => (n: number) => {
     nowMs += 60_000;
-    return n < minutes ? ({ kind: 'answer', status: 504, body: '<html>' } as const) : result({ task: task('TASK_STATE_COMPLETED') });
+    return n < minutes
+      ? ({ kind: 'answer', status: 504, body: '<html>' } as const)
+      : result({ task: task('TASK_STATE_COMPLETED') });
   };
   await withServer({ fault: late(8) }, async (server, client) => {
     assert.deepEqual(await client.send('x'), { task: task('TASK_STATE_COMPLETED') });

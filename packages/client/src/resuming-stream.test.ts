@@ -197,8 +197,14 @@ test('a page, a redirect or a 404 of a proxy ends a call at its beginning, and i
   const events = story(3);
   const page = { 'content-type': 'text/html; charset=utf-8' };
   const answers: [ConnectionFault, RegExp][] = [
-    [{ kind: 'answer', status: 200, headers: page, body: '<html>Log in' }, /not an event stream, but text\/html: a proxy, or the login/],
-    [{ kind: 'answer', status: 302, headers: { location: 'http://login.example/?to=x' } }, /redirects to http:\/\/login.example\/,/],
+    [
+      { kind: 'answer', status: 200, headers: page, body: '<html>Log in' },
+      /not an event stream, but text\/html: a proxy, or the login/,
+    ],
+    [
+      { kind: 'answer', status: 302, headers: { location: 'http://login.example/?to=x' } },
+      /redirects to http:\/\/login.example\/,/,
+    ],
     [{ kind: 'answer', status: 404, headers: page, body: '404 page not found' }, /responded with HTTP 404/],
   ];
   for (const [fault, reason] of answers) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { untilTick } from '../../../test/kit/until.ts';
-import { Connection, HEAD_MS_MAX, RequestError, BODY_SILENCE_MS_MAX, UnreachableError } from './connection.ts';
+import { BODY_SILENCE_MS_MAX, Connection, HEAD_MS_MAX, RequestError, UnreachableError } from './connection.ts';
 
 const json = (body: object, status = 200) => Response.json(body, { status });
 
