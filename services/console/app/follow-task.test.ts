@@ -16,11 +16,14 @@ const completed = (generation: number) =>
  * Follows a task over these responses, each of which is the text or the error of one connection. A wait that the return of the network does not end is
  * negative.
  */
-async function follow(responses: (string | Error)[]): Promise<{ items: FollowedItem[]; cursors: string[]; waits: number[] }> {
+async function follow(
+  responses: (string | null | Error)[],
+): Promise<{ items: FollowedItem[]; cursors: string[]; waits: number[] }> {
   const [items, cursors, waits]: [FollowedItem[], string[], number[]] = [[], [], []];
   const open = async (cursor: string) => {
     cursors.push(cursor);
-    const next = responses.shift() ?? new RequestError(404, 'too many connections');
+    const next = responses.shift();
+    if (next === undefined) throw new RequestError(404, 'too many connections');
     if (next instanceof Error) throw next;
     return new Response(next);
   };
@@ -60,6 +63,11 @@ test('a server that has lost events continues before the cursor', async () => {
   const task = frame('2.2', { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } });
   const { items } = await follow([text(3), lost + task]);
   assert.deepEqual(generationsOf(items), [3, 2]);
+});
+
+test('a response without content is the end of a task whose last event has arrived', async () => {
+  const { items, cursors } = await follow([text(1), null]);
+  assert.deepEqual([generationsOf(items), cursors], [[1], ['0.0', '1.1']]);
 });
 
 test('a permanent refusal ends the stream; a rate limit does not', async () => {

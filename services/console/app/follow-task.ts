@@ -38,8 +38,10 @@ export async function* followTask({
     let askedMs = 0;
     try {
       const { body } = await open(position.cursor ?? BEGINNING, signal);
+      // The task has ended, and no event follows.
+      if (body === null) return;
       yield { connected: true };
-      for await (const { data, id, event } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
+      for await (const { data, id, event } of decodeSse(chunksOf(body, SILENCE_MS_MAX))) {
         if (event === 'drain') {
           askedMs = DRAIN_WAIT_MS;
           break;

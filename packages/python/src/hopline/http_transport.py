@@ -36,9 +36,7 @@ HeadersFunction = Callable[[A2AError | None], Headers | Awaitable[Headers]]
 
 
 class HttpTransport:
-    def __init__(
-        self, http: httpx.AsyncClient, url: str, headers: Headers | HeadersFunction, limits: ClientLimits
-    ) -> None:
+    def __init__(self, http: httpx.AsyncClient, url: str, headers: Headers | HeadersFunction, limits: ClientLimits) -> None:
         self.url = httpx.URL(url)
         if self.url.scheme not in ("http", "https"):
             raise ValueError("the URL of a server must begin with http: or https:")
