@@ -13,7 +13,7 @@ export type FollowOptions = {
   random?: () => number;
 };
 
-/** Ingress sends a comment at least every minute; a connection without one is dead. */
+/** Ingress sends a comment at least every 45 s; a connection without one is dead. */
 export const SILENCE_MS_MAX = 75_000;
 /** Bounds of the waits between two connections without progress. */
 const WAIT_MS_MIN = 250;
