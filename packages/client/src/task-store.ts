@@ -42,6 +42,9 @@ export type TaskStoreOptions = {
  */
 const CHANGE_MS_MIN = 16;
 
+/** Failed tries of the client after which a store shows that it reconnects: shorter interruptions, such as a rollout, would only flicker. */
+const SHOWN_TRIES = 3;
+
 type StreamingClient = Pick<TaskClient, 'subscribe' | 'get'>;
 
 /** Follows a task for the components of a page. After its last subscriber has left, a later one continues at the cursor. */
@@ -64,6 +67,8 @@ export function followTask(
   if (initial !== undefined) add(initial);
   let value = valueNow();
   let reading: AbortController | undefined;
+  /** The server has asked the reading client to wait. */
+  let isAsked = false;
   /** Runs for CHANGE_MS_MIN after each change. */
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** A change waits for the timer. */
@@ -109,10 +114,16 @@ export function followTask(
     const { cursor, taskId: known } = fold.view;
     // A server without cursors sends the current task at the head of each stream.
     const from = isCursorLost ? undefined : (cursor ?? (known === undefined ? BEGINNING : undefined));
-    const onNotice = ({ kind }: Notice) => {
-      if (kind !== 'opened') return;
-      reopening.succeeded();
-      if (value.status === 'reconnecting') publish(valueNow());
+    const onNotice = (notice: Notice) => {
+      if (signal.aborted) return;
+      if (notice.kind === 'opened') {
+        reopening.succeeded();
+        if (value.status === 'reconnecting') publish(valueNow());
+      } else if (notice.kind === 'retry' && notice.tries >= SHOWN_TRIES) {
+        const { error } = notice;
+        isAsked = error.retryAfterMs !== undefined;
+        publish({ view: fold.view, status: 'reconnecting', error });
+      }
     };
     try {
       const items = client.subscribe(taskId, { signal, onNotice, ...(from !== undefined && { cursor: from }) });
@@ -159,9 +170,20 @@ export function followTask(
     isDue = false;
   }
 
+  /** Opens the stream at once, even while the client waits before its next try. */
+  function reopen(): void {
+    if (value.status === 'reconnecting') {
+      reading?.abort(new DOMException('the store tries at once', 'AbortError'));
+      reading = undefined;
+    }
+    open();
+  }
+
   /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
   function returned(): void {
-    if (value.status === 'reconnecting') reopening.returned();
+    if (value.status !== 'reconnecting') return;
+    if (reading === undefined) reopening.returned();
+    else if (!isAsked) reopen();
   }
 
   return {
@@ -181,7 +203,7 @@ export function followTask(
     get: () => value,
     retry() {
       const before = value;
-      open();
+      reopen();
       if (value !== before) publish(value);
     },
   };
