@@ -41,7 +41,7 @@ class HttpTransport:
         if self.url.scheme not in ("http", "https"):
             raise ValueError("the URL of a server must begin with http: or https:")
         self._http = http
-        self._headers = headers if callable(headers) else _checked(headers)
+        self._headers: dict[str, str] | HeadersFunction = _checked(headers) if isinstance(headers, Mapping) else headers
         self.limits = limits
 
     @asynccontextmanager
@@ -100,7 +100,7 @@ class HttpTransport:
             own, is_renewed = renewed, True
 
     async def _own_headers(self, refused: A2AError | None) -> dict[str, str]:
-        if not callable(self._headers):
+        if isinstance(self._headers, dict):
             return self._headers
         try:
             headers = self._headers(refused)
