@@ -197,7 +197,10 @@ test('a store does not wait for the next try of its client when the user returns
     async function* subscribe(_id: string, { cursor, signal, onNotice }: SubscribeOptions = {}) {
       opened.push(cursor);
       onNotice?.({ kind: 'opened' });
-      if (opened.length > 1) return yield { cursor: cursorOf(2), event: status('TASK_STATE_COMPLETED') };
+      if (opened.length > 1) {
+        yield { cursor: cursorOf(2), event: status('TASK_STATE_COMPLETED') };
+        return;
+      }
       yield { cursor: cursorOf(1), event: taskEvent('TASK_STATE_WORKING') };
       for (let tries = 1; tries <= 3; tries += 1) onNotice?.({ kind: 'retry', error, tries, waitMs: 9_000 });
       await new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
