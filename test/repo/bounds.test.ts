@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
+import { SILENCE_MS_MAX } from '../../services/console/app/follow-task.ts';
+import { ingressConfig } from '../../services/ingress/src/config.ts';
 import { isTest, projectFiles, read } from './source-files.ts';
 
 const EXPORTED = /^export const ([A-Z][A-Z\d_]*_(?:MAX|MIN|MS))\b[^=]*=\s*([^;]+);/gm;
@@ -14,6 +17,15 @@ test('no two packages or services export a bound of one name with different valu
     const places = named.map(({ path, value }) => `${path}: ${value}`);
     assert.ok(new Set(named.map(({ value }) => value)).size === 1, `${name} has several values:\n${places.join('\n')}`);
   }
+});
+
+test('no interval of heartbeats that an ingress accepts makes a client take a stream for dead', () => {
+  const seconds = /silence_seconds_max: float = (\d+)/.exec(read('packages/python/src/hopline/limits.py'))?.[1];
+  const silences = [CLIENT_LIMITS.silenceMsMax, SILENCE_MS_MAX, Number(seconds) * 1_000];
+  const { default: usual, max } = ingressConfig.settings.HOPLINE_SSE_HEARTBEAT_MS;
+  // A round of comments takes up to half an interval.
+  assert.ok(1.5 * max < Math.min(...silences), silences.join());
+  assert.ok(usual <= max);
 });
 
 test('exported bounds are found with their values', () => {

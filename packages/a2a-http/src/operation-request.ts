@@ -9,7 +9,7 @@ import { type Framing, SseSink } from './sse-sink.ts';
 /** Shared by all requests, because `abort()` creates an error with a stack trace each time. */
 const CLOSED = new DOMException('the connection was closed', 'AbortError');
 
-export type UnderstoodRequest = Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params' | 'encode'> & {
+export type UnderstoodRequest = Pick<ServerRequest, 'binding' | 'dialect' | 'ambiguous' | 'params' | 'reconnects' | 'encode'> & {
   framing: Framing;
   /** Takes precedence over the query. */
   cursor?: string;

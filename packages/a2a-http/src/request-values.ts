@@ -57,6 +57,11 @@ export function acceptsOnlyEvents(request: FastifyRequest): boolean {
   return (headerOf(request, 'accept') ?? '').split(',').every(range => range.trim().toLowerCase() === SSE_CONTENT_TYPE);
 }
 
+/** Whether the request is that of an EventSource that connects again after a stream has ended (WHATWG HTML 9.2.3). */
+export function reconnects(request: FastifyRequest): boolean {
+  return request.method === 'GET' && headerOf(request, 'last-event-id') !== undefined && acceptsOnlyEvents(request);
+}
+
 /** The version that a request names: undefined if it names none, `unknown` if it names an unsupported one. */
 export function namedVersion(request: FastifyRequest): DialectName | 'unknown' | undefined {
   try {

@@ -69,6 +69,11 @@ export type ServerRequest = {
   headers: RequestHeaders;
   /** A cursor sent outside the headers. A `last-event-id` header takes precedence. */
   cursor?: string | undefined;
+  /**
+   * The client connects again after the end of a stream. If it has every event of a task that has ended, it gets the answer `null` instead of an empty
+   * stream. Absent: it gets the stream.
+   */
+  reconnects?: boolean;
   /** Aborts when the response ends or its client disconnects. Created when first read, because few streams need it. */
   readonly closed: AbortSignal;
   /** The client has disconnected before the response ended. */
@@ -84,7 +89,7 @@ export type ServerRequest = {
 };
 
 /** Context of one operation: the request, its caller and its telemetry. */
-export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'openSink'> & {
+export type OperationContext = Pick<ServerRequest, 'dialect' | 'ambiguous' | 'params' | 'cursor' | 'reconnects' | 'openSink'> & {
   /** URIs of the active extensions. */
   extensions: readonly string[];
   /** The owner whose tasks the operation can see; all others are hidden. */

@@ -118,7 +118,7 @@ export async function runOperation(
 type Accepted = Pick<OperationContext, 'openSink' | 'extensions' | 'caller' | 'hop' | 'receivedAt'>;
 
 function contextOf(server: A2AServer, request: ServerRequest, accepted: Accepted): OperationContext {
-  const { dialect, ambiguous = false, params, headers } = request;
+  const { dialect, ambiguous = false, params, headers, reconnects = false } = request;
   const cursor = firstOf(headers, 'last-event-id') ?? request.cursor;
   let signal: AbortSignal | undefined;
   return {
@@ -126,6 +126,7 @@ function contextOf(server: A2AServer, request: ServerRequest, accepted: Accepted
     ambiguous,
     params,
     cursor,
+    reconnects,
     ...accepted,
     get signal() {
       signal ??= AbortSignal.any([request.closed, server.streams.draining]);

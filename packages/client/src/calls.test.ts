@@ -270,6 +270,45 @@ test('a server that accepts a request without responding fails in time', async (
   assert.ok(performance.now() - begun >= 78);
 });
 
+test('a send that waits for its answer outlives the time limit of a proxy, and ends at its own', async t => {
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
+  // A proxy whose limit is a minute, and an agent that takes the time.
+  const late = (minutes: number) => (n: number) => {
+    nowMs += 60_000;
+    return n < minutes
+      ? ({ kind: 'answer', status: 504, body: '<html>' } as const)
+      : result({ task: task('TASK_STATE_COMPLETED') });
+  };
+  await withServer({ fault: late(8) }, async (server, client) => {
+    assert.deepEqual(await client.send('x'), { task: task('TASK_STATE_COMPLETED') });
+    assert.equal(new Set(server.requests.map(({ params }) => params.message?.messageId)).size, 1);
+  });
+  await withServer({ fault: late(99) }, async (server, client) => {
+    await assert.rejects(client.send('x'), code('UNAVAILABLE'));
+    assert.equal(server.requests.length, 11);
+  });
+  await withServer({ fault: late(99) }, async (server, client) => {
+    await assert.rejects(client.send('x', { blocking: false }), code('UNAVAILABLE'));
+    assert.equal(server.requests.length, 3);
+  });
+});
+
+test('a fetch without streams, as in React Native, is enough for calls, and a stream names what it needs', async () => {
+  const answers = [
+    { type: 'application/json', text: JSON.stringify({ jsonrpc: '2.0', id: 1, result: task('TASK_STATE_WORKING') }) },
+    { type: 'text/event-stream', text: '' },
+  ];
+  const fetch = async () => {
+    const { type, text } = answers.shift()!;
+    return { ok: true, status: 200, headers: new Headers({ 'content-type': type }), text: async () => text } as Response;
+  };
+  const client = createClient({ url: 'http://127.0.0.1:9/', fetch });
+  assert.equal((await client.get(IDS.taskId)).id, IDS.taskId);
+  await assert.rejects(client.subscribe(IDS.taskId).next(), /this `fetch` does not stream: pass one that does/);
+  assert.equal(answers.length, 0);
+});
+
 test('headers are sent with every request; createClient rejects invalid headers', async () => {
   const headers = { Authorization: 'Bearer t' };
   await withServer({ fault: plan(result(task('TASK_STATE_WORKING'))), client: { headers } }, async (server, client) => {
@@ -397,6 +436,17 @@ test('an error of a server that cannot be reached names its URL, without credent
     assert.equal(error.message, `Temporarily unavailable: ${REFUSED_ORIGIN}/a2a cannot be reached (ECONNREFUSED)`);
     return error.code === 'UNAVAILABLE';
   });
+});
+
+test('a proxy that refuses to connect is named with its status', async () => {
+  // The errors of Node 26 with NODE_USE_ENV_PROXY=1 and a proxy that asks for credentials.
+  const aborted = Object.assign(new Error('Proxy response (407) !== 200 when HTTP Tunneling'), { code: 'UND_ERR_ABORTED' });
+  const canceled = Object.assign(new Error('Request was cancelled.', { cause: aborted }), { code: 0 });
+  const fetch = async () => {
+    throw new TypeError('fetch failed', { cause: canceled });
+  };
+  const client = createClient({ url: 'https://agents.example/', fetch, retry: { baseMs: 1, waitMsMax: 2 } });
+  await assert.rejects(client.get('t'), /agents.example\/ cannot be reached \(the proxy responded with HTTP 407\)/);
 });
 
 test('a long poll and a condition have the names of the draft 1.1, and its members are read', async () => {

@@ -42,8 +42,11 @@ export class Calls {
     call: CallOptions & { blocking?: boolean | undefined },
   ): Promise<{ task: Task } | { message: Message }> {
     const { callMsMax, sendMsMax } = this.#limits;
-    const headMsMax = call.blocking === false ? callMsMax : sendMsMax;
-    const result = await this.#withRetries(call, () => this.#post('send', params, call, headMsMax));
+    const endMs = performance.now() + sendMsMax;
+    const result =
+      call.blocking === false
+        ? await this.#withRetries(call, () => this.#post('send', params, call, callMsMax))
+        : await this.#withRetries(call, () => this.#post('send', params, call, Math.ceil(endMs - performance.now())), endMs);
     const decoded = this.#transport.dialect.decodeEvent(result);
     if ('event' in decoded && ('task' in decoded.event || 'message' in decoded.event)) return decoded.event;
     throw notA2A('the response is neither a task nor a message').error;
@@ -138,12 +141,21 @@ export class Calls {
     });
   }
 
-  async #withRetries<T>(call: CallOptions, once: () => Promise<T>): Promise<T> {
+  /** `endMs`: for a call that waits for an agent, when to stop, by `performance.now()`. */
+  async #withRetries<T>(call: CallOptions, once: () => Promise<T>, endMs?: number): Promise<T> {
     const tries = new Tries(this.#retry);
     for (;;) {
+      const beganMs = performance.now();
       try {
         return await once();
       } catch (thrown) {
+        const nowMs = performance.now();
+        if (endMs !== undefined && thrown instanceof FailedTry) {
+          call.signal?.throwIfAborted();
+          if (nowMs >= endMs) throw thrown.error;
+          // The server was at work. Proxies, and `fetch` in Node after five minutes, end a response that has no bytes for long.
+          if (nowMs - beganMs >= this.#limits.callMsMax) tries.progress();
+        }
         await pause(tries, thrown, call);
       }
     }

@@ -111,6 +111,8 @@ class ChatServer {
       get: async (id: string) => find(id).task(true),
       send: async ({ taskId, messageId, parts }: Message) => {
         await fail.send?.();
+        const known = this.tasks.find(({ history }) => history.some(one => one.messageId === messageId));
+        if (known !== undefined) return { task: known.task(false) };
         const message: Message = { messageId, role: 'ROLE_USER', parts };
         if (taskId !== undefined) find(taskId).history.push(message);
         return { task: (taskId === undefined ? this.add(message) : find(taskId)).task(false) };
@@ -331,6 +333,42 @@ test('messages of a task that did not change stay the same objects while another
     after.map((message, index) => message === before[index]),
     [true, true, true, false],
   );
+});
+
+test('the same content after a lost response is the same message; other content, and the same after an answer, is a new one', async () => {
+  const server = new ChatServer();
+  const chat = server.open();
+  const lost = async (): Promise<never> => {
+    throw new A2AError('UNAVAILABLE');
+  };
+  const idOfLast = () => chat.get().messages.findLast(({ role }) => role === 'user')!.id;
+  server.fail.send = lost;
+  await chat.send('count');
+  const id = idOfLast();
+  server
+    .add(user(id, 'count'))
+    .status('TASK_STATE_WORKING', 1)
+    .writes('one')
+    .status('TASK_STATE_INPUT_REQUIRED', 2, agent('q1', '?'));
+  delete server.fail.send;
+  await chat.send('count');
+  await until(() => chat.get().question !== undefined);
+  assert.deepEqual([shown(chat), idOfLast(), server.tasks.length], [['user: count', 'agent: one??'], id, 1]);
+  // An answer to a question, too.
+  server.fail.send = lost;
+  await chat.send('two');
+  const answer = idOfLast();
+  await chat.send('three');
+  assert.notEqual(idOfLast(), answer);
+  const newest = idOfLast();
+  delete server.fail.send;
+  await chat.send('three');
+  assert.equal(idOfLast(), newest);
+  server.tasks[0]!.status('TASK_STATE_WORKING', 3).writes('four', 'a2').status('TASK_STATE_COMPLETED', 4);
+  await until(() => chat.get().status === 'ready');
+  assert.deepEqual(shown(chat), ['user: count', 'agent: one??', 'user: two', 'user: three', 'agent: four']);
+  await chat.send('three');
+  assert.deepEqual([idOfLast() === newest, server.tasks.length], [false, 2]);
 });
 
 test('a message whose response was lost counts as sent as soon as a list has it, and its answer is shown', async t => {

@@ -18,7 +18,10 @@ export type ChatMessage = {
   question: string | undefined;
   /** The task of an agent message, with its tools, files and plan. */
   view: ClientView | undefined;
-  /** Why this user message was not sent, which the next `send` does not repeat; why the task of this agent message cannot be read. */
+  /**
+   * Why this user message was not sent; why the task of this agent message cannot be read. The next `send` repeats an unsent message only if it has the
+   * same content.
+   */
   error: unknown;
 };
 
@@ -92,6 +95,8 @@ type ChatClient = Pick<TaskClient, 'subscribe' | 'get' | 'list' | 'send' | 'canc
 /** A message of the user. */
 type Question = {
   message: ChatMessage;
+  /** The parts as JSON, if this store has sent them. */
+  content?: string;
   /** The turn that it begins. A message that is sent while the task works is added to the turn. */
   turn: number;
   /** Key of the agent's question that it answers, if this store has sent it. */
@@ -159,7 +164,7 @@ class Chat implements ChatStore {
   readonly subscribe = (run: (value: ChatValue) => void): (() => void) => {
     const listener = (next: ChatValue) => run(next);
     this.#runs.add(listener);
-    this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#open()));
+    this.#leavePage ??= onReturn(() => void (this.#isRead ? this.#refresh() : this.#reopening.returned()));
     notify([listener], this.#value);
     void this.#open();
     return () => {
@@ -305,7 +310,7 @@ class Chat implements ChatStore {
       for (const task of this.#tasks) this.#follow(task);
     } catch (thrown) {
       this.#listError = thrown;
-      if (isTransient(thrown) && this.#runs.size > 0) this.#reopening.failed();
+      if (isTransient(thrown) && this.#runs.size > 0) this.#reopening.failed(thrown);
     }
     this.#changed();
   }
@@ -341,15 +346,17 @@ class Chat implements ChatStore {
     return this.#tasks.findLast(({ taskId, value }) => taskId !== undefined || value !== undefined);
   }
 
-  async #submit(content: string | Part[]): Promise<void> {
-    const parts = typeof content === 'string' ? [{ text: content }] : content;
+  async #submit(outgoing: string | Part[]): Promise<void> {
+    const parts = typeof outgoing === 'string' ? [{ text: outgoing }] : outgoing;
     const newest = this.#newest();
     const waiting = newest?.value?.view.question === undefined ? undefined : newest;
-    const task = waiting ?? newChatTask();
-    const message = userMessageOf({ messageId: randomId(), parts });
-    const question = { message, turn: turnOf(task) + 1, answers: waiting && keyOf(waiting.value!.view) };
-    task.questions = [...task.questions, question];
-    if (waiting === undefined) this.#tasks = [...this.#tasks, task];
+    const content = JSON.stringify(parts);
+    const unsent = this.#unsentLike(content, waiting);
+    const task = waiting ?? unsent?.task ?? newChatTask();
+    const message = userMessageOf({ messageId: unsent?.messageId ?? randomId(), parts });
+    const question = { message, content, turn: turnOf(task) + 1, answers: waiting && keyOf(waiting.value!.view) };
+    task.questions = [...task.questions.filter(one => one.message.id !== message.id), question];
+    if (!this.#tasks.includes(task)) this.#tasks = [...this.#tasks, task];
     this.#sending += 1;
     this.#newestId = message.id;
     this.#error = undefined;
@@ -366,6 +373,21 @@ class Chat implements ChatStore {
     }
     this.#sending -= 1;
     this.#changed();
+  }
+
+  /**
+   * The newest message, if it has this content, would go to the same task and was not sent as far as this store knows. The server may have received it: with
+   * the same id it begins no second task.
+   */
+  #unsentLike(content: string, waiting: ChatTask | undefined): { task: ChatTask; messageId: string } | undefined {
+    for (const task of this.#tasks) {
+      const isSame = ({ message, content: sent }: Question) =>
+        message.id === this.#newestId && message.error !== undefined && sent === content;
+      if (!task.questions.some(isSame)) continue;
+      const isItsTask = waiting === undefined ? task.taskId === undefined : task === waiting;
+      return isItsTask ? { task, messageId: this.#newestId! } : undefined;
+    }
+    return undefined;
   }
 
   async #request(task: ChatTask, { messageId, parts }: { messageId: string; parts: Part[] }): Promise<void> {

@@ -4,7 +4,7 @@ import { parseJson } from './parse-json.ts';
 import { type BodyOptions, chunksOf } from './read-body.ts';
 import { RetryLine } from './retry-line.ts';
 import { errorOf } from './rpc-error.ts';
-import { notA2A, resultOf } from './transport.ts';
+import { notA2A, resultOf, senderOf } from './transport.ts';
 
 /** Expired generations; `from` and `to` are included. */
 export type Missing = { from: number; to: number };
@@ -16,18 +16,24 @@ export type Frame = { cursor: string | undefined; event: StreamResponse | undefi
  * Yields the frames of one response until it ends. Throws FailedTry when the connection breaks, when the server drains, for an error in
  * place of an event, and for a frame that is not JSON, whose content a retry requests again.
  */
-export async function* framesOf(response: Response, dialect: ClientDialect, options: BodyOptions): AsyncGenerator<Frame> {
+export async function* framesOf(
+  response: Response,
+  dialect: ClientDialect,
+  { hasAnswered, ...options }: BodyOptions & { hasAnswered: boolean },
+): AsyncGenerator<Frame> {
   const type = response.headers.get('content-type') ?? '';
   if (/^application\/([\w.-]+\+)?json\b/i.test(type)) {
     yield frameOf(await resultOf(response, options), undefined, dialect);
     return;
   }
-  if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE) || response.body === null) {
-    response.body?.cancel().catch(() => {});
-    throw notA2A('the response is not an event stream');
+  const { body } = response as { body?: typeof response.body };
+  if (!type.toLowerCase().startsWith(SSE_CONTENT_TYPE)) {
+    body?.cancel().catch(() => {});
+    throw notA2A(`the response is not an event stream${senderOf(response)}`, hasAnswered);
   }
+  if (!body) throw notA2A('the response has no body, or this `fetch` does not stream: pass one that does to createClient');
   const retry = new RetryLine();
-  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(response.body, options)))) {
+  for await (const { id, event = 'message', data } of decodeSse(retry.watch(chunksOf(body, options)))) {
     if (event === 'gap') yield { gap: missingOf(parseJson(data)) };
     if (event !== 'message' && event !== 'drain') continue;
     const content = parseJson(data);

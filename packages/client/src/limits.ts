@@ -5,7 +5,8 @@ export type ClientLimits = {
   /** Bound of `get`, `list`, `cancel`, `card`, and of a `send` with `blocking: false`. Cancel waits up to 10 s for the agent. */
   callMsMax: number;
   /**
-   * Bound of any other `send`, which waits for the end of the turn. The server responds with the current task after 600 s.
+   * Bound of any other `send`, which waits for the end of the turn, over all its tries: a proxy may end each of them sooner. The server responds with
+   * the current task after 600 s.
    */
   sendMsMax: number;
 };

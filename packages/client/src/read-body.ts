@@ -58,11 +58,14 @@ export async function bodyText(
   response: Response,
   { bytesMax = RESPONSE_BYTES_MAX, ...options }: BodyOptions & { bytesMax?: number },
 ): Promise<string> {
-  if (response.body === null) return '';
+  // The `fetch` of React Native has no streams.
+  const { body } = response as { body?: typeof response.body };
+  if (body === undefined) return response.text();
+  if (body === null) return '';
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;
-  for await (const chunk of chunksOf(response.body, options)) {
+  for await (const chunk of chunksOf(body, options)) {
     bytes += chunk.length;
     if (bytes > bytesMax)
       throw new A2AError('INVALID_AGENT_RESPONSE', { detail: `the response is larger than ${bytesMax} bytes`, retryable: false });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { A2AError, type A2AErrorCode, type StreamResponse } from '@hopline/a2a';
+import { A2AError, type A2AErrorCode, DIALECTS, rpcFailure, type StreamResponse } from '@hopline/a2a';
 import fc from 'fast-check';
 import { collect } from '../../../test/kit/collect.ts';
 import { until } from '../../../test/kit/until.ts';
@@ -22,6 +22,7 @@ import type { ClientOptions } from './task-client.ts';
 
 const QUICK = { baseMs: 1, waitMsMax: 2 };
 const code = (expected: A2AErrorCode) => (thrown: unknown) => thrown instanceof A2AError && thrown.code === expected;
+const refusalOf = (name: A2AErrorCode) => JSON.stringify(rpcFailure(1, new A2AError(name), '1.0'));
 const plan =
   (...list: ConnectionFault[]) =>
   (n: number) =>
@@ -135,6 +136,95 @@ test('a gap is a separate item, once, directly before the current task', async (
   });
 });
 
+for (const dialect of ['1.0', '0.3'] as const)
+  test(`a server that has lost events continues before the cursor: the gap and its task replace what was received (${dialect})`, async () => {
+    const lost = 'event: gap\ndata: {"missing":{"from":4,"to":4}}\n\n';
+    const frame = (cursor: string, event: StreamResponse) => {
+      const result = DIALECTS[dialect].encodeEvent(event);
+      return `${cursor}data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`;
+    };
+    // The first frames of a snapshot in dialect 0.3 have no cursor.
+    const [task, text] = [taskEvent('TASK_STATE_WORKING'), chunk('0 ')];
+    const end = status('TASK_STATE_COMPLETED');
+    const snapshot = frame('', task) + frame(`id: ${cursorOf(2)}\n`, text);
+    // The next event has a generation above all earlier ones.
+    const body = `${lost}${snapshot}${frame('id: 900.103\n', end)}`;
+    const moved: ConnectionFault = { kind: 'answer', status: 200, headers: { 'content-type': 'text/event-stream' }, body };
+    await withServer(
+      { events: story(3), dialect, fault: plan({ kind: 'cut', after: 3 }, moved), client: { dialect } },
+      async (server, client) => {
+        assert.deepEqual((await collect(client.stream('x'))).slice(3), [
+          { gap: { from: 4, to: 4 } },
+          { cursor: undefined, event: task },
+          { cursor: cursorOf(2), event: text },
+          { cursor: '900.103', event: end },
+        ]);
+        assert.equal(server.requests.length, 2);
+      },
+    );
+  });
+
+test('a cursor that the server has sent and no longer knows is a gap; one of the caller is an error', async () => {
+  const events = story(3);
+  const body = refusalOf('INVALID_PARAMS');
+  const unknown: ConnectionFault = { kind: 'answer', status: 400, body };
+  await withServer({ events, fault: plan({ kind: 'cut', after: 4 }, unknown) }, async (server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), [
+      ...expected(events).slice(0, 4),
+      { gap: 'unknown' },
+      ...expected(events),
+    ]);
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers['last-event-id']),
+      [undefined, cursorOf(4), undefined],
+    );
+  });
+  // The task has ended in the restored log.
+  const ended: ConnectionFault = { kind: 'answer', status: 400, body: refusalOf('UNSUPPORTED_OPERATION') };
+  const task = (taskEvent('TASK_STATE_FAILED') as { task: object }).task;
+  const current: ConnectionFault = { kind: 'answer', status: 200, body: JSON.stringify({ jsonrpc: '2.0', id: 1, result: task }) };
+  await withServer({ events, fault: plan({ kind: 'cut', after: 4 }, unknown, ended, current) }, async (_server, client) => {
+    const items = await collect(client.stream('x'));
+    assert.deepEqual(items.slice(4), [{ gap: 'unknown' }, { cursor: undefined, event: { task } }]);
+  });
+  await withServer({ events, fault: () => unknown }, async (server, client) => {
+    await assert.rejects(collect(client.subscribe(IDS.taskId, { cursor: '9.9' })), code('INVALID_PARAMS'));
+    assert.equal(server.requests.length, 1);
+  });
+});
+
+test('a page, a redirect or a 404 of a proxy ends a call at its beginning, and is a broken connection in the middle of a stream', async () => {
+  const events = story(3);
+  const page = { 'content-type': 'text/html; charset=utf-8' };
+  const answers: [ConnectionFault, RegExp][] = [
+    [
+      { kind: 'answer', status: 200, headers: page, body: '<html>Log in' },
+      /not an event stream, but text\/html: a proxy, or the login/,
+    ],
+    [
+      { kind: 'answer', status: 302, headers: { location: 'http://login.example/?to=x' } },
+      /redirects to http:\/\/login.example\/,/,
+    ],
+    [{ kind: 'answer', status: 404, headers: page, body: '404 page not found' }, /responded with HTTP 404/],
+  ];
+  for (const [fault, reason] of answers) {
+    await withServer({ events, fault: () => fault }, async (server, client) => {
+      await assert.rejects(collect(client.stream('x')), reason);
+      assert.equal(server.requests.length, 1);
+    });
+    await withServer({ events, fault: plan({ kind: 'cut', after: 2 }, fault, fault) }, async (server, client) => {
+      assert.deepEqual(await collect(client.stream('x')), expected(events));
+      assert.equal(server.requests.length, 4);
+    });
+  }
+  const gone = plan({ kind: 'cut', after: 2 }, ...Array.from({ length: 30 }, () => answers[0]![0]));
+  await withServer({ events, fault: gone, client: { retry: { ...QUICK, triesMax: 3 } } }, async (server, client) => {
+    // A page goes on to try, because the error is a transient one.
+    await assert.rejects(collect(client.stream('x')), ({ retryable }: A2AError) => retryable);
+    assert.equal(server.requests.length, 3);
+  });
+});
+
 test('without cursors a broken stream continues with an unknown gap and the current task, which is not progress', async () => {
   const events = story(3);
   const server = { events, cursors: false };
@@ -216,6 +306,33 @@ test('an event of an unknown kind is skipped with a notice', async () => {
       ['opened', 'skipped', 'retry', 'opened'],
     );
   });
+});
+
+test('a token that the server refuses in the middle of a stream is renewed once, by the function for the headers', async () => {
+  const events = story(3);
+  const body = refusalOf('UNAUTHENTICATED');
+  const expiring = (n: number, { headers }: { headers: { authorization?: string | undefined } }): ConnectionFault | undefined => {
+    if (headers.authorization === 'Bearer new') return undefined;
+    return n === 0 ? { kind: 'cut', after: 2 } : { kind: 'answer', status: 401, body };
+  };
+  const refusals: (string | undefined)[] = [];
+  const headers = (token: string) => async (refused?: A2AError) => {
+    refusals.push(refused?.code);
+    return { authorization: `Bearer ${refused === undefined ? 'old' : token}` };
+  };
+  await withServer({ events, fault: expiring, client: { headers: headers('new') } }, async (server, client) => {
+    assert.deepEqual(await collect(client.stream('x')), expected(events));
+    assert.deepEqual(refusals.splice(0), [undefined, undefined, 'UNAUTHENTICATED']);
+    assert.equal(server.requests.length, 3);
+  });
+  for (const [token, requests] of [
+    ['old', 2],
+    ['older', 3],
+  ] as const)
+    await withServer({ events, fault: expiring, client: { headers: headers(token) } }, async (server, client) => {
+      await assert.rejects(collect(client.stream('x')), code('UNAUTHENTICATED'));
+      assert.equal(server.requests.length, requests);
+    });
 });
 
 test('a silent connection counts as broken', async () => {

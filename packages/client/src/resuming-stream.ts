@@ -39,10 +39,11 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
     transport.streams += 1;
     try {
       let frames = 0;
+      const hasAnswered = position.seen;
       const response = await connect(options, position);
       tries.opened(performance.now());
       noteOpened(call, response);
-      for await (const frame of framesOf(response, transport.dialect, { silenceMsMax, signal: call.signal })) {
+      for await (const frame of framesOf(response, transport.dialect, { silenceMsMax, signal: call.signal, hasAnswered })) {
         frames += 1;
         if ('event' in frame && frame.event === undefined) call.onNotice?.({ kind: 'skipped' });
         const items = position.accept(frame);
@@ -62,6 +63,11 @@ export async function* resumingStream(options: ResumingStreamOptions): AsyncGene
       failure = thrown;
     } finally {
       transport.streams -= 1;
+    }
+    if (position.seen && position.cursor !== undefined && isRefusedCursor(failure)) {
+      // The server has sent this cursor, and an earlier state of its log was restored since: the stream continues with the current task.
+      position.cursor = undefined;
+      failure = new FailedTry(new A2AError('UNAVAILABLE', { detail: 'the server no longer knows the cursor of the last event' }));
     }
     const ended = await endedTask(options, position, failure);
     if (ended !== undefined) {
@@ -87,11 +93,15 @@ async function connect(
   position: StreamPosition,
 ): Promise<Response> {
   const { taskId, cursor } = position;
-  const request = { signal: call.signal, headMsMax: silenceMsMax, traceparent: call.traceparent };
+  const request = { signal: call.signal, headMsMax: silenceMsMax, traceparent: call.traceparent, hasAnswered: position.seen };
   position.connect();
   if (begin.operation === 'stream' && !position.seen) return transport.post('stream', begin.params, request);
   if (taskId === undefined) throw notA2A('the stream broke before an event with a task id');
   return transport.post('subscribe', { id: taskId }, { ...request, cursor });
+}
+
+function isRefusedCursor(thrown: unknown): boolean {
+  return thrown instanceof FailedTry && thrown.error.code === 'INVALID_PARAMS';
 }
 
 /** A server without cursors rejects a subscription to an ended task ([A2A 1.0] 3.1.6): the final task is requested instead. */

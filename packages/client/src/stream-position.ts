@@ -27,6 +27,8 @@ export class StreamPosition {
   seen = false;
   readonly #endsAtInputRequired: boolean;
   #gap: Missing | 'unknown' | undefined;
+  /** After a gap, until a frame with a cursor: a server that has lost events continues before them. */
+  #isMoved = false;
 
   constructor(taskId: string | undefined, cursor: string | undefined, endsAtInputRequired: boolean) {
     this.taskId = taskId;
@@ -37,16 +39,21 @@ export class StreamPosition {
   /** Starts a connection. Without a cursor the server first sends the current task. */
   connect(): void {
     this.#gap = this.seen && this.cursor === undefined ? 'unknown' : undefined;
+    this.#isMoved = false;
   }
 
   accept(frame: Frame): StreamItem[] {
     if ('gap' in frame) {
       this.#gap = frame.gap;
+      this.#isMoved = true;
       return [];
     }
     const { cursor, event } = frame;
-    if (cursor !== undefined && isSeen(cursor, this.cursor)) return [];
-    this.cursor = cursor ?? this.cursor;
+    if (cursor !== undefined) {
+      if (!this.#isMoved && isSeen(cursor, this.cursor)) return [];
+      this.#isMoved = false;
+      this.cursor = cursor;
+    }
     if (event === undefined) return [];
     this.seen = true;
     this.taskId ??= taskIdOf(event);

@@ -19,7 +19,7 @@ import type { CallOptions } from './notice.ts';
 import { messageOf, newTraceparent, type OutgoingMessage } from './outgoing.ts';
 import { type Begin, resumingStream } from './resuming-stream.ts';
 import { BEGINNING, type StreamItem } from './stream-position.ts';
-import { type RequestHeaders, Transport } from './transport.ts';
+import { type HeadersFunction, type RequestHeaders, Transport } from './transport.ts';
 import { RETRY_LIMITS, type RetryLimits } from './tries.ts';
 import { answerOf, tasksWithoutStream, viewsOf } from './watch.ts';
 
@@ -29,8 +29,11 @@ export type ClientOptions = {
   url: string;
   /** Dialect on the wire, 1.0 by default. Results have the form of 1.0 in both. */
   dialect?: '1.0' | '0.3' | undefined;
-  /** Sent with every request, e.g. `authorization`. A function is called before each request, so that a token can be renewed. */
-  headers?: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>) | undefined;
+  /**
+   * Sent with every request, e.g. `authorization`. A function is called before each request, so that a token can be renewed, and once more with the
+   * error when the server has refused the headers: if it then returns other ones, the request is sent again.
+   */
+  headers?: RequestHeaders | HeadersFunction | undefined;
   /** Replaces the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /** Overrides RETRY_LIMITS. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { A2AError, rpcFailure } from '@hopline/a2a';
 import { until, untilTick } from '../../../test/kit/until.ts';
-import { type BadServerOptions, cursorOf, startBadServer, story, taskEvent } from './bad-server.test-kit.ts';
+import { type BadServerOptions, cursorOf, IDS, startBadServer, status, story, taskEvent } from './bad-server.test-kit.ts';
+import { openPage } from './page.test-kit.ts';
 import { BEGINNING } from './stream-position.ts';
-import { createTaskClient, type TaskClient } from './task-client.ts';
+import { createTaskClient, type SubscribeOptions, type TaskClient } from './task-client.ts';
 import { type TaskStoreValue, taskStore } from './task-store.ts';
 
 const ANSWER = Array.from({ length: 20 }, (_, index) => `${index} `).join('');
@@ -137,6 +139,98 @@ test('an error of the server is the value, and another subscription tries again'
     store.subscribe(() => {});
     await until(() => store.get().status === 'ended');
     assert.deepEqual([store.get().error, store.get().view.answer], [undefined, ANSWER]);
+  });
+});
+
+test('a store waits as long as the server asks, up to five minutes, and neither the network nor the user cuts it short', async t => {
+  const page = openPage(t);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const turn = () => new Promise(resolve => setImmediate(resolve));
+  for (const [retryAfterMs, waitMs] of [
+    [60_000, 60_000],
+    [86_400_000, 300_000],
+  ] as const) {
+    let opened = 0;
+    async function* subscribe(): AsyncGenerator<never> {
+      opened += 1;
+      yield await Promise.reject(new A2AError('QUOTA_EXCEEDED', { retryAfterMs }));
+    }
+    const store = taskStore({ subscribe, get: async () => assert.fail() }, 'task-1');
+    const leave = store.subscribe(() => {});
+    await turn();
+    assert.deepEqual([store.get().status, opened], ['reconnecting', 1]);
+    page.dispatchEvent(new Event('online'));
+    page.dispatchEvent(new Event('focus'));
+    t.mock.timers.tick(waitMs - 1);
+    await turn();
+    assert.equal(opened, 1);
+    t.mock.timers.tick(1_001);
+    await turn();
+    assert.equal(opened, 2);
+    store.retry();
+    await turn();
+    assert.equal(opened, 3, 'the user decides');
+    leave();
+    t.mock.timers.tick(1);
+  }
+});
+
+test('a store shows that it reconnects while its client still tries, and that it is connected again', async () => {
+  const faults = [{ kind: 'cut', after: 5 }, { kind: 'drop' }, { kind: 'drop' }, { kind: 'cut', after: 1 }] as const;
+  await withClient({ events: story(20), fault: n => faults[n] }, async client => {
+    const store = taskStore(client, IDS.taskId);
+    const values: TaskStoreValue[] = [];
+    store.subscribe(value => values.push(value));
+    await until(() => store.get().status === 'ended');
+    const shown = values.map(({ status }) => status).filter((status, index, all) => status !== all[index - 1]);
+    assert.deepEqual(shown, ['loading', 'open', 'reconnecting', 'open', 'ended']);
+    assert.match(String(values.find(({ status }) => status === 'reconnecting')?.error), /cannot be reached/);
+    assert.deepEqual([store.get().error, store.get().view.answer], [undefined, ANSWER]);
+  });
+});
+
+test('a store does not wait for the next try of its client when the user returns, unless the server has asked for the delay', async t => {
+  const page = openPage(t);
+  for (const isAsked of [false, true]) {
+    const error = new A2AError('UNAVAILABLE', isAsked ? { retryAfterMs: 9_000 } : {});
+    const opened: (string | undefined)[] = [];
+    async function* subscribe(_id: string, { cursor, signal, onNotice }: SubscribeOptions = {}) {
+      opened.push(cursor);
+      onNotice?.({ kind: 'opened' });
+      if (opened.length > 1) {
+        yield { cursor: cursorOf(2), event: status('TASK_STATE_COMPLETED') };
+        return;
+      }
+      yield { cursor: cursorOf(1), event: taskEvent('TASK_STATE_WORKING') };
+      for (let tries = 1; tries <= 3; tries += 1) onNotice?.({ kind: 'retry', error, tries, waitMs: 9_000 });
+      await new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    }
+    const store = taskStore({ subscribe, get: async () => assert.fail() }, IDS.taskId);
+    store.subscribe(() => {});
+    await until(() => store.get().status === 'reconnecting');
+    assert.equal(store.get().error, error);
+    page.dispatchEvent(new Event('focus'));
+    assert.equal(opened.length, isAsked ? 1 : 2);
+    if (isAsked) store.retry();
+    await until(() => store.get().status === 'ended');
+    assert.deepEqual([opened, store.get().error], [[BEGINNING, cursorOf(1)], undefined]);
+  }
+});
+
+test('a store whose cursor the server no longer knows shows the current task', async () => {
+  const events = story(3);
+  const body = JSON.stringify(rpcFailure(1, new A2AError('INVALID_PARAMS'), '1.0'));
+  const fault = (n: number) => (n === 0 ? ({ kind: 'answer', status: 400, body } as const) : undefined);
+  await withClient({ events, fault }, async (client, server) => {
+    const event = { task: { ...IDS, id: IDS.taskId, status: { state: 'TASK_STATE_WORKING' as const } } };
+    const store = taskStore(client, IDS.taskId, { initial: { event, cursor: '70.7' } });
+    store.subscribe(() => {});
+    await until(() => store.get().status === 'ended');
+    assert.deepEqual([store.get().view.gaps, store.get().view.answer], [1, '0 1 2 ']);
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers['last-event-id']),
+      ['70.7', undefined],
+    );
   });
 });
 

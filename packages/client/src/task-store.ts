@@ -1,4 +1,4 @@
-import { isTerminal } from '@hopline/a2a/client';
+import { A2AError, isTerminal } from '@hopline/a2a/client';
 import { type ClientView, type ViewChange, ViewFold, type ViewItem } from '@hopline/task-view';
 import type { Notice } from './notice.ts';
 import { notify } from './notify.ts';
@@ -42,6 +42,9 @@ export type TaskStoreOptions = {
  */
 const CHANGE_MS_MIN = 16;
 
+/** Failed tries of the client after which a store shows that it reconnects: shorter interruptions, such as a rollout, would only flicker. */
+const SHOWN_TRIES = 3;
+
 type StreamingClient = Pick<TaskClient, 'subscribe' | 'get'>;
 
 /** Follows a task for the components of a page. After its last subscriber has left, a later one continues at the cursor. */
@@ -59,9 +62,13 @@ export function followTask(
   const fold = new ViewFold();
   const runs = new Set<(value: TaskStoreValue) => void>();
   let hasEnded = false;
+  /** The server has refused the cursor, and no event with another one has arrived. */
+  let isCursorLost = false;
   if (initial !== undefined) add(initial);
   let value = valueNow();
   let reading: AbortController | undefined;
+  /** The server has asked the reading client to wait. */
+  let isAsked = false;
   /** Runs for CHANGE_MS_MIN after each change. */
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** A change waits for the timer. */
@@ -71,7 +78,8 @@ export function followTask(
 
   function add(item: ViewItem): boolean {
     const changes = fold.add(item);
-    const { event } = 'event' in item ? item : {};
+    const { event, cursor } = 'event' in item ? item : {};
+    if (cursor !== undefined) isCursorLost = false;
     if (event !== undefined && ('message' in event || isTerminal(fold.view.state))) hasEnded = true;
     onItem(item, changes, fold);
     return changes.length > 0;
@@ -105,11 +113,17 @@ export function followTask(
   async function read(signal: AbortSignal): Promise<void> {
     const { cursor, taskId: known } = fold.view;
     // A server without cursors sends the current task at the head of each stream.
-    const from = cursor ?? (known === undefined ? BEGINNING : undefined);
-    const onNotice = ({ kind }: Notice) => {
-      if (kind !== 'opened') return;
-      reopening.succeeded();
-      if (value.status === 'reconnecting') publish(valueNow());
+    const from = isCursorLost ? undefined : (cursor ?? (known === undefined ? BEGINNING : undefined));
+    const onNotice = (notice: Notice) => {
+      if (signal.aborted) return;
+      if (notice.kind === 'opened') {
+        reopening.succeeded();
+        if (value.status === 'reconnecting') publish(valueNow());
+      } else if (notice.kind === 'retry' && notice.tries >= SHOWN_TRIES) {
+        const { error } = notice;
+        isAsked = error.retryAfterMs !== undefined;
+        publish({ view: fold.view, status: 'reconnecting', error });
+      }
     };
     try {
       const items = client.subscribe(taskId, { signal, onNotice, ...(from !== undefined && { cursor: from }) });
@@ -118,8 +132,14 @@ export function followTask(
       publish({ view: fold.view, status: 'ended', error: undefined });
     } catch (error) {
       if (signal.aborted) return;
+      if (cursor !== undefined && from === cursor && error instanceof A2AError && error.code === 'INVALID_PARAMS') {
+        // The cursor was one of the server's own, and an earlier state of its log was restored since.
+        isCursorLost = true;
+        add({ gap: 'unknown' });
+        return read(signal);
+      }
       const isReconnecting = isTransient(error);
-      if (isReconnecting) reopening.failed();
+      if (isReconnecting) reopening.failed(error);
       publish({ view: fold.view, status: isReconnecting ? 'reconnecting' : 'failed', error });
     }
   }
@@ -150,9 +170,20 @@ export function followTask(
     isDue = false;
   }
 
+  /** Opens the stream at once, even while the client waits before its next try. */
+  function reopen(): void {
+    if (value.status === 'reconnecting') {
+      reading?.abort(new DOMException('the store tries at once', 'AbortError'));
+      reading = undefined;
+    }
+    open();
+  }
+
   /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
   function returned(): void {
-    if (value.status === 'reconnecting') open();
+    if (value.status !== 'reconnecting') return;
+    if (reading === undefined) reopening.returned();
+    else if (!isAsked) reopen();
   }
 
   return {
@@ -172,7 +203,7 @@ export function followTask(
     get: () => value,
     retry() {
       const before = value;
-      open();
+      reopen();
       if (value !== before) publish(value);
     },
   };

@@ -17,10 +17,13 @@ import { type ErrorHeaders, errorOf } from './rpc-error.ts';
 
 export type RequestHeaders = Readonly<Record<string, string>>;
 
+/** `refused`: the UNAUTHENTICATED error of the server for the headers that the function returned before. */
+export type HeadersFunction = (refused?: A2AError) => RequestHeaders | Promise<RequestHeaders>;
+
 type TransportOptions = {
   url: string;
   dialect: '1.0' | '0.3';
-  headers: RequestHeaders | (() => RequestHeaders | Promise<RequestHeaders>);
+  headers: RequestHeaders | HeadersFunction;
   fetch: typeof fetch;
 };
 
@@ -31,6 +34,8 @@ export type RequestOptions = {
   /** Bound until the response headers arrive. */
   headMsMax: number;
   traceparent?: string | undefined;
+  /** The server has answered this call before, so an answer that is not of A2A comes from a proxy, and the next one may not. */
+  hasAnswered?: boolean;
 };
 
 /** Connections of a browser to one server over HTTP/1.1, over all its tabs. */
@@ -77,7 +82,7 @@ export class Transport {
   }
 
   async #request(url: URL, init: RequestInit & { headers: RequestHeaders }, options: RequestOptions): Promise<Response> {
-    const { signal, headMsMax, streams = false } = options;
+    const { signal, headMsMax, streams = false, hasAnswered = false } = options;
     signal?.throwIfAborted();
     let isLate = false;
     const ended = new AbortController();
@@ -92,14 +97,23 @@ export class Transport {
     const onAbort = () => ended.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort);
     let fetching: Promise<Response> | undefined;
+    const ownHeaders = (refused?: A2AError) => unlessAborted(this.#ownHeaders(refused), ended.signal);
     try {
-      const headers = { ...(await unlessAborted(this.#ownHeaders(), ended.signal)), ...init.headers };
-      // A redirect would send the caller's headers and message to an address of the server's choice.
-      const sent = { ...init, headers, redirect: 'manual', cache: 'no-store', signal: ended.signal } as const;
-      fetching = this.#fetch(url, sent);
-      const response = await unlessAborted(fetching, ended.signal);
-      if (response.ok) return response;
-      throw await failureOf(response, url, { silenceMsMax: headMsMax, signal: ended.signal });
+      let own = await ownHeaders();
+      for (let isRenewed = false; ; isRenewed = true) {
+        const headers = { ...own, ...init.headers };
+        // A redirect would send the caller's headers and message to an address of the server's choice.
+        const sent = { ...init, headers, redirect: 'manual', cache: 'no-store', signal: ended.signal } as const;
+        fetching = this.#fetch(url, sent);
+        const response = await unlessAborted(fetching, ended.signal);
+        if (response.ok) return response;
+        const failure = await failureOf(response, url, { silenceMsMax: headMsMax, signal: ended.signal, hasAnswered });
+        if (isRenewed || failure.error.code !== 'UNAUTHENTICATED') throw failure;
+        // A token may expire on the way, or be revoked. A refused request had no effect, so it may be sent again.
+        const renewed = await ownHeaders(failure.error);
+        if (JSON.stringify(renewed) === JSON.stringify(own)) throw failure;
+        own = renewed;
+      }
     } catch (thrown) {
       if (thrown instanceof FailedTry) throw thrown;
       // A response that comes later holds a connection.
@@ -119,10 +133,10 @@ export class Transport {
     }
   }
 
-  async #ownHeaders(): Promise<RequestHeaders> {
+  async #ownHeaders(refused?: A2AError): Promise<RequestHeaders> {
     if (typeof this.#headers !== 'function') return this.#headers;
     try {
-      return Object.fromEntries(new Headers(await this.#headers()));
+      return Object.fromEntries(new Headers(await this.#headers(refused)));
     } catch (thrown) {
       if (thrown instanceof A2AError) throw new FailedTry(thrown, { reached: false });
       const detail = `the function for the headers failed: ${thrown instanceof Error ? thrown.message : thrown}`;
@@ -141,10 +155,21 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** The system's code of a failed `fetch`, such as ECONNREFUSED; browsers have none. */
+/** Causes of an error that are looked at. */
+const CAUSES_MAX = 4;
+
+/** The system's code of a failed `fetch`, such as ECONNREFUSED, or the refusal of a proxy; browsers have neither. */
 function codeOf(thrown: unknown): string {
-  const cause = thrown instanceof Error ? thrown.cause : undefined;
-  return isObject(cause) && typeof cause.code === 'string' ? ` (${cause.code})` : '';
+  let cause = thrown instanceof Error ? thrown.cause : undefined;
+  let found = '';
+  for (let depth = 0; depth < CAUSES_MAX && isObject(cause); depth += 1) {
+    // The wording of Node, which has no code for it.
+    const status = /^Proxy response \((\d{3})\)/.exec(String(cause.message))?.[1];
+    if (status !== undefined) return ` (the proxy responded with HTTP ${status})`;
+    if (found === '' && typeof cause.code === 'string') found = ` (${cause.code})`;
+    cause = cause.cause;
+  }
+  return found;
 }
 
 /** The `result` of a JSON-RPC response. Throws FailedTry with the response's error. */
@@ -152,11 +177,18 @@ export async function resultOf(response: Response, options: BodyOptions): Promis
   const body = parseJson(await bodyText(response, options));
   if (isObject(body) && isObject(body.error)) throw new FailedTry(errorOf(body.error));
   if (isObject(body) && 'result' in body) return body.result;
-  throw notA2A('the body is not a JSON-RPC response');
+  throw notA2A(`the body is not a JSON-RPC response${senderOf(response)}`);
 }
 
-export function notA2A(detail: string): FailedTry {
-  return new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail, retryable: false }));
+export function notA2A(detail: string, retryable = false): FailedTry {
+  return new FailedTry(new A2AError('INVALID_AGENT_RESPONSE', { detail, retryable }));
+}
+
+/** Names the media type of a response that A2A does not have, and who sends pages. */
+export function senderOf({ headers }: Response): string {
+  const type = /^[\w.+-]{1,64}\/[\w.+-]{1,64}/.exec(headers.get('content-type') ?? '')?.[0] ?? '';
+  if (type === '') return '';
+  return `, but ${type}${type === 'text/html' ? ': a proxy, or the login page of the network, may have sent it' : ''}`;
 }
 
 /** Largest error body that is read. */
@@ -171,9 +203,13 @@ const CODES_OF_STATUSES: Readonly<Record<number, A2AErrorCode>> = {
   413: 'REQUEST_TOO_LARGE',
 };
 
-async function failureOf(response: Response, url: URL, options: BodyOptions): Promise<FailedTry> {
+async function failureOf(
+  response: Response,
+  url: URL,
+  { hasAnswered, ...options }: BodyOptions & { hasAnswered: boolean },
+): Promise<FailedTry> {
   const { status } = response;
-  if (response.type === 'opaqueredirect' || REDIRECTS.includes(status)) return redirectOf(response, url);
+  if (response.type === 'opaqueredirect' || REDIRECTS.includes(status)) return redirectOf(response, url, hasAnswered);
   const retryable = status >= 500 || RETRYABLE_STATUSES.includes(status);
   const delayMs = retryAfterMs(response.headers);
   const challenge = response.headers.get('www-authenticate');
@@ -183,22 +219,22 @@ async function failureOf(response: Response, url: URL, options: BodyOptions): Pr
   };
   const body = parseJson(await bodyText(response, { ...options, bytesMax: ERROR_BYTES_MAX }).catch(() => ''));
   if (isObject(body) && isObject(body.error)) return new FailedTry(errorOf(body.error, retryable, headers), { delayMs });
-  const code = retryable ? 'UNAVAILABLE' : (CODES_OF_STATUSES[status] ?? 'INVALID_AGENT_RESPONSE');
-  return new FailedTry(new A2AError(code, { ...headers, detail: `the server responded with HTTP ${status}`, retryable }), {
-    delayMs,
-    status,
-  });
+  const refusal = CODES_OF_STATUSES[status];
+  const isTransient = retryable || (hasAnswered && refusal === undefined);
+  const code = retryable ? 'UNAVAILABLE' : (refusal ?? 'INVALID_AGENT_RESPONSE');
+  const detail = `the server responded with HTTP ${status}`;
+  return new FailedTry(new A2AError(code, { ...headers, detail, retryable: isTransient }), { delayMs, status });
 }
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 /** Names the address without credentials and query. A page is not shown it. */
-function redirectOf({ headers, body }: Response, url: URL): FailedTry {
+function redirectOf({ headers, body }: Response, url: URL, hasAnswered: boolean): FailedTry {
   body?.cancel().catch(() => {});
   const location = headers.get('location');
   const target = location !== null && URL.canParse(location, url.href) ? new URL(location, url) : undefined;
   const address = target === undefined ? 'another address' : `${target.origin}${target.pathname}`;
-  return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`);
+  return notA2A(`${url.origin}${url.pathname} redirects to ${address}, and redirects are not followed`, hasAnswered);
 }
 
 /**

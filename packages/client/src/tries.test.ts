@@ -107,3 +107,22 @@ test('a wait ends when the network returns to the page, and the tries are counte
   stop.abort(new Error('enough'));
   await assert.rejects(asked, /enough/);
 });
+
+test('the time in which the machine sleeps does not count as time of tries', async t => {
+  const hour = 3_600_000;
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const tries = new Tries(RETRY_LIMITS, () => 0.5);
+  for (let naps = 1; naps <= 3; naps += 1) {
+    const waiting = pause(tries, broken, {});
+    nowMs += hour;
+    t.mock.timers.tick(RETRY_LIMITS.waitMsMax);
+    await waiting;
+    assert.equal(tries.failed, naps);
+  }
+  // The waits themselves count: 125, 250 and 500 ms.
+  nowMs += RETRY_LIMITS.totalMsMax - 875 - 1_000;
+  tries.waitMs(broken, nowMs);
+  assert.throws(() => tries.waitMs(broken, nowMs + 1), unavailable);
+});

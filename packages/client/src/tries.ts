@@ -9,7 +9,7 @@ export type RetryLimits = {
   triesMax: number;
   /** As `triesMax` while no server has ever responded, because a wrong address must fail soon. */
   unreachedTriesMax: number;
-  /** Time from the first consecutive failure to the start of the last try. */
+  /** Time from the first consecutive failure to the start of the last try. The time in which the machine sleeps does not count. */
   totalMsMax: number;
   /** Upper bound of the delay after the first failure, doubled after each further one. */
   baseMs: number;
@@ -59,6 +59,11 @@ export class Tries {
     this.#progressed = true;
   }
 
+  /** Excludes a time in which the process stood still from the time of its tries. */
+  stoodStill(ms: number): void {
+    this.#failingSinceMs += ms;
+  }
+
   /** Milliseconds before the next try. Throws the error if no further try is allowed. */
   waitMs({ error, delayMs = 0, reached }: FailedTry, nowMs: number): number {
     this.#reached ||= reached;
@@ -84,5 +89,8 @@ export async function pause(tries: Tries, thrown: unknown, { signal, onNotice }:
   onNotice?.({ kind: 'retry', error: thrown.error, tries: tries.failed, waitMs });
   // The network was the cause, unless the server has asked for the delay.
   const onOnline = thrown.delayMs === undefined ? () => tries.progress() : undefined;
+  const beganMs = performance.now();
   await sleep(waitMs, signal, onOnline);
+  // A machine that sleeps, and a hidden page whose timers the browser slows down, had no time for tries.
+  tries.stoodStill(Math.max(0, performance.now() - beganMs - waitMs));
 }

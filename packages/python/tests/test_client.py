@@ -2,9 +2,11 @@ import asyncio
 import pickle
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from typing import Any
+
+import httpx
 
 from hopline import (
     BEGINNING,
@@ -219,6 +221,114 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises(A2AError) as caught:
                     await client.get("t")
                 self.assertEqual((caught.exception.code, len(server.requests)), ("INVALID_AGENT_RESPONSE", 1))
+
+    async def test_a_call_may_take_longer_than_its_waits_for_bytes(self) -> None:
+        class SlowBody(httpx.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                body = result(task()["task"]).body
+                yield body[:9]
+                await asyncio.sleep(0.4)
+                yield body[9:]
+
+        class SlowNetwork(httpx.AsyncBaseTransport):
+            async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+                return httpx.Response(200, stream=SlowBody())
+
+        async with httpx.AsyncClient(transport=SlowNetwork()) as http:
+            client = Client("http://127.0.0.1:9/", http=http, limits=ClientLimits(call_seconds_max=0.2), retry=RETRY)
+            self.assertEqual((await client.get("t"))["id"], "task-1")
+
+    async def test_a_server_that_has_lost_events_continues_before_the_cursor(self) -> None:
+        lost = frame({"missing": {"from": 4, "to": 4}}, None, "gap")
+        snapshot = frame(task("WORKING", artifacts=[]), 2)
+        done = frame(status("COMPLETED"), 900)
+        async with (
+            BrokenServer(in_turn(stream(*frames(1, 3), is_cut=True), stream(lost, snapshot, done))) as server,
+            client_of(server) as client,
+        ):
+            items = [item async for item in client.events("task-1", cursor=BEGINNING)]
+            self.assertEqual(items[3], StreamGap((4, 4)))
+            self.assertEqual([item.cursor for item in items[4:] if isinstance(item, StreamEvent)], ["2.102", "900.1000"])
+            self.assertEqual(len(server.requests), 2)
+
+    async def test_a_cursor_that_the_server_no_longer_knows_is_a_gap_and_one_of_the_caller_is_an_error(self) -> None:
+        unknown = error(-32602, reason="INVALID_PARAMS", metadata={"retryable": "false"})
+        responses = in_turn(stream(*frames(1, 4), is_cut=True), unknown, stream(*frames(1, 5)))
+        async with BrokenServer(responses) as server, client_of(server) as client:
+            items = [item async for item in client.events("task-1", cursor=BEGINNING)]
+            cursors = [item.cursor for item in items if isinstance(item, StreamEvent)]
+            self.assertEqual(cursors[3:6], ["4.104", "1.101", "2.102"])
+            self.assertEqual(items[4], StreamGap(None))
+            self.assertEqual([one.headers.get("last-event-id") for one in server.requests], ["0.0", "4.104", None])
+        async with BrokenServer(always(unknown)) as server, client_of(server) as client:
+            with self.assertRaises(A2AError) as caught:
+                [item async for item in client.events("task-1", cursor="9.9")]
+            self.assertEqual((caught.exception.code, len(server.requests)), ("INVALID_PARAMS", 1))
+
+    async def test_an_answer_of_a_proxy_ends_a_call_at_its_beginning_and_is_a_broken_connection_in_a_stream(self) -> None:
+        page = Response(b"<html>Log in", headers=("content-type: text/html; charset=utf-8",))
+        answers = (
+            (page, "not an event stream, but text/html: a proxy, or the login page"),
+            (Response(status=302, headers=("location: http://login.example/",)), "HTTP 302"),
+            (Response(b"404 page not found", status=404, headers=("content-type: text/plain",)), "HTTP 404"),
+        )
+        for answer, reason in answers:
+            async with BrokenServer(always(answer)) as server, client_of(server) as client:
+                with self.assertRaisesRegex(A2AError, reason):
+                    await client.ask("count")
+                self.assertEqual(len(server.requests), 1)
+            responses = in_turn(stream(*frames(1, 2), is_cut=True), answer, answer, stream(*frames(3, 5)))
+            async with BrokenServer(responses) as server, client_of(server) as client:
+                self.assertEqual((await client.ask("count")).text, "a b 🎯")
+                self.assertEqual(len(server.requests), 4)
+
+    async def test_a_token_that_expires_in_the_middle_of_a_stream_is_renewed_once(self) -> None:
+        refusal = error(-32600, reason="UNAUTHENTICATED")
+        refusal = Response(refusal.body, status=401, headers=('www-authenticate: Bearer realm="a"',))
+
+        def respond(n: int, request: Request) -> Response:
+            if request.headers["authorization"] == "Bearer new":
+                return stream(*frames(3, 5))
+            return stream(*frames(1, 2), is_cut=True) if n == 0 else refusal
+
+        refusals: list[str | None] = []
+
+        def headers_of(token: str) -> Callable[[A2AError | None], Any]:
+            async def headers(refused: A2AError | None) -> dict[str, str]:
+                refusals.append(None if refused is None else refused.code)
+                return {"authorization": f"Bearer {'old' if refused is None else token}"}
+
+            return headers
+
+        async with BrokenServer(respond) as server, client_of(server, headers=headers_of("new")) as client:
+            self.assertEqual((await client.ask("count")).text, "a b 🎯")
+            self.assertEqual((refusals, len(server.requests)), ([None, None, "UNAUTHENTICATED"], 3))
+        for token, requests in (("old", 2), ("older", 3)):
+            async with BrokenServer(respond) as server, client_of(server, headers=headers_of(token)) as client:
+                with self.assertRaises(A2AError) as caught:
+                    await client.ask("count")
+                self.assertEqual((caught.exception.code, caught.exception.challenge), ("UNAUTHENTICATED", 'Bearer realm="a"'))
+                self.assertEqual(len(server.requests), requests)
+
+    async def test_a_function_for_the_headers_that_fails_is_tried_again(self) -> None:
+        def wrong(_refused: A2AError | None) -> dict[str, str]:
+            calls.append(1)
+            return {"authorization": "Bearer secret\n"}
+
+        calls: list[int] = []
+        async with BrokenServer(always(Response())) as server, client_of(server, headers=wrong) as client:
+            with self.assertRaisesRegex(A2AError, "the function for the headers failed: header 'authorization'") as caught:
+                await client.get("t")
+            self.assertEqual((len(calls), server.requests), (RETRY.unreached_tries_max, []))
+            self.assertNotIn("secret", str(caught.exception))
+
+    async def test_an_error_has_the_delay_that_the_server_asks_for(self) -> None:
+        for body in (b"", error(-32603, reason="QUOTA_EXCEEDED", metadata={"retryable": "true"}).body):
+            busy = Response(body, status=429, headers=("retry-after: 300",))
+            async with BrokenServer(always(busy)) as server, client_of(server) as client:
+                with self.assertRaises(A2AError) as caught:
+                    await client.get("t")
+                self.assertEqual((caught.exception.retry_after_seconds, len(server.requests)), (300, 1))
 
     async def test_a_silent_stream_and_a_silent_call_are_replaced(self) -> None:
         silent = in_turn(stream(*frames(1, 2), hangs=True), stream(*frames(3, 5)))

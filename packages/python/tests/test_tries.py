@@ -50,6 +50,14 @@ class TriesTest(unittest.TestCase):
             tries.wait_seconds(failed(), 10 + STEADY_SECONDS)
             self.assertEqual(tries.failed, 1)
 
+    def test_the_time_in_which_the_machine_sleeps_does_not_count(self) -> None:
+        tries = Tries(LIMITS, draw=lambda: 0)
+        tries.wait_seconds(failed(), 0)
+        tries.stood_still(3_600)
+        tries.wait_seconds(failed(), 3_700)
+        with self.assertRaises(A2AError):
+            tries.wait_seconds(failed(), 3_700.001)
+
     def test_an_error_that_is_not_retryable_is_raised_at_once(self) -> None:
         with self.assertRaises(A2AError):
             Tries(LIMITS).wait_seconds(FailedTry(A2AError("TASK_NOT_FOUND")), 0)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { untilTick } from '../../../test/kit/until.ts';
-import { Connection, RequestError } from './connection.ts';
+import { BODY_SILENCE_MS_MAX, Connection, HEAD_MS_MAX, RequestError, UnreachableError } from './connection.ts';
 
 const json = (body: object, status = 200) => Response.json(body, { status });
 
@@ -39,6 +39,93 @@ test('a refusal is not repeated, and a page that has gone asks no further', asyn
   const read = busy.jsonAnswered('/api/agents', stop.signal);
   stop.abort(new Error('gone'));
   await assert.rejects(read, /gone/);
+});
+
+test('a request without a response ends in time, as if nothing had answered', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const silent = new Connection((_path, { signal }) => {
+    const { promise, reject } = Promise.withResolvers<Response>();
+    signal!.addEventListener('abort', () => reject(signal!.reason));
+    return promise;
+  });
+  const waiting = silent.json('/api/tasks');
+  t.mock.timers.tick(HEAD_MS_MAX);
+  await assert.rejects(waiting, UnreachableError);
+  assert.match(silent.outage, /does not answer/);
+  const stop = new AbortController();
+  const stopped = silent.json('/api/tasks', { signal: stop.signal });
+  stop.abort(new Error('gone'));
+  await assert.rejects(stopped, /gone/);
+});
+
+test('a response that breaks or falls silent in its middle, even in a character, is read again', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const turn = () => new Promise(resolve => setImmediate(resolve));
+  const bytes = new TextEncoder().encode('{"name":"é"}');
+  const bodies = [
+    new ReadableStream({ start: controller => controller.enqueue(bytes.subarray(0, 10)) }),
+    new ReadableStream({
+      start: controller => controller.enqueue(bytes.subarray(0, 10)),
+      pull: controller => controller.error(new TypeError('network error')),
+    }),
+    new ReadableStream({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+        controller.close();
+      },
+    }),
+  ];
+  const connection = new Connection(async path =>
+    path.endsWith('agent-card.json') ? json({}, 502) : new Response(bodies.shift()!),
+  );
+  const read = connection.jsonAnswered('/api/agents', new AbortController().signal);
+  await turn();
+  t.mock.timers.tick(BODY_SILENCE_MS_MAX);
+  await untilTick(() => {
+    t.mock.timers.tick(2_000);
+    return bodies.length === 0;
+  });
+  assert.deepEqual(await read, { name: 'é' });
+});
+
+test('a stream is not cut when its head has arrived', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let aborted = false;
+  const connection = new Connection(async (_path, { signal }) => {
+    signal!.addEventListener('abort', () => {
+      aborted = true;
+    });
+    return new Response(new ReadableStream());
+  });
+  const page = new AbortController();
+  await connection.open('/api/tasks/t:subscribe', { signal: page.signal });
+  t.mock.timers.tick(HEAD_MS_MAX);
+  assert.equal(aborted, false);
+  page.abort();
+  assert.equal(aborted, true);
+});
+
+test('a delay that the server asks for is obeyed, up to a minute', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const turn = () => new Promise(resolve => setImmediate(resolve));
+  for (const [asked, waitMs] of [
+    ['7', 7_000],
+    ['86400', 60_000],
+    ['soon', 2_000],
+  ] as const) {
+    let requests = 0;
+    const connection = new Connection(async () => {
+      requests += 1;
+      return requests > 1 ? json({}) : new Response('', { status: 429, headers: { 'retry-after': asked } });
+    });
+    const read = connection.jsonAnswered('/api/agents', new AbortController().signal);
+    await turn();
+    t.mock.timers.tick(waitMs - 1);
+    await turn();
+    assert.equal(requests, 1);
+    t.mock.timers.tick(1);
+    await read;
+  }
 });
 
 test('a browser that forbids a page to store anything signs in', t => {

@@ -1,4 +1,5 @@
 import { sleep } from '@hopline/client/sleep';
+import { chunksOf } from './follow-task.ts';
 
 /** Credentials of the user, sent as a header with every request. */
 export type Credentials = { header: string; value: string };
@@ -24,10 +25,13 @@ export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly status: number;
+  /** The delay that the server asks for. */
+  readonly retryAfterMs: number;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, retryAfterMs = 0) {
     super(message);
     this.status = status;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -46,6 +50,15 @@ export function refusalOf(error: unknown): { status: number | undefined; message
 const GATEWAY_STATUSES = [502, 504];
 /** The server asks to try again later. */
 const BUSY_STATUSES = [429, 503];
+/**
+ * Longest wait for the head of a response: the console waits 60 s for ingress. A connection that died while the machine slept would otherwise be noticed
+ * only by the system, after minutes.
+ */
+export const HEAD_MS_MAX = 70_000;
+/** Longest silence in the body of a response that is not a stream. */
+export const BODY_SILENCE_MS_MAX = 60_000;
+/** Longest delay that a server may ask for. */
+const ASKED_MS_MAX = 60_000;
 /** Interval of the requests that check whether the server answers again. */
 const OUTAGE_CHECK_MS = 2_000;
 
@@ -93,11 +106,16 @@ export class Connection {
     const headers = new Headers(init.headers);
     if (!headers.has('a2a-version')) headers.set('a2a-version', '1.0');
     if (this.#credentials !== undefined) headers.set(this.#credentials.header, this.#credentials.value);
-    const options = { ...init, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' } as const;
-    const response = await this.#fetch(path, options).catch(error => {
-      if (init.signal?.aborted) throw error;
-      throw this.#unreachable('The console does not answer.');
-    });
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), HEAD_MS_MAX);
+    const signal = AbortSignal.any([late.signal, ...(init.signal ? [init.signal] : [])]);
+    const options = { ...init, signal, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' } as const;
+    const response = await this.#fetch(path, options)
+      .catch(error => {
+        if (init.signal?.aborted) throw error;
+        throw this.#unreachable('The console does not answer.');
+      })
+      .finally(() => clearTimeout(timer));
     if (GATEWAY_STATUSES.includes(response.status)) throw this.#unreachable('Ingress does not answer.');
     // The console answers some paths without ingress.
     if (path.startsWith('/api/')) this.#setOutage('');
@@ -105,7 +123,7 @@ export class Connection {
     this.answeredAtMs = Number.isNaN(dateMs) ? Date.now() : dateMs;
     if (response.ok) return response;
     if (response.status === 401) this.onUnauthenticated();
-    throw new RequestError(response.status, await messageOf(response));
+    throw new RequestError(response.status, await messageOf(response), retryAfterMs(response.headers));
   }
 
   #unreachable(sentence: string): UnreachableError {
@@ -130,7 +148,21 @@ export class Connection {
 
   async json<T>(path: string, init?: RequestInit): Promise<T> {
     const response = await this.open(path, init);
-    return (response.status === 204 ? undefined : await response.json()) as T;
+    return (response.status === 204 ? undefined : JSON.parse(await this.#textOf(response, init?.signal))) as T;
+  }
+
+  /** The whole body. A connection that breaks in its middle counts as no answer. */
+  async #textOf({ body }: Response, signal: AbortSignal | null | undefined): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = '';
+    try {
+      if (body !== null)
+        for await (const chunk of chunksOf(body, BODY_SILENCE_MS_MAX)) text += decoder.decode(chunk, { stream: true });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw this.#unreachable('The console does not answer.');
+    }
+    return text + decoder.decode();
   }
 
   /** As `json`, and tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
@@ -141,7 +173,8 @@ export class Connection {
       } catch (error) {
         const isBusy = error instanceof RequestError && BUSY_STATUSES.includes(error.status);
         if (!isBusy && !(error instanceof UnreachableError)) throw error;
-        await sleep(OUTAGE_CHECK_MS, signal, () => {});
+        const askedMs = isBusy ? error.retryAfterMs : 0;
+        await sleep(Math.max(OUTAGE_CHECK_MS, askedMs), signal, askedMs > 0 ? undefined : () => {});
       }
     }
   }
@@ -150,6 +183,11 @@ export class Connection {
     const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
     return this.json(path, init);
   }
+}
+
+/** Ingress sends seconds. */
+function retryAfterMs(headers: Headers): number {
+  return Math.min(Number(headers.get('retry-after')) * 1_000 || 0, ASKED_MS_MAX);
 }
 
 async function messageOf(response: Response): Promise<string> {

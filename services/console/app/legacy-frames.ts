@@ -23,7 +23,8 @@ export async function* legacyFrames({ open, isEnd, sleep, signal }: LegacyOption
     let isEmpty = true;
     try {
       const { body } = await open(cursor);
-      for await (const { id = '', event, data } of decodeSse(chunksOf(body!, SILENCE_MS_MAX))) {
+      if (body === null) return;
+      for await (const { id = '', event, data } of decodeSse(chunksOf(body, SILENCE_MS_MAX))) {
         if (event === 'drain') break;
         isEmpty = false;
         cursor = id || cursor;

@@ -92,9 +92,10 @@ const INGRESS_SETTINGS = {
     type: 'integer',
     default: LIMITS.heartbeatMs,
     min: 1_000,
-    max: 60_000,
+    // Within one and a half intervals each stream has its comment, and clients wait for 60 s.
+    max: 30_000,
     unit: 'ms',
-    doc: 'Interval of comments on idle streams, which keep proxies from closing them.',
+    doc: 'Interval of comments on idle streams, which keep proxies from closing them, and clients from taking them for dead: those of Hopline wait for 60 s.',
   },
 } as const satisfies Record<string, Setting>;
 

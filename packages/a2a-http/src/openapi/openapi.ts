@@ -79,7 +79,12 @@ const OPERATIONS: Readonly<Record<string, Described>> = {
   SubscribeToTask: {
     summary: 'Streams a task: its current state and later events, or exactly the events after a cursor.',
     parameters: cursors,
-    responses: stream,
+    responses: {
+      ...stream,
+      '204': {
+        description: 'For an EventSource that has every event of a task that has ended, so that it does not connect again.',
+      },
+    },
   },
   CreateTaskPushNotificationConfig: {
     summary:

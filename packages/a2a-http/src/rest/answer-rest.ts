@@ -2,6 +2,7 @@ import { A2AError, type Dialect, type Operation } from '@hopline/a2a';
 import { type A2AServer, type OperationAnswer, report, runOperation } from '@hopline/a2a-server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { operationRequest } from '../operation-request.ts';
+import { reconnects } from '../request-values.ts';
 import type { Framing } from '../sse-sink.ts';
 import { paramsOf } from './rest-request.ts';
 import { type HttpMethod, type RestRoutes, routeOf } from './routes.ts';
@@ -44,9 +45,19 @@ export async function answerRest<T>(
     const answer = await runOperation(
       server,
       operation,
-      operationRequest(server, request, reply, { binding: 'http', dialect, params, encode, framing }),
+      operationRequest(server, request, reply, {
+        binding: 'http',
+        dialect,
+        params,
+        reconnects: reconnects(request),
+        encode,
+        framing,
+      }),
     );
-    return answer === 'streamed' ? undefined : form.sendJson(request, reply, answer);
+    if (answer === 'streamed') return undefined;
+    // With any other answer an EventSource would connect again every few seconds, as long as its page is open.
+    if (operation === 'subscribe') return reply.code(204).header('cache-control', 'no-store').send();
+    return form.sendJson(request, reply, answer);
   } catch (thrown) {
     const error = A2AError.from(thrown);
     report(server, error, { binding: 'http', headers: request.headers });

@@ -103,6 +103,33 @@ test('cancel works with and without a body; an ended task is not cancelable [S3-
   }
 });
 
+test('an EventSource that has every event of an ended task does not connect again, in 1.0 and 0.3', async t => {
+  const rig = await openRig(t);
+  rig.relay.onClient = taskId => rig.relay.answer(taskId, ['ok']);
+  const sent = await rest(rig, 'POST /message:send', { body: { message: userMessage('x') } });
+  const { id } = sent.body.task;
+  const events = await restFrames(await restResponse(rig, `GET /tasks/${id}:subscribe?cursor=0.0`));
+  const [last, before] = [events.at(-1)!.id!, events.at(-2)!.id!];
+  const accept = 'text/event-stream';
+  for (const [path, headers] of [
+    [`/tasks/${id}:subscribe?A2A-Version=1.0&cursor=0.0`, {}],
+    [`/v1/tasks/${id}:subscribe?cursor=0.0`, {}],
+  ] as const) {
+    const open = (cursor: string, more = {}) =>
+      fetch(`${rig.url}${path}`, { headers: { accept, 'last-event-id': cursor, ...headers, ...more } });
+    const end = await open(last);
+    assert.deepEqual([end.status, await end.text(), end.headers.get('cache-control')], [204, '', 'no-store'], path);
+    assert.equal((await restFrames(await open(before))).length, 1, path);
+    // Other clients get the empty stream that the resume extension promises.
+    const other = await open(last, { accept: 'text/event-stream, application/json' });
+    assert.deepEqual([other.status, await other.text()], [200, ': ok\n\n'], path);
+  }
+  const open = await interrupted(rig);
+  const waiting = await fetch(`${rig.url}/v1/tasks/${open}:subscribe`, { headers: { accept, 'last-event-id': '3.9' } });
+  assert.equal(waiting.status, 200, 'events may follow');
+  await waiting.body!.cancel();
+});
+
 test('subscribe by GET and by POST: the task, then what follows; with a cursor exactly what follows it [S3-31]', async t => {
   const rig = await openRig(t);
   const other = await rig.another();

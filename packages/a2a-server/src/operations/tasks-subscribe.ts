@@ -25,6 +25,11 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
     const dialect = dialectOf(context, feed.isLegacy);
     const refusal = refusalOf(dialect, feed, after);
     if (refusal !== undefined) throw refusal;
+    if (context.reconnects && feed.ended && isBeyond(after, feed)) {
+      release();
+      releaseSlot();
+      return null;
+    }
     const viewer = openViewer(server, context, { dialect, isTurn: false }, () => {
       release();
       releaseSlot();
@@ -41,6 +46,11 @@ export async function tasksSubscribe(server: A2AServer, context: OperationContex
     releaseSlot();
     throw thrown;
   }
+}
+
+/** Whether no event of the task follows the cursor. */
+function isBeyond(after: Cursor | 'invalid' | undefined, { generation }: TaskFeed): boolean {
+  return after !== undefined && after !== 'invalid' && after.generation >= generation;
 }
 
 function refusalOf(dialect: Dialect, feed: TaskFeed, after: Cursor | 'invalid' | undefined): A2AError | undefined {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -15,7 +14,7 @@ import httpx
 from .a2a_events import decode_task
 from .client_view import ClientView, Json
 from .errors import A2AError, FailedTry, NoAnswerError, QuestionAsked, not_a2a
-from .http_transport import HttpTransport
+from .http_transport import Headers, HeadersFunction, HttpTransport
 from .limits import ClientLimits, RetryLimits
 from .resuming_stream import Begin, resuming_stream
 from .stream_position import BEGINNING, StreamGap, StreamItem
@@ -93,14 +92,15 @@ class Client:
         self,
         url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | HeadersFunction | None = None,
         limits: ClientLimits | None = None,
         retry: RetryLimits | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         """
-        `url`: the JSON-RPC endpoint. `headers`: sent with every request, e.g. `{"authorization": "Bearer …"}`. `http`: a client of yours, with its
-        proxies and certificates, which `aclose` leaves open.
+        `url`: the JSON-RPC endpoint. `headers`: sent with every request, e.g. `{"authorization": "Bearer …"}`. A function, or an async one, is called
+        with None before each request, so that a token can be renewed, and with the error when the server has refused the headers: if it then returns
+        other ones, the request is sent again. `http`: a client of yours, with its proxies and certificates, which `aclose` leaves open.
         """
         self._http = http or httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
         self._owns_http = http is None
@@ -257,7 +257,7 @@ class Client:
         params = {name: value for name, value in given.items() if value is not None}
 
         async def once() -> TaskPage:
-            return _page_of(await self._once("ListTasks", params))
+            return _page_of(await self._transport.call("ListTasks", params))
 
         return await self._with_retries(once)
 
@@ -268,15 +268,7 @@ class Client:
         return resuming_stream(self._transport, begin, self._retry, get)
 
     async def _task(self, method: str, params: Json) -> Json:
-        return _task_of(await self._once(method, params))
-
-    async def _once(self, method: str, params: Json) -> Any:
-        seconds_max = self._transport.limits.call_seconds_max
-        try:
-            return await asyncio.wait_for(self._transport.call(method, params), seconds_max)
-        except (TimeoutError, asyncio.TimeoutError) as thrown:
-            error = A2AError("UNAVAILABLE", f"the call took longer than {seconds_max:g} s")
-            raise FailedTry(error, reached=False) from thrown
+        return _task_of(await self._transport.call(method, params))
 
     async def _with_retries(self, once: Callable[[], Awaitable[_T]]) -> _T:
         tries = Tries(self._retry)

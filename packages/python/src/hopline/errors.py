@@ -57,15 +57,29 @@ class RestorableError(Exception):
 
 
 class A2AError(RestorableError):
-    """An error of the server or of the connection. `code` is a key of A2A_ERRORS."""
+    """
+    An error of the server or of the connection. `code` is a key of A2A_ERRORS, `retry_after_seconds` the delay that the server asks for, and
+    `challenge` its `WWW-Authenticate`.
+    """
 
-    def __init__(self, code: str, detail: str = "", *, retryable: bool | None = None, task_id: str | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        retryable: bool | None = None,
+        task_id: str | None = None,
+        retry_after_seconds: float | None = None,
+        challenge: str | None = None,
+    ) -> None:
         row = A2A_ERRORS[code]
         super().__init__(row.text if detail == "" else f"{row.text}: {detail}")
         self.code = code
         self.rpc = row.rpc
         self.retryable = row.retryable if retryable is None else retryable
         self.task_id = task_id
+        self.retry_after_seconds = retry_after_seconds
+        self.challenge = challenge
 
 
 class NoAnswerError(RestorableError):
@@ -95,11 +109,17 @@ class FailedTry(Exception):
         self.status = status
 
 
-def not_a2a(detail: str) -> FailedTry:
-    return FailedTry(A2AError("INVALID_AGENT_RESPONSE", detail, retryable=False))
+def not_a2a(detail: str, *, retryable: bool = False) -> FailedTry:
+    return FailedTry(A2AError("INVALID_AGENT_RESPONSE", detail, retryable=retryable))
 
 
-def error_of(error: Json, *, retryable_default: bool = False) -> A2AError:
+def error_of(
+    error: Json,
+    *,
+    retryable_default: bool = False,
+    retry_after_seconds: float | None = None,
+    challenge: str | None = None,
+) -> A2AError:
     """The `error` of a JSON-RPC response. Some numbers stand for several codes, of which `data` names one."""
     detail_of_data = _data_of(error.get("data", error.get("details")))
     code = _code_of(error.get("code"), detail_of_data.get("reason"))
@@ -115,6 +135,8 @@ def error_of(error: Json, *, retryable_default: bool = False) -> A2AError:
         detail,
         retryable=retryable_default if retryable is None else retryable in (True, "true"),
         task_id=task_id if isinstance(task_id, str) else None,
+        retry_after_seconds=retry_after_seconds,
+        challenge=challenge,
     )
 
 

@@ -12,9 +12,14 @@ class ClientLimits:
     silence_seconds_max: float = 60
     """A stream that is silent for this long counts as broken. Hopline sends a comment every 15 s."""
     call_seconds_max: float = 30
-    """Bound of `get`, `list` and `cancel`. Cancel waits up to 10 s for the agent."""
-    response_bytes_max: int = 16 * 1024 * 1024
-    """Largest response body, and largest event of a stream."""
+    """
+    Bound of each connection, and of each wait for bytes of `get`, `list` and `cancel`: the whole of a large task may take longer on a slow network.
+    Cancel waits up to 10 s for the agent.
+    """
+    response_bytes_max: int = 64 * 1024 * 1024
+    """Largest response body: Hopline sends tasks with artifacts of up to 64 MiB."""
+    event_bytes_max: int = 16 * 1024 * 1024
+    """Largest event of a stream."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class RetryLimits:
     unreached_tries_max: int = 5
     """The same limit while no server has ever responded, because a wrong address must fail soon."""
     total_seconds_max: float = 120
-    """Time from the first consecutive failure to the start of the last try."""
+    """Time from the first consecutive failure to the start of the last try. The time in which the machine sleeps does not count."""
     base_seconds: float = 0.25
     """Upper bound of the delay after the first failure, doubled after each further one."""
     wait_seconds_max: float = 15

@@ -14,7 +14,7 @@ from .a2a_events import TERMINAL_STATES, decode_event
 from .client_view import Json
 from .errors import A2AError, FailedTry, error_of, not_a2a
 from .event_stream import EventStreamDecoder
-from .http_transport import HttpTransport, chunks_of, parse_json, read_body, result_of
+from .http_transport import HttpTransport, chunks_of, parse_json, read_body, result_of, sender_of
 from .limits import RetryLimits
 from .stream_position import StreamEvent, StreamGap, StreamItem, StreamPosition
 from .tries import Tries
@@ -60,7 +60,12 @@ async def resuming_stream(
             if frames == 0 and await _has_ended(get, position):
                 return
             raise FailedTry(A2AError("UNAVAILABLE", "the stream ended before the task did"))
-        except FailedTry as failed:
+        except FailedTry as thrown:
+            failed = thrown
+            if position.seen and position.cursor is not None and failed.error.code == "INVALID_PARAMS":
+                # The server has sent this cursor, and an earlier state of its log was restored since: the stream continues with the current task.
+                position.cursor = None
+                failed = FailedTry(A2AError("UNAVAILABLE", "the server no longer knows the cursor of the last event"))
             ended = await _ended_task(get, position, failed)
             if ended is None:
                 await tries.pause(failed)
@@ -87,17 +92,23 @@ async def _frames(
     else:
         raise not_a2a("the stream broke before an event with a task id")
     accept = "text/event-stream, application/json"
+    has_answered = position.seen
     async with transport.post(
-        method, params, accept=accept, read_seconds_max=limits.silence_seconds_max, cursor=cursor
+        method,
+        params,
+        accept=accept,
+        read_seconds_max=limits.silence_seconds_max,
+        cursor=cursor,
+        has_answered=has_answered,
     ) as response:
         tries.opened(time.monotonic())
         content_type = response.headers.get("content-type", "")
         if _JSON.match(content_type):
-            yield decode_event(result_of(await read_body(response, limits.response_bytes_max))), None
+            yield decode_event(result_of(await read_body(response, limits.response_bytes_max), response)), None
             return
         if not content_type.lower().startswith("text/event-stream"):
-            raise not_a2a("the response is not an event stream")
-        async with aclosing(_sse_frames(response, limits.response_bytes_max)) as frames:
+            raise not_a2a(f"the response is not an event stream{sender_of(response)}", retryable=has_answered)
+        async with aclosing(_sse_frames(response, limits.event_bytes_max)) as frames:
             async for frame in frames:
                 yield frame
 

@@ -45,20 +45,26 @@ class StreamPosition:
         """True once an event has arrived."""
         self._ends_at_input_required = ends_at_input_required
         self._gap: StreamGap | None = None
+        # After a gap, until a frame with a cursor: a server that has lost events continues before them.
+        self._is_moved = False
 
     def connect(self) -> None:
         """Starts a connection. Without a cursor the server first sends the current task."""
         self._gap = StreamGap(None) if self.seen and self.cursor is None else None
+        self._is_moved = False
 
     def gap(self, gap: StreamGap) -> None:
         """The gap is held for the next event, so that it is not repeated when its connection breaks at once."""
         self._gap = gap
+        self._is_moved = True
 
     def accept(self, event: Json | None, cursor: str | None) -> list[StreamItem]:
         """`event` is None for an event of an unknown kind."""
-        if cursor is not None and _is_seen(cursor, self.cursor):
-            return []
-        self.cursor = self.cursor if cursor is None else cursor
+        if cursor is not None:
+            if not self._is_moved and _is_seen(cursor, self.cursor):
+                return []
+            self._is_moved = False
+            self.cursor = cursor
         if event is None:
             return []
         self.seen = True

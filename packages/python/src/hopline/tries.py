@@ -34,6 +34,10 @@ class Tries:
     def progress(self) -> None:
         self._progressed = True
 
+    def stood_still(self, seconds: float) -> None:
+        """Excludes a time in which the process stood still from the time of its tries."""
+        self._failing_since += seconds
+
     def wait_seconds(self, failed: FailedTry, now: float) -> float:
         """Seconds before the next try, with full jitter. Raises the error if no further try is allowed."""
         self._reached = self._reached or failed.reached
@@ -55,6 +59,9 @@ class Tries:
 
     async def pause(self, failed: FailedTry) -> None:
         """Waits until the next try may start."""
-        wait = self.wait_seconds(failed, time.monotonic())
+        began = time.monotonic()
+        wait = self.wait_seconds(failed, began)
         _log.info("try %d failed (%s); the next one starts in %.2f s", self.failed, failed.error, wait)
         await asyncio.sleep(wait)
+        # A machine that sleeps had no time for tries.
+        self.stood_still(max(0.0, time.monotonic() - began - wait))
