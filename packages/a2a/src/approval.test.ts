@@ -70,7 +70,7 @@ test('a response decides about the call that it names', () => {
 });
 
 test('a response that does not fit refuses the call and gives the reason', () => {
-  const other = { approved: false, reason: 'The response names another call than c1, the one that waits.' };
+  const other = { approved: false, reason: 'The response names a different call; c1 is waiting.' };
   assert.deepEqual(readApprovalResponse([approvalResponsePart({ callId: 'c0', approved: true })], REQUEST), other);
   assert.deepEqual(readApprovalResponse([{ text: 'yes' }, { data: { approvalResponse: true } }], REQUEST), other);
   for (const approved of ['true', 1, null, undefined])

@@ -65,7 +65,7 @@ export function readApprovalResponse(parts: readonly Part[], request: Pick<Appro
   const responses = parts.flatMap(({ data }) => (isObject(data) && 'approvalResponse' in data ? [data.approvalResponse] : []));
   if (responses.length === 0) return decisionInText(parts);
   const matching = responses.filter(isObject).filter(({ callId }) => callId === request.callId);
-  if (matching.length === 0) return refused(`The response names another call than ${request.callId}, the one that waits.`);
+  if (matching.length === 0) return refused(`The response names a different call; ${request.callId} is waiting.`);
   if (matching.every(({ approved }) => approved === true)) return decision(true, text(matching[0]!.reason));
   const refusal = matching.find(({ approved }) => approved === false);
   if (refusal === undefined) return refused('The response has no boolean `approved`.');

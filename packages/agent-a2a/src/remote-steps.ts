@@ -49,7 +49,7 @@ export class RemoteSteps {
     const request = requestOf(asked);
     if (request !== undefined && request.id === this.#newest) return;
     if (request === undefined || this.#isServing) {
-      const what = request === undefined ? 'asked for a step in a wrong form' : 'asked for two steps at once';
+      const what = request === undefined ? 'sent a malformed request for a step' : 'asked for two steps at once';
       this.#options.onFault(protocolFault(what));
       return;
     }
@@ -83,7 +83,7 @@ export class RemoteSteps {
     if (steps === undefined) throw new AgentMisuse('this agent runs where steps cannot be stored');
     let { count, last } = this.#begun;
     for (const name of names.slice(count)) {
-      if (last !== undefined && last.outcome === undefined) throw protocolFault('came to a step before the end of another');
+      if (last !== undefined && last.outcome === undefined) throw protocolFault('began a step before the previous one ended');
       last = await steps.begin(name);
       count += 1;
       this.#begun = { count, last };

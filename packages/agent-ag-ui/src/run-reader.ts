@@ -215,7 +215,7 @@ export class RunReader {
     if (asked.length > 1)
       return this.#end({
         type: 'failed',
-        reason: 'the agent asked several questions at once, which a task cannot',
+        reason: 'the agent asked several questions at once; a task can ask only one',
         retryable: false,
       });
     if (!isObject(first) || typeof first.id !== 'string')

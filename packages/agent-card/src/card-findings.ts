@@ -136,7 +136,7 @@ function versionFaults(card: JsonObject): string[] {
   return [['protocolVersion', card.protocolVersion] as const, ...named].flatMap(([path, value]) => {
     const version = text(value);
     if (version === undefined || dialectOfVersion(version) !== undefined) return [];
-    return [`${path} is not a version of A2A that Hopline knows: 0.2, 0.3 or 1.0.`];
+    return [`${path} is not a version of A2A that Hopline supports: 0.2, 0.3 or 1.0.`];
   });
 }
 
@@ -147,6 +147,6 @@ function interfaceFaults(card: JsonObject): string[] {
   } catch (error) {
     if (!(error instanceof A2AError)) throw error;
     const path = isSet(card.supportedInterfaces) ? 'supportedInterfaces' : 'url';
-    return [`${path} leads to no interface that Hopline speaks: JSON-RPC of A2A 0.2, 0.3 or 1.0.`];
+    return [`${path} has no interface that Hopline supports: JSON-RPC of A2A 0.2, 0.3 or 1.0.`];
   }
 }

@@ -49,9 +49,9 @@ test('each finding has the path of its member', () => {
 
 test('an unknown version and a card without an interface that Hopline speaks are findings', () => {
   assert.deepEqual(cardFindings({ ...card10, supportedInterfaces: [jsonRpc, { ...jsonRpc, protocolVersion: '2.0' }] }), [
-    'supportedInterfaces[1].protocolVersion is not a version of A2A that Hopline knows: 0.2, 0.3 or 1.0.',
+    'supportedInterfaces[1].protocolVersion is not a version of A2A that Hopline supports: 0.2, 0.3 or 1.0.',
   ]);
-  const none = 'leads to no interface that Hopline speaks: JSON-RPC of A2A 0.2, 0.3 or 1.0.';
+  const none = 'has no interface that Hopline supports: JSON-RPC of A2A 0.2, 0.3 or 1.0.';
   assert.deepEqual(cardFindings({ ...card10, supportedInterfaces: [{ ...jsonRpc, protocolBinding: 'GRPC' }] }), [
     `supportedInterfaces ${none}`,
   ]);

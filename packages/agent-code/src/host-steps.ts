@@ -38,7 +38,7 @@ export class HostSteps implements TurnSteps {
 
   async #ask(frame: Asked): Promise<BegunStep | undefined> {
     if (this.#isClosed) throw OVER;
-    if (this.#waiting !== undefined) throw new AgentMisuse('two steps run at once; steps follow one another');
+    if (this.#waiting !== undefined) throw new AgentMisuse('two steps run at once; run steps one after another');
     const { promise, resolve, reject } = Promise.withResolvers<BegunStep | undefined>();
     this.#waiting = { resolve, reject };
     this.#send(frame);

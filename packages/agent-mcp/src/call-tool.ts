@@ -96,7 +96,7 @@ async function callWithQuestions(
       return { action: 'cancel' as const };
     },
     unmatched: () => {
-      fault = new ToolCallFault('the MCP server has asked a question that may be of several calls', true);
+      fault = new ToolCallFault('the MCP server asked a question that could belong to any of several calls', true);
       stop.abort();
     },
   };

@@ -220,7 +220,7 @@ export function checkEvent(yielded: unknown): AgentEvent {
     throw new AgentMisuse(`run yielded text that is ${kindOf(event.text)}`);
   if (event.type === 'tool') checkTool(event);
   if (event.type === 'usage' && !isUsage(event.usage))
-    throw new AgentMisuse('run yielded usage that is not an object of whole numbers from 0 on');
+    throw new AgentMisuse('run yielded usage that is not an object of whole numbers, 0 or more');
   if (event.type === 'artifact') {
     const fault = faultOfParts(event.artifact?.parts);
     if (fault !== undefined) throw new AgentMisuse(`run yielded an artifact whose ${fault}; make it with artifact()`);

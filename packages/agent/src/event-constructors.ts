@@ -43,7 +43,7 @@ export function artifact(spec: ArtifactSpec): AgentEvent {
   if (bytes !== undefined && !(bytes instanceof Uint8Array))
     throw new AgentMisuse(`artifact: bytes is ${kindOf(bytes)}, not a Uint8Array`);
   if (mediaType !== undefined && bytes === undefined)
-    throw new AgentMisuse('artifact: mediaType is that of bytes; write it into the parts');
+    throw new AgentMisuse('artifact: mediaType applies only to bytes; set it in the parts');
   const content = parts ?? [bytes === undefined ? { text: text ?? '' } : fileOf({ name, bytes, mediaType })];
   const fault = faultOfParts(content) ?? faultOfData(content);
   if (fault !== undefined) throw new AgentMisuse(`artifact: ${fault}`);
@@ -100,7 +100,7 @@ export function needsApproval(spec: ApprovalSpec): AgentEvent {
   const { tool, arguments: args, question, resume } = spec ?? {};
   nonEmpty('needsApproval: tool', tool);
   if (!isObject(args) || !isJson(args))
-    throw new AgentMisuse(`needsApproval: arguments is ${kindOf(args)}; it must be an object that JSON has a form for`);
+    throw new AgentMisuse(`needsApproval: arguments is ${kindOf(args)}; it must be an object that can be written as JSON`);
   if (question !== undefined) nonEmpty('needsApproval: question', question);
   if (resume !== undefined && !isJson(resume)) throw new AgentMisuse('needsApproval: resume cannot be written as JSON');
   return askApproval({ callId: randomUUID(), tool, arguments: args }, { question, resume });

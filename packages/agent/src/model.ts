@@ -274,7 +274,7 @@ function check(options: ModelOptions): void {
   if (!isWholeUpTo(stepsMax, MODEL_STEPS_MAX))
     throw new AgentMisuse(`model: stepsMax must be a whole number from 1 to ${MODEL_STEPS_MAX}`);
   if (!isWholeUpTo(toolResultUnitsMax, Number.MAX_SAFE_INTEGER))
-    throw new AgentMisuse('model: toolResultUnitsMax must be a whole number from 1 on');
+    throw new AgentMisuse('model: toolResultUnitsMax must be a whole number, 1 or more');
   if (messages !== undefined && !(Array.isArray(messages) && messages.every(isMessage)))
     throw new AgentMisuse('model: messages must be a list of messages, each with role and text, or with role and parts');
   if (!isObject(tools)) throw new AgentMisuse(`model: tools is ${kindOf(tools)}, not an object`);

@@ -27,7 +27,7 @@ export class StepSequence {
   /** The turn reaches a step. Throws AgentMisuse. */
   reach(step: string): StepPlace {
     if (this.#begun !== undefined)
-      throw new AgentMisuse(`step ${step} begins inside of step ${this.#begun.step}; steps follow one another`);
+      throw new AgentMisuse(`step ${step} begins inside step ${this.#begun.step}; run steps one after another`);
     this.#steps += 1;
     if (this.#steps > AGENT_STEPS_MAX) throw new AgentMisuse(`the turn has more than ${AGENT_STEPS_MAX} steps`);
     const n = (this.#counts.get(step) ?? 0) + 1;
@@ -56,7 +56,7 @@ export class StepSequence {
   /** The step that has begun ends. Throws AgentMisuse for an outcome that cannot be stored. */
   end(outcome: StepOutcome): StepPlace {
     const place = this.#begun;
-    if (place === undefined) throw new AgentMisuse('a step ends that has not begun');
+    if (place === undefined) throw new AgentMisuse('a step ended that had not begun');
     this.#begun = undefined;
     this.#bytes += checkOutcome(place.step, outcome);
     if (this.#bytes > AGENT_STEPS_BYTES_MAX)
@@ -84,7 +84,7 @@ const nth = ({ step, n }: StepPlace) => (n === 1 ? step : `${step} (number ${n})
 
 function mismatch(now: StepPlace, stored: StoredStep): string {
   return (
-    `step ${nth(now)} comes where attempt ${stored.attempt} of this turn has stored step ${nth(stored)}: ` +
+    `step ${nth(now)} runs where attempt ${stored.attempt} of this turn stored step ${nth(stored)}: ` +
     'a turn must make the same steps in the same order in each attempt'
   );
 }

@@ -106,7 +106,7 @@ test('arguments that are not an object of JSON are misuse', async () => {
     const { end } = await play(async function* () {
       yield* tool('x', args as never, () => 1);
     });
-    assert.match(end.reason ?? '', /^tool x: its arguments are .*; they must be an object that JSON has a form for$/);
+    assert.match(end.reason ?? '', /^tool x: its arguments are .*; they must be an object that can be written as JSON$/);
   }
 });
 

@@ -81,7 +81,7 @@ export async function* toolIn<T>(
   options: ToolOptions & { callId?: string | undefined },
 ): AsyncGenerator<AgentEvent, T, unknown> {
   if (typeof args !== 'object' || args === null || Array.isArray(args) || !isJson(args))
-    throw new AgentMisuse(`tool ${name}: its arguments are ${kindOf(args)}; they must be an object that JSON has a form for`);
+    throw new AgentMisuse(`tool ${name}: its arguments are ${kindOf(args)}; they must be an object that can be written as JSON`);
   const { callId = callIdIn(turn, name, args) } = options;
   const call = { type: 'tool', callId, tool: name } as const;
   yield { ...call, phase: 'start', arguments: args };

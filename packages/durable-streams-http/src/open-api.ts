@@ -35,7 +35,7 @@ const live = {
 const cursor = {
   name: 'cursor',
   in: 'query',
-  description: 'The `Stream-Cursor` of the response before.',
+  description: 'The `Stream-Cursor` of the previous response.',
   schema: { type: 'string' },
 };
 
@@ -57,7 +57,7 @@ export const OPEN_API: Readonly<Record<string, Readonly<Record<string, JsonObjec
           },
         },
         '204': { description: 'A long poll has ended without a new message.', headers: HEADERS },
-        '304': { description: 'The messages are those of `If-None-Match`.' },
+        '304': { description: 'The messages are still those that `If-None-Match` names.' },
         '410': error('Retention has removed events after the offset.'),
       },
     },

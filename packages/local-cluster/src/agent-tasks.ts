@@ -26,7 +26,7 @@ export function agentTasks(
   const entries = new Map(entriesOf(file).map(entry => [entry.name, entry]));
   return async (agent, taskId, signal) => {
     const entry = entries.get(agent);
-    if (entry === undefined) return { fault: 'the agents file has no address of it' };
+    if (entry === undefined) return { fault: 'the agents file has no address for this agent' };
     const { url } = entry;
     let headers = {};
     try {
@@ -39,7 +39,7 @@ export function agentTasks(
       return { url, report: await client.audit(taskId, { signal }) };
     } catch (thrown) {
       signal.throwIfAborted();
-      return { url, fault: thrown instanceof A2AError ? thrown.message : 'its answer is not an audit' };
+      return { url, fault: thrown instanceof A2AError ? thrown.message : 'the cluster did not answer with an audit' };
     }
   };
 }

@@ -79,7 +79,7 @@ const status: Fact = {
   event: { statusUpdate: { taskId: TASK, contextId: CONTEXT, status: { state: 'TASK_STATE_WORKING', timestamp: '' } } },
 };
 
-/** Records that a compact form must restore, with what makes each of them special. */
+/** Records that a compact form must restore. The name describes what is special about each. */
 const RECORDS: [string, FactRecord][] = [
   ['a chunk', recordOf([chunk()])],
   ['a chunk that replaces', recordOf([chunk({}, { append: false })])],

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { nextMove, type PlacedStream } from './leader-placement.ts';
 
-/** Moves leaders until nothing is left to do; resolves with the number of leaders of each node. */
+/** Moves leaders until no move is left; resolves with the number of leaders on each node. */
 function settle(streams: PlacedStream[], mayMove?: (stream: PlacedStream) => boolean): Map<string, number> {
   const placed = new Map(streams.map(stream => [stream.name, stream]));
   for (let moves = 0; ; moves += 1) {

@@ -2,14 +2,14 @@ import type { Connection } from './connection.ts';
 import { ANY_AGENT, inboxOf, type LogUser } from './users.ts';
 
 /**
- * Two rights that no service has if NATS has the users of infra/nats: to receive the answers of other users, and to ask for the consumers of facts. Neither
- * request has an effect where it is permitted.
+ * Two rights that no service has if NATS is configured by infra/nats: to receive the answers of other users, and to list the consumers of
+ * facts. Using either right changes nothing.
  */
 const PROBE = 'permission-check';
 
 /**
- * Reports a login that permits more than the service needs: NATS asks for none, all services share an account without permissions, or all agents share a
- * user. nats-server logs the two refused requests, so each process sends them once, at its start.
+ * Reports a login that permits more than the service needs: NATS requires no login, all services share an account without permissions, or
+ * all agents share a user. nats-server logs the two refused requests, so each process sends them once, at its start.
  */
 export async function checkLogin(connection: Connection, user: LogUser): Promise<void> {
   const { nc, names } = connection;

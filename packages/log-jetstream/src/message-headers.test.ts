@@ -6,7 +6,7 @@ import { MsgImpl } from '@nats-io/nats-core/internal';
 import fc from 'fast-check';
 import { headersOf, storedHeadersOf } from './message-headers.ts';
 
-/** A message as nats.js hands it over: one buffer with the headers before the payload. */
+/** A message as nats.js creates it: one buffer in which the headers precede the payload. */
 function received(headers: string, payload = ''): Msg {
   const bytes = Buffer.from(headers + payload);
   const hdr = headers === '' ? -1 : Buffer.byteLength(headers);

@@ -32,7 +32,7 @@ const INBOX = '_INBOX.reader';
 const HEARTBEAT = { subject: INBOX, headers: { code: 100, description: 'Idle Heartbeat', get: () => '' } } as unknown as Msg;
 const settle = () => new Promise(resolve => setImmediate(resolve));
 
-/** A pull over the part of a connection that it needs. `pongs`: the answers to its PINGs, which the server sends when they are resolved. */
+/** A pull over the part of a connection that it needs. `pongs`: the answers to its PINGs. The test resolves them to send them. */
 function pulling(t: TestContext, pull: Pull) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pongs: (() => void)[] = [];

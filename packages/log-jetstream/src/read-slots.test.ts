@@ -5,7 +5,7 @@ import { ReadSlots } from './read-slots.ts';
 
 const MIB = 1024 * 1024;
 
-/** Reads that streams get at once, of 20 of each that wait. */
+/** The number of concurrent reads of each stream, when 20 of each stream wait. */
 async function atOnce(reads: ReadSlots, ...streams: string[]): Promise<Map<string, number>> {
   const begun = new Map<string, number>();
   const answered = Promise.withResolvers<void>();

@@ -25,7 +25,7 @@ test('consumers of the queues of a role stay, with or without workers', () => {
   const known = (['supervisor', 'agent.a-1_x', 'agent.guide'] as const).flatMap(role =>
     [undefined, 0, 7].map(queue => durable(consumerName(role, queue), names.subject(workFilter(role, queue)))),
   );
-  // An agent's name has no underscore, so the second consumer belongs to no role.
+  // An agent's name has no underscore, so the second consumer does not belong to a role.
   assert.deepEqual(unknown(known), ['agent-a-1_x', 'agent-a-1_x_0', 'agent-a-1_x_7']);
 });
 

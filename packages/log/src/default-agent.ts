@@ -7,7 +7,7 @@ export const DEFAULT_AGENT_SETTINGS = {
     optional: true,
     min: 1,
     max: 32,
-    doc: 'Name of the agent for messages that no skill fits; no other agent takes its place while it is away. Default: the agent whose entry in the agents file has `default: true`, else the only agent without skills. Ingress (`GET /agents`) and supervisor need the same value.',
+    doc: 'Agent that receives the messages that no skill matches. While it is away, no other agent receives them. Default: the agent whose entry in the agents file has `default: true`, else the only agent without skills. Ingress (`GET /agents`) and supervisor need the same value.',
   },
 } as const;
 

@@ -40,7 +40,7 @@ export async function tasksBelow(report: Pick<TaskReport, 'producers'>, read: Re
       if (typeof taskId !== 'string') continue;
       if (left === 0) return tasks;
       left -= 1;
-      const { url, report: found, fault = 'its answer is not an audit' } = await read(agent, taskId);
+      const { url, report: found, fault = 'the cluster did not answer with an audit' } = await read(agent, taskId);
       const at = { agent, turn, attempt, taskId, ...(url !== undefined && { url }) };
       if (found === undefined || !isReport(found)) {
         tasks.push({ ...at, fault, below: [] });

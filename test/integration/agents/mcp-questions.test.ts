@@ -161,7 +161,7 @@ test('a question that may be of several calls fails them as retryable, and then 
   for (const events of await both())
     assert.deepEqual(lastOf(events, 'failed'), {
       type: 'failed',
-      reason: 'the MCP server has asked a question that may be of several calls',
+      reason: 'the MCP server asked a question that could belong to any of several calls',
       retryable: true,
     });
   assert.deepEqual(
@@ -176,7 +176,7 @@ test('a question of a call that was canceled is not shown to the user of another
   const stop = new AbortController();
   for await (const { type } of agent.run(turnOf('late {}', { signal: stop.signal }))) if (type === 'progress') stop.abort();
   const { reason, retryable } = lastOf(await eventsOf(agent, 'slow {"ms":60000}'), 'failed');
-  assert.deepEqual([reason, retryable], ['the MCP server has asked a question that may be of several calls', true]);
+  assert.deepEqual([reason, retryable], ['the MCP server asked a question that could belong to any of several calls', true]);
   assert.equal(textOf(await eventsOf(agent, 'slow {"ms":1}')), 'slept');
 });
 

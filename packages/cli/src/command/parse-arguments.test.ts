@@ -65,13 +65,13 @@ test('a command that asks no server refuses --url, and its help does not name th
   ])
     assert.throws(() => parse(line), {
       name: 'UsageError',
-      message: `${line[0]} asks no server, so it takes no --url; see hopline ${line[0]} --help`,
+      message: `${line[0]} does not contact a server, so it has no --url; see hopline ${line[0]} --help`,
     });
   const helpOf = (name: string) => commandHelp(COMMANDS.find(command => command.name === name)!);
   assert.doesNotMatch(helpOf('status'), /--url/);
   assert.match(helpOf('tasks'), /--url/);
   assert.throws(() => parse(['trace', 't', '--nats', '--url', 'http://b/']), {
-    message: '--nats and --url exclude each other: NATS_URL names the NATS server; see hopline trace --help',
+    message: '--nats and --url cannot be used together: NATS_URL names the NATS server; see hopline trace --help',
   });
   assert.ok('command' in parse(['status'], 'http://b/'), 'HOPLINE_URL is for the commands that ask a server');
 });
@@ -228,7 +228,7 @@ test('an error names the option, the values that it accepts, and the help of the
     [['get', 'a', 'b'], 'get takes one task id; see hopline get --help'],
     [['card', 'x'], 'card takes no arguments; see hopline card --help'],
     [['get', 't', '--no'], "unknown option '--no'; see hopline get --help"],
-    [['chat', '--continue', '--context', 'c'], '--continue and --context exclude each other; see hopline chat --help'],
+    [['chat', '--continue', '--context', 'c'], '--continue and --context cannot be used together; see hopline chat --help'],
   ];
   for (const [line, message] of faults) assert.throws(() => parse(line), { name: 'UsageError', message });
 });

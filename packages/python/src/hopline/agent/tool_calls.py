@@ -37,7 +37,7 @@ class ToolCalls:
         self._updater.assert_open()
         _check(event)
         if event.call_id in self._open:
-            raise ValueError(f"the call {event.call_id} of tool {event.tool} has begun already")
+            raise ValueError(f"call {event.call_id} of tool {event.tool} has already begun")
         self._open[event.call_id] = event.tool
         values = self._values("arguments", event.arguments, TOOL_ARGUMENTS_BYTES_MAX)
         await self._show("start", f"🔧 Calling tool: {event.tool}\n", event, values)
@@ -46,7 +46,7 @@ class ToolCalls:
         self._updater.assert_open()
         _check(event)
         if self._open.pop(event.call_id, None) != event.tool:
-            raise ValueError(f"the call {event.call_id} of tool {event.tool} ends and has not begun")
+            raise ValueError(f"call {event.call_id} of tool {event.tool} ended without beginning")
         values = self._values("result", event.result, TOOL_RESULT_BYTES_MAX)
         if event.has_failed:
             await self._show("end", f"❌ Tool {event.tool} failed\n", event, {**values, "failed": True})
