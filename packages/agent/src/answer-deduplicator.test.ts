@@ -112,7 +112,7 @@ test('a token costs no more if there are more artifacts than are tracked', async
   const bytes = await bytesAllocated(() => {
     for (let index = 0; index < 200; index += 1) shown.answer.token('b');
   });
-  // Some 30 bytes per token for each artifact that repeats the answer would be 130 MB for 20,480 artifacts.
+  // If each artifact that repeats the answer kept some 30 bytes per token, 20,480 artifacts would take 130 MB.
   assert.ok(bytes < 40_000_000, `${bytes} bytes`);
 });
 
@@ -164,7 +164,7 @@ test('tokens that an artifact repeats in other chunks are shown once, however bo
         const shown = new Shown();
         let behind = '';
         let opened = false;
-        // The artifact follows the tokens, sometimes closely.
+        // The artifact follows the tokens, sometimes immediately.
         for (const token of tokens) {
           shown.token(token);
           behind += token;

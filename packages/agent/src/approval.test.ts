@@ -12,7 +12,7 @@ type Script = Parameters<typeof defineAgent>[0]['run'];
 const agentOf = (run: Script) => defineAgent({ name: 'kit', description: 'Asks before it acts', run });
 
 const messageOf = (...parts: Part[]): Message => ({ messageId: 'm-2', role: 'ROLE_USER', parts });
-/** The call that a turn has asked about, as a client reads it. */
+/** The call about which a turn has asked, as a client reads it. */
 const requestOf = ({ end }: PlayedTurn) => {
   assert.equal(end.state, 'TASK_STATE_INPUT_REQUIRED');
   return approvalRequestOf(end.message)!;
@@ -88,10 +88,7 @@ const toolOf = (approve?: ModelTool['approve']): ModelTool => ({
 const refund = (order: string) => ({ name: 'refund', args: { order } });
 const look = (order: string) => ({ name: 'look', args: { order } });
 
-/**
- * Plays turns until one ends without a question. `answers`: the message of each turn after the first, made from the call that was asked
- * about.
- */
+/** Plays turns until one ends without a question. `answers`: makes the message of each later turn from the call in question. */
 async function converse(
   run: Script,
   turns: readonly { model: readonly ModelReply[]; answer?: (callId: string) => string | Message }[],
@@ -100,7 +97,7 @@ async function converse(
   const first: Message = { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text: 'go' }] };
   for (const { model, answer } of turns) {
     const last = played.at(-1);
-    // The history of a later turn has the first message, the question and the answers, like that of a context.
+    // The history of a later turn contains the first message, the question and the answers, like the history of a context.
     const history: Message[] =
       last === undefined ? [] : [first, { messageId: 'a-1', role: 'ROLE_AGENT', parts: last.end.message?.parts ?? [] }];
     const input = last === undefined ? first : (answer?.(requestOf(last).callId) ?? 'yes');

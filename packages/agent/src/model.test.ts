@@ -28,7 +28,7 @@ const asksWeather = (...cities: string[]): ModelReply => ({
   calls: cities.map(city => ({ name: 'weather', args: { city } })),
 });
 
-/** The stream of a provider, as `curl -N` has recorded it. `cut`: the connection ended early. */
+/** The stream of a provider, as recorded by `curl -N`. `cut`: the connection ended early. */
 const recorded = (texts: readonly string[], { cut = false } = {}) => {
   const events = [
     ...texts.map(content => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),

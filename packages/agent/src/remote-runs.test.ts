@@ -28,7 +28,7 @@ async function* beginning(turn: Turn, ...events: AgentEvent[]): AsyncGenerator<A
   yield* events;
 }
 
-/** Attempt 1 begins a run, shows text, and its process dies. */
+/** Attempt 1 begins a run and shows text, and then its process dies. */
 async function deadAttempt(task: TaskLog, events: AgentEvent[] = [text('half')]): Promise<void> {
   const stop = new AbortController();
   const { agent } = remoteAgent(async function* (turn) {
@@ -121,7 +121,7 @@ for (const isAnswered of [false, true])
       turn.remoteRunBegan?.(RUN);
       turn.remoteRunBegan?.(OTHER);
       yield text('late');
-      // The first attempt, which was frozen, ends, and its end counts.
+      // The first attempt, which was frozen, ends, and its end is accepted.
       await run(task, asks.agent);
       await task.fold();
       if (isAnswered) await task.message('this one', 'm2').store();

@@ -196,7 +196,7 @@ async function written(task: TaskLog, content: string): Promise<void> {
   await until(async () => JSON.stringify(await task.records()).includes(`"${content}"`), `the text ${content}`);
 }
 
-/** Folds all inputs again: the decider drops those that it has folded before, as the relay does by ordinals. */
+/** Folds all inputs again. The decider drops those that it has folded before, as the relay does by their ordinals. */
 async function foldAll(task: TaskLog) {
   const records = await task.records();
   task.records = async () => records.filter(record => record.from.attempt === 2);
@@ -251,7 +251,7 @@ test('a turn whose attempts are exhausted while the log is away is settled, and 
   const inputs = Object.assign(Object.create(task.log.inputs) as typeof task.log.inputs, {
     append: async (...args: Parameters<typeof task.log.inputs.append>) => {
       await watched.promise;
-      // A rejection counts as unhandled when the event loop's turn ends.
+      // A rejection counts as unhandled at the end of the turn of the event loop.
       await new Promise(resolve => setImmediate(resolve));
       return task.log.inputs.append(...args);
     },
@@ -578,7 +578,7 @@ test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn 
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };
   };
-  // The input, its parts and the part are three levels.
+  // Three levels: the input, its parts and the part.
   for (const [levels, reason] of [
     [INPUT_DEPTH_MAX - 3, undefined],
     [INPUT_DEPTH_MAX - 2, `an event of the agent nests deeper than ${INPUT_DEPTH_MAX} levels of JSON`],

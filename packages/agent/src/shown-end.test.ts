@@ -71,7 +71,7 @@ test('a superseded attempt whose last append is stored late does not complete th
   void serveAgent({ ...options, log });
   await task.log.work.request('agent.argocd', task.job().work, { id: 'w1' });
   await until(() => attempts.length === 1);
-  // Attempt 2 is delivered elsewhere, writes, and dies; then the path of attempt 1 thaws, and the log takes its end.
+  // Attempt 2 is delivered elsewhere, writes, and dies. Then the path of attempt 1 thaws, and the log accepts its end.
   await task.recordOf(ofAttempt(2));
   thaw();
   await until(async () => (await task.inputs()).some(input => input.kind === 'ended'));
@@ -246,7 +246,7 @@ test('a turn whose end is shown leaves no timer behind', async () => {
   const aggregate = { state: 'TASK_STATE_COMPLETED', turn: 1, calls: {}, producers: {} };
   const log = { facts: { last: async () => ({ seq: 1, record: { aggregate } }) } } as unknown as TaskLog['log'];
   const job = { work: { taskId: 't', turn: 1 }, item: 1, attempt: 1 } as unknown as Job;
-  // A timer of AbortSignal.timeout is held, with its signal, until its time is over.
+  // A timer of AbortSignal.timeout is kept, with its signal, until its time is over.
   const signals = () => queryObjects(AbortSignal, { format: 'count' });
   const before = signals();
   const turns = 50;

@@ -135,7 +135,7 @@ test('what a step throws is stored, and thrown again in the next attempt', async
 const repeated = (task: TaskLog, agent: DefinedAgent, job: Job, signal = new AbortController().signal) =>
   folded(task, runTurn({ log: task.log, agent, name: 'argocd', logger: quiet, signal, retries: 1 }, job));
 
-/** Runs steps whose names are in `broken` as steps that throw, and fails as retryable when the step `fetch` throws. */
+/** Runs steps, lets those whose names are in `broken` throw, and fails as retryable if the step `fetch` throws. */
 function fetching(ran: string[], broken: ReadonlySet<string>, afterFetch: () => Promise<void> = async () => {}): Script {
   const stepOf = (name: string) =>
     step(name, () => {

@@ -36,8 +36,9 @@ export type ToolOptions = RetryOptions & {
 };
 
 /**
- * Runs a tool: `const out = yield* tool('weather', { city }, () => …)`. Clients see the call, its arguments and its result, which the log keeps,
- * cut above a bound. With `turn.approval.arguments` it is the call that was approved. Throws what `run` throws; clients see that the call failed, and the message of a ToolError.
+ * Runs a tool: `const out = yield* tool('weather', { city }, () => …)`. Clients see the call, its arguments and its result, which the log
+ * keeps, cut above a bound. Called with `turn.approval.arguments`, it is the approved call. Throws what `run` throws; clients see that the
+ * call failed, and the message of a ToolError.
  * @public
  */
 export function tool<T>(
@@ -98,7 +99,7 @@ export async function* toolIn<T>(
   }
 }
 
-/** The call that clients have seen wait for its approval keeps its id when it runs with the approved arguments. */
+/** A call that clients have seen waiting for its approval keeps its id when it runs with the approved arguments. */
 function callIdIn({ approval }: Turn, tool: string, args: unknown): string {
   const isApproved = approval?.approved === true && approval.tool === tool && approval.arguments === args;
   return isApproved ? approval.callId : randomUUID();

@@ -524,7 +524,7 @@ for (const [how, start] of Object.entries({
       const ended = collect(await follow(log.source, start.after, stop.signal, options), got);
       if (!isStored) for (let n = 0; n < 5; n += 1) log.append(1, start);
       if (typeof start.after !== 'object') await untilTick(() => got.length >= 5);
-      // Only now does the follower know which record it is. Without the id, a check of the tail names it.
+      // Only now does the follower know which record it is. Without the id, only a check of the tail can name it.
       const knows = typeof start.after !== 'object' || 'id' in start.after || 'skipsText' in start.after;
       if (!knows) log.reconnect();
       await untilTick(() => knows || log.checks !== 0);
@@ -632,7 +632,7 @@ test('a follower that skips text receives the records between, in order, and rea
   await until(() => seen.length === 1);
   assert.deepEqual([seen, log.reads], [[7], []]);
   log.append(1, { continuesText: true });
-  // Lost: the next live record names it, and the log is read, with the text that follows it.
+  // The live message is lost. The next live record names this one, and the log is read, together with the text that follows it.
   log.append(0);
   log.append(1, { continuesText: true });
   await until(() => seen.includes(9));

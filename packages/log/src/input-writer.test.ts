@@ -387,7 +387,7 @@ test('a source that ignores ready fails, so memory is bounded', () => {
   const most = 100 * WAITING_OVERRUN_FACTOR;
   let waiting = 0;
   const fill = () => {
-    // Each token takes one byte of text and twelve bytes besides.
+    // Each token takes one byte of text and twelve other bytes.
     for (; waiting <= 10 * most; waiting += 13) writer.token('a', 'x', 0);
   };
   assert.throws(fill, RangeError);
@@ -539,7 +539,7 @@ test('a record whose first acknowledgement was lost is stored once, and its writ
   assert.equal(records, 2);
 });
 
-/** A writer that holds text, whose first token is stored; the log stores at once. */
+/** A writer that holds text and whose first token is stored. Its log stores without delay. */
 async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, holdMsMax: 60_000 }) {
   const held = heldLog();
   const writer = new InputWriter(held.log, { ...OPTIONS, pace: new TextPace(coalesce) });
@@ -554,7 +554,7 @@ async function holding(coalesce = { ...DEFAULT_SETTINGS, eventCostMs: 60_000, ho
 test('the first text of each lane leaves at once, and the text after it is held until the rule sends it', async () => {
   const { writer, appended, acknowledge, texts } = await holding();
   writer.token('a', 'second ');
-  // Only microtasks, so that no timer fires in between.
+  // Awaits only microtasks, so that no timer fires in between.
   for (let step = 0; step < 5; step += 1) await undefined;
   assert.deepEqual(texts(), [['first ']]);
   await acknowledge(2);
@@ -582,7 +582,7 @@ test('held text leaves with an input that is not text, a flush, a full record, a
   const full = await holding();
   for (let count = 0; count <= RECORD_TOKENS_MAX; count += 1) full.writer.token('a', 't');
   await full.acknowledge(2);
-  // The rest may have left as well, when the rule expected no more text.
+  // The rest may have been sent as well, if the rule expected no more text.
   assert.deepEqual(
     full.appended.slice(0, 2).map(({ inputs }) => ordinalsOf(inputs[0]!)),
     [1, RECORD_TOKENS_MAX],

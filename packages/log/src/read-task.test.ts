@@ -80,7 +80,7 @@ test('a task begins at the startSeq of its newest record, or at that record if i
   assert.equal(startSeqOf({ seq: 7, record: factRecord('t', 2, 3) }), 3);
 });
 
-/** A task of one record in the memory log, and the number of reads of its facts. */
+/** A task with one record in the in-memory log, and the number of reads of its facts. */
 async function newTask() {
   const { facts } = createMemoryLog();
   let seq = 0;

@@ -25,7 +25,7 @@ const ENTRY: PushConfigEntry = {
 const { token: _token, ...NO_TOKEN } = ENTRY;
 const NO_SECRETS: PushConfigEntry = { ...NO_TOKEN, authentication: { scheme: 'Bearer' } };
 
-/** Content of the bucket after a write, and a reader of it with other keys. */
+/** Content of the bucket after a write, and a reader of the bucket with other keys. */
 async function stored(entry: PushConfigEntry, ...encoded: string[]) {
   const log = createMemoryLog();
   const sealed = withSealedWebhooks(log, encoded.length === 0 ? undefined : keys(...encoded));

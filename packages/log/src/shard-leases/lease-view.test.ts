@@ -36,7 +36,7 @@ test('a view that stops just after a heartbeat of this process does not show the
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 } });
   view.ready();
   seeOwnHeartbeat(view, 1, 50);
-  // The view is still current, although the newest heartbeat of the other one is older than a lease.
+  // The view is still current, although the newest heartbeat of the other process is older than a lease.
   assert.equal(view.isCurrent(50 + LEASE_MS), true);
   assert.deepEqual([...view.leases(1).live].sort(), ['a', 'me']);
 });
@@ -121,7 +121,7 @@ test('a released shard has no owner but keeps its checkpoint; a deleted lease le
 test('a member without a heartbeat for MEMBER_FORGOTTEN_MS is forgotten, a lease never, and a new heartbeat makes the member live', () => {
   const view = viewOf({ 'relay.a': { owner: 'a', heartbeat: 1 }, 'shard.0': { owner: 'a' } });
   view.ready();
-  // One heartbeat in each lease keeps the view current.
+  // One heartbeat during each lease keeps the view current.
   for (let atMs = 0; atMs <= MEMBER_FORGOTTEN_MS; atMs += LEASE_MS) seeOwnHeartbeat(view, 1, atMs);
   view.leases(1);
   assert.equal(view.size, 3);

@@ -19,7 +19,7 @@ const RELAY = { member: 'relay', shard: 'shard' };
 const NOTIFIER = { member: 'notifier', shard: 'notifier-shard' };
 const SHARDS = 8;
 
-/** Longer than a busy machine can stop a process whose leases must not end. */
+/** Longer than a busy machine can stop a process whose leases must not expire. */
 const LONG_LEASE_MS = 5_000;
 
 type Member = { leases: ShardLeases; running: Map<number, number>; events: string[] };
@@ -58,7 +58,7 @@ async function member(log: MemoryLog, instance: string, options: Partial<LeaseOp
   return { leases, running, events };
 }
 
-/** Time that only `advance` moves, in steps of 10 ms. All members use the intervals of production. */
+/** A clock that only `advance` moves, in steps of 10 ms. All members use the production intervals. */
 function virtualTime(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
@@ -253,7 +253,7 @@ test('a process that is slow but connected keeps its shards until its heartbeat 
   await time.advance(LEASE_MS - LEASE_HEARTBEAT_MS);
   assert.deepEqual([a.running.size, b.running.size], [4, 4]);
   assert.ok(asked.length > 0 && asked.every(key => key === 'relay.a'));
-  // The process counts as dead at b's first heartbeat after the lease, and its shards are taken in the next round.
+  // The process counts as dead at b's first heartbeat after the lease has expired, and its shards are taken in the next round.
   await time.advance(3 * LEASE_HEARTBEAT_MS);
   assert.equal(b.running.size, SHARDS);
   void a.leases.stop();
@@ -273,7 +273,7 @@ test('the shards of a process that dies are taken over after its lease if the br
   await until(() => b.running.size === 4);
   await processLog.close();
   await until(() => b.running.size === SHARDS);
-  // Ends the timer of the dead process; its log is already closed.
+  // Ends the timer of the dead process, whose log is already closed.
   await a.leases.stop().catch(() => {});
   await b.leases.stop();
 });
@@ -500,7 +500,7 @@ for (const lost of ['answer', 'write'] as const) {
 
 /**
  * A process on the log that sees changes of the leases only while `isCut` is false. When `isLost` is set, its watch breaks, and the next
- * watch sees no changes either.
+ * watch sees no changes.
  */
 /** Heartbeats of 20 ms in three leases of 400 ms. */
 const HEARTBEATS_OF_THREE_LEASES = 60;
