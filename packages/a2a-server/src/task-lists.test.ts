@@ -41,7 +41,7 @@ const entry = (more: Partial<TaskIndexEntry> = {}): TaskIndexEntry => ({
 const STATES: TaskState[] = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED'];
 const ended = (n: number, at = n): EndedTask => [`t${n}`, `c${n % 3}`, STATES[n % 2]!, at, 3, 0];
 
-/** Stores ended tasks in the lists of `shards` shards by turns, in the order given. */
+/** Stores ended tasks in the lists of `shards` shards in turn, in the given order. */
 async function store(log: MemoryLog, shards: number, tasks: readonly EndedTask[]): Promise<void> {
   for (let shard = 0; shard < shards; shard += 1) {
     const prefix = listPrefixOf('x', entry(), Layouts.one(1)).replace(/00$/, `0${shard}`);

@@ -261,7 +261,7 @@ test('a task that is not folded again ends its viewers with an error, or with th
   }
 });
 
-/** A viewer that has received generations 2 and 3, which the log has lost since. Timers stand still. */
+/** A viewer that has received generations 2 and 3, which the log has lost since. Its timers do not run. */
 async function viewerOfLostEvents(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { server, feed, log } = await openFeed(t);
@@ -278,7 +278,7 @@ async function viewerOfLostEvents(t: TestContext) {
 
 test('a process that cannot reach the log ends its viewers and does not show them a task without the lost part', async t => {
   const { log, sent } = await viewerOfLostEvents(t);
-  // Nothing reaches the process from here on, and the lost part is folded again.
+  // From here on nothing reaches the process, and the lost part is folded again elsewhere.
   log.faults.loseLive = 1;
   await store(log, { ...textFact(1_000, 'two three '), lostAfter: 1 } as never);
   t.mock.method(log.facts, 'last', async () => {
@@ -291,7 +291,8 @@ test('a process that cannot reach the log ends its viewers and does not show the
 
 test('viewers wait for lost events while the log elects a leader, and see nothing older', async t => {
   const { log, sent } = await viewerOfLostEvents(t);
-  // The server that lost its power led the stream: an election, a request that was sent before its end, and a check of the relay.
+  // The server that lost power led the stream, so this waits for an election, for a request sent before the election ended, and for a check
+  // by the relay.
   t.mock.timers.tick(9_000 + 2_000 + 5_000);
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate);
   assert.deepEqual(sent.slice(2), []);
