@@ -67,7 +67,7 @@ test('the workers report since when the longest failing webhook has failed', asy
   runs[1]!.end({ retryMs: 60_000, failingSince: 1_000 });
   await tick();
   assert.equal(workers.failingSince, 1_000);
-  // Another process has its shard now, or its task is over.
+  // Either another process now has its shard, or its task is over.
   workers.cancel('b');
   assert.equal(workers.failingSince, 2_000);
   workers.start('a', 0, 2);

@@ -84,7 +84,7 @@ suite('nothing is sent to this machine or a private network', () => {
       '[::]',
     ];
     for (const host of hosts) assert.deepEqual(await post(`http://${host}:${listening.port}/`), forbidden, host);
-    // The test's own name server answers for the name, as the hosts file would.
+    // The test's own name server resolves the name, as the hosts file would.
     for (const host of ['localhost', 'localhost.', 'a.localhost'])
       assert.deepEqual(
         await post(`http://${host}:${listening.port}/`, { resolve: names(['127.0.0.1', '::1']) }),

@@ -19,7 +19,7 @@ const entry = (generation: number, startStoredAt = 1): TaskIndexEntry => ({
 
 const ended = (generation: number): TaskIndexEntry => ({ ...entry(generation), state: 'TASK_STATE_COMPLETED' });
 
-/** A bucket whose writes wait, in the order they started, until the test lets them reach the log or fail. */
+/** A bucket whose writes wait in the order in which they started, until the test lets them reach the log or fail. */
 function slow(tasks: KeyValue<TaskIndexEntry>) {
   const waiting: { what: string; settle: (error?: Error) => void }[] = [];
   const wait = async (what: string): Promise<void> => {

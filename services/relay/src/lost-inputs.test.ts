@@ -11,7 +11,7 @@ async function write(out: InputWriter, text: string): Promise<void> {
   await out.flush();
 }
 
-/** Waits until another input of the same shard is folded after `seq`, which shows that a relay has read everything up to it. */
+/** Waits until another input of the same shard, stored after `seq`, is folded. That shows that a relay has read everything up to `seq`. */
 async function readUpTo(log: MemoryLog, seq: number): Promise<void> {
   const stored = await sendMessage(log, 'other');
   assert.ok(stored.seq > seq);
@@ -116,7 +116,7 @@ test('a task does not fail because an earlier version did not keep its last ordi
   await write(out, ' two');
   let folded = 0;
   for await (const { seq } of log.inputs.read('t')) folded = seq;
-  // An earlier version folds the record, and leaves unknown members unchanged.
+  // An earlier version folds the record, and leaves members unchanged that it does not know.
   const { seq: expected, record } = (await log.facts.last('t'))!;
   const [fact] = record.facts.filter(({ kind }) => kind === 'artifact.updated') as ArtifactUpdated[];
   const generation = record.aggregate.generation + 1;

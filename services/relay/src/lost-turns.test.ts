@@ -14,7 +14,7 @@ const NEVER_MS = 3_600_000;
 const WORKS = { kind: 'status', state: 'TASK_STATE_WORKING' } as const;
 const ASKS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 
-/** Takes items and settles them without a word, as a server does that loses them. */
+/** Takes items and settles them silently, like a server that loses them. */
 function lose(log: MemoryLog, role = 'agent.echo' as const) {
   const stop = new AbortController();
   const jobs: Job[] = [];
@@ -30,7 +30,7 @@ function lose(log: MemoryLog, role = 'agent.echo' as const) {
   };
 }
 
-/** A worker takes the item of a new task, which is lost then, and writes that it works. */
+/** A worker takes the item of a new task, which is then lost, and writes that it is working. */
 async function beginAndLose(log: MemoryLog): Promise<void> {
   const lost = lose(log);
   await sendMessage(log);

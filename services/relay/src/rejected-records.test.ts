@@ -330,7 +330,7 @@ test('no mutated record stops a shard', async () => {
   );
 });
 
-/** A copy in which members, counted depth first, are removed or replaced. */
+/** A copy of a value in which some members, numbered depth first, are removed or replaced. */
 function mutated(base: unknown, mutations: readonly { at: number; value: unknown; remove: boolean }[]): unknown {
   const copy = structuredClone(base);
   const members: [object, string][] = [];
@@ -400,7 +400,7 @@ test('times of facts follow the wall clock and never decrease; a hold does not d
     }
   };
   assert.deepEqual(await times(3), [1_000_000, 1_000_000, 1_000_000]);
-  // The clock is set back while text is held; later the machine was suspended.
+  // The clock is set back while text is held. Later the machine was suspended.
   wallMs = 1_000;
   await shard.agent('t', 6, { kind: 'text', lane: 'a', tokens: [' four'] });
   assert.equal((await times(4)).at(-1), 1_000_000);

@@ -90,7 +90,7 @@ test('a message whose task id is new creates the task without a read of the log;
   const second = await relayOn(log);
   await until(async () => (await messagesOf('waiting')).length === 1);
   assert.ok(read.has('waiting'));
-  // If the input wrongly claims to create the task, the append conflicts, the shard restarts, and the task is read.
+  // If the input wrongly claims to create the task, the append conflicts, the shard restarts, and the task is then read.
   await sendMessage(log, 'live', { messageId: 'm2', creates: true });
   await until(async () => (await messagesOf('live')).length === 2);
   assert.deepEqual(await messagesOf('live'), ['m1', 'm2']);

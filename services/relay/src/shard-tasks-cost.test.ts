@@ -9,7 +9,7 @@ import { EndedLists } from './ended-lists.ts';
 import { ShardTasks } from './shard-tasks.ts';
 
 const TASKS = 5_000;
-/** Blocks of code that run for an open task when its shard ends. */
+/** Number of code blocks that run for an open task when its shard ends. */
 const BLOCKS_MAX = 20;
 
 test('a relay that releases its shards looks at each open task once, and not for each shard', async t => {

@@ -101,7 +101,7 @@ for (const [when, isSwept] of [
       assert.equal(failures.length, 0);
       await sweep();
       assert.ok(failures[0] instanceof HistoryLost);
-      // The shard that starts again must find the same loss.
+      // The shard that starts again must detect the same loss.
       const lostMarks = await Promise.all(shard.progress.unproven!.map(mark => log.facts.isLost(mark)));
       assert.ok(lostMarks.includes(true));
     } finally {
@@ -134,7 +134,7 @@ test('a shard checks its newest record with each sweep, and only every CHECK_OLD
   try {
     await store('first');
     assert.equal(await looksAt(SWEEP_MS), true);
-    // The task leaves memory: its record is looked for once more.
+    // The task leaves memory, so its record is looked for once more.
     await looksAt(IDLE_MS);
     const oldMs = CHECK_OFTEN_MS;
     assert.equal(await looksAt(oldMs - 2), true);

@@ -11,7 +11,7 @@ import type { Relay } from './relay.ts';
 import { CHECK_MS_MAX, inputTimeout, oldestStart, TaskDeadlines } from './task-deadlines.ts';
 
 const TIMEOUT_MS = 400;
-/** A deadline that does not become due during the test, however slow the machine is. */
+/** A deadline that does not pass during the test, however slow the machine is. */
 const FAR_MS = 60_000;
 const QUESTION = { messageId: 'q', role: 'ROLE_AGENT' as const, parts: [{ text: 'Which one?' }] };
 

@@ -34,7 +34,7 @@ const ROLE = 'agent.echo';
 const COMPLETED = { kind: 'status', state: 'TASK_STATE_COMPLETED' } as const;
 const WAITS = { kind: 'status', state: 'TASK_STATE_INPUT_REQUIRED' } as const;
 
-/** The tasks of a caller in the lists: those with an entry of their own, and those in the lists of ended ones. */
+/** The tasks of a caller in the lists: those with an entry of their own, and those in the lists of ended tasks. */
 async function listed(log: MemoryLog, owner: Owner = {}): Promise<{ entries: string[]; ended: string[] }> {
   const entries: string[] = [];
   const ended: string[] = [];
@@ -104,7 +104,7 @@ test('tasks whose facts the log has lost leave the lists, and one that was folde
   await relay.stop();
   const ended = new EndedLists({ log, logger });
   ended.stop();
-  // The stream of facts was created again, so its end is below the sequences of the earlier one.
+  // The stream of facts was created again, so it ends below the sequences of the earlier stream.
   const { lastSeq } = (await log.facts.extent()).ofShard(0);
   const ids = Array.from({ length: 2 * ENDED_NEWEST_MAX + 2 }, (_, n) => (n === 3 ? 'folded' : `t${n}`));
   const tasks = ids.map((id, n): EndedTask => [id, 'c', COMPLETED.state, n, 2, lastSeq + 1 + n]);
@@ -132,7 +132,7 @@ test('a relay that takes over reads the open tasks of its shards, and moves what
   await second.stop();
 });
 
-/** An entry as relays of the previous version wrote it: by task id, and in no list. */
+/** An entry as relays of the previous version wrote it: by task id and not in a list. */
 const entry = (more: Partial<TaskIndexEntry>): TaskIndexEntry => ({
   contextId: 'c',
   role: ROLE,
@@ -200,7 +200,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
       await sendMessage(log, 'waits', { messageId: 'answer' });
       await write(writerOf(log, { taskId: 'waits', turn: 2 }), COMPLETED);
     } else {
-      // Only a task that the relay knows reaches its deadline.
+      // Only a task that the relay knows can reach its deadline.
       await storedWhen(log, ({ aggregate }) => isTerminal(aggregate.state), 'waits');
     }
     await until(async () => (await listed(log)).ended.join() === 'done,waits');

@@ -41,7 +41,7 @@ test('a delegated call has only the rest of the path, in the place where the cli
     [{ agent: 'a/b/c' }, { agent: 'd' }, { agent: 'b/c' }, undefined],
     [undefined, { agent: 'a/b', y: 2 }, undefined, { agent: 'b', y: 2 }],
     [undefined, { agent: 'a' }, undefined, undefined],
-    // The answer to an agent's question may name any agent: the agent that asked continues.
+    // The answer to an agent's question may name any agent. The agent that asked continues anyway.
     [{ agent: 'a//b' }, { agent: 7 }, undefined, undefined],
     [{ x: 1 }, { y: 2 }, { x: 1 }, { y: 2 }],
     [undefined, undefined, undefined, undefined],

@@ -11,7 +11,7 @@ const CHECK_MS = 1_000;
 const GONE_MS = 2 * CHECK_MS;
 const SUSPENDED_MS = 60_000;
 
-/** One open call to the agent `writer`, with a clock that the test controls. The checks run at their real interval. */
+/** One open call to the agent `writer`, with a clock that the test controls. The checks run at the real interval. */
 function watched(t: TestContext) {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
@@ -52,7 +52,7 @@ function watched(t: TestContext) {
     await untilTick(() => checks !== before || inputs.length > 0);
     await setImmediate();
   };
-  /** The log stores nothing until the function that is returned runs, `afterMs` later. */
+  /** The log stores nothing until the returned function runs, `afterMs` later. */
   const fillDisk = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stored = promise;

@@ -6,7 +6,7 @@ import { type InputWriter, LogFull } from '@hopline/log';
 import { abandonLostItems, ITEM_LOST, LOST_ITEMS_CHECK_MS } from './lost-items.ts';
 import type { TurnView } from './turn-view.ts';
 
-/** Two open calls. The test decides which of their items the log has. */
+/** Two open calls. The test decides whose items are in the log. */
 function watched(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const inputs: AgentInput[] = [];
@@ -18,7 +18,7 @@ function watched(t: TestContext) {
   ]);
   const isFull = { value: false };
   const producers: Record<string, { attempt: number; n: number }> = {};
-  /** The producers that the log shows, if this process does not know them yet. */
+  /** The producers in the log, if this process does not know them yet. */
   const stored: { producers?: Record<string, { attempt: number; n: number }> } = {};
   const view = {
     calls: ['call-1-1', 'call-1-2'],

@@ -10,7 +10,7 @@ import { conversation, RESULT_UNITS_MAX, readOf } from './model-conversation.ts'
 import type { ModelStep } from './model-step.ts';
 import { TurnView } from './turn-view.ts';
 
-/** A task that goes through the decider, as a supervisor sees it. */
+/** A task that goes through the decider, as seen by a supervisor. */
 class TaskStory {
   readonly view = new TurnView(CAIPE.answer.name);
   #aggregate: StoredFacts['record']['aggregate'] | undefined;
@@ -156,7 +156,7 @@ test('a call that waits for credentials is answered like one that asked; concurr
     '[the call was stopped]',
     '[the agent asked: Log in.]\n[the user answered: I did]\nv3',
   ]);
-  // The request ends with this turn: the next message begins a new one.
+  // The request ends with this turn, because the next message begins a new one.
   story.message('more', 'm3');
   assert.deepEqual([story.view.waiting.length, story.view.requestTurn], [0, 3]);
 });
