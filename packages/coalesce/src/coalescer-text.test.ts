@@ -24,7 +24,7 @@ const dt = fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true }), 
 const offerCall: fc.Arbitrary<Call> = fc.record({
   act: fc.constant('offer' as const),
   lane: laneName,
-  // Half pairs and empty tokens are frequent, because a cut inside a token that is not the last one needs both.
+  // Half pairs and empty tokens are frequent here, because a cut inside a token other than the last one needs both.
   text: fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS, ...EMOJI) },
     { weight: 2, arbitrary: fc.constantFrom(...HALVES) },

@@ -133,7 +133,7 @@ test('flush and tick send lanes in the order of their oldest token', () => {
   offer(coalescer, 'b', token('4'), 1);
   assert.deepEqual(brief(flush(coalescer, 1)), ['b 14 boundary', 'c 2 boundary', 'a 3 boundary']);
   assert.deepEqual(flush(coalescer, 1), []);
-  // Text that stays after a flush has the age of its own token, not of the chunk that left.
+  // Text that stays after a flush has the age of its own token, not of the chunk that was sent.
   offer(coalescer, 'a', token('5\ud83d'), 2);
   offer(coalescer, 'b', token('6'), 2);
   assert.deepEqual(brief(flush(coalescer, 2)), ['a 5 boundary', 'b 6 boundary']);

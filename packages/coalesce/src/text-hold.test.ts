@@ -8,7 +8,7 @@ import { TextHold } from './text-hold.ts';
 
 type Arrival = { atMs: number; text: string };
 
-/** When the text of one lane leaves, if it leaves as soon as it is due. */
+/** When the text of one lane is sent, if it is sent as soon as it is due. */
 function holdTimes(arrivals: readonly Arrival[], settings: Partial<CoalesceSettings>): number[] {
   const hold = new TextHold(settings);
   const times: number[] = [];

@@ -288,7 +288,7 @@ test('tasks with large files end the history of a context, and are not read; the
     reads.push(taskId);
     return read(taskId, ...from);
   };
-  // The log of a service has its parts as getters, which a copy of its own members lacks.
+  // The parts of a service's log are getters, which a copy of the log's own members would lack.
   const served: MemoryLog = Object.create(log);
   for (const { newest } of [next, fork]) {
     for (const [bytesMax, tasks] of [

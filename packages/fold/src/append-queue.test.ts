@@ -53,7 +53,7 @@ test('the oldest sequence belongs to the oldest queued command, in whatever orde
     for (let rest = number, step = 0; step < length; step += 1, rest = Math.floor(rest / operations.length)) {
       const before = queue.length;
       operations[rest % operations.length]!(queue);
-      // The operations push the sequences 1, 2, 3, 1, 2, 3, except that a run may join the newest command instead.
+      // The operations push the sequences 1, 2, 3, 1, 2, 3, except for runs that join the newest command.
       if (queue.length > before) seqs.push(((rest % operations.length) % 3) + 1);
       else seqs.splice(0, before - queue.length);
       assert.equal(queue.oldestSeq, seqs.length === 0 ? undefined : Math.min(...seqs), `sequence ${number}, step ${step}`);

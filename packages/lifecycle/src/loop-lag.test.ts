@@ -22,7 +22,7 @@ function fakeProcess(t: TestContext) {
         mock.timers.tick(LOOP_SAMPLE_MS);
       }
     },
-    /** The loop does not run for `ms`, in which the process uses `cpuMs`. */
+    /** The loop is blocked for `ms`, in which the process uses `cpuMs`. */
     late(ms: number, cpuMs: number) {
       now += ms;
       cpu += cpuMs;

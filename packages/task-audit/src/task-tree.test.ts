@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AgentTask, type TaskBelow, TREE_LEVELS_MAX, TREE_TASKS_MAX, tasksBelow } from './task-tree.ts';
 
-/** The part of an audit that a tree needs. Agents of `remote` have a task at their own server. */
+/** The part of an audit that a tree needs. The agents in `remote` have a task on their own server. */
 function auditWith(remote: Record<string, string | undefined>): Required<Pick<AgentTask, 'report'>>['report'] {
   const producers = Object.entries(remote).map(([agent, remoteTaskId]) => ({
     id: agent,

@@ -4,7 +4,7 @@ import type { TaskReport } from './task-report.ts';
 
 /** Levels of tasks below a task that are read. */
 export const TREE_LEVELS_MAX = 4;
-/** Tasks below a task that are read: each is an audit of another cluster. */
+/** Maximum number of tasks below a task that are read. Each requires an audit from another cluster. */
 export const TREE_TASKS_MAX = 64;
 
 /** A task that an agent's server ran for a turn of the task above it. Numbers and names, never text. */
@@ -25,7 +25,7 @@ export type TaskBelow = {
   below: TaskBelow[];
 };
 
-/** The address of an agent, and the audit of one of its tasks, or why the reader has none. */
+/** The address of an agent and the audit of one of its tasks, or the reason why the reader has no audit. */
 export type AgentTask = { url?: string; report?: object; fault?: string };
 
 /** Reads a task of the agent with this name. Never rejects for an agent that is not a cluster or cannot be reached. */

@@ -367,7 +367,7 @@ function recordBytes(story: Scenario, before: number): number {
 }
 
 test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for the end of the task; one byte more fails the task', () => {
-  // Characters of three bytes, and every bound of the aggregate at its edge.
+  // Characters that take three bytes, and every bound of the aggregate reached exactly.
   const contextId = '語'.repeat(ID_CHARS_MAX);
   const owner = { tenant: 't'.repeat(128), subject: 's'.repeat(512) };
   const begin = (): Scenario => {
@@ -389,7 +389,7 @@ test('lanes with TURN_LANES_BYTES_MAX bytes of names and metadata leave room for
   for (const lanes of [1, TURN_LANES_MAX]) {
     const filled = begin();
     for (let lane = 1; lane < lanes; lane++) open(filled, `lane-${lane}`, '語'.repeat(200));
-    // A lane of phase `open` is 4 characters shorter than a declared one.
+    // In phase `open`, a lane is 4 characters shorter than when it is declared.
     const empty = begin();
     const spare = TURN_LANES_BYTES_MAX - lanesBytes(filled) - (lanesBytes(open(empty, 'last', '')) + 3);
     const edge = 'x'.repeat(spare);

@@ -71,7 +71,7 @@ const step = fc.oneof(
 );
 
 function statusOf(attempt: number, turn: number, to: string, hasMessage: boolean) {
-  // A subject may hold unknown states, from agents of other versions.
+  // A subject may be in a state that is unknown here, from agents of other versions.
   const input = { kind: 'status' as const, state: to as Reported, ...(hasMessage && { message }) };
   return (story: Scenario) => story.input(supervisor(attempt, turn), input);
 }
