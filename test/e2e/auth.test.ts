@@ -295,7 +295,7 @@ test('a task that waits for an answer accepts it only from its caller', async ()
   assert.equal((answered.result.task as { status: { state: string } }).status.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a tenant in the path or the params other than that of the credentials is not found', async () => {
+test('a tenant in the path or the params that differs from the credentials’ tenant is not found', async () => {
   const id = await begin('x', ann);
   assert.equal((await rest(`GET /acme/tasks/${id}`, ann)).status, 200);
   assert.equal((await rest(`GET /umbrella/tasks/${id}`, ann)).status, 404);

@@ -511,7 +511,7 @@ test('console: a task file becomes a page, and a file of its own', TIMEOUT, asyn
   CONSOLE.assertAllTaken();
 });
 
-test('the loop of the guide sends a large file in chunks that join to its bytes', async t => {
+test('the loop in the guide sends a large file in chunks that add up to its bytes', async t => {
   const project = emptyProject();
   t.after(() => rmSync(project, { recursive: true, force: true }));
   const path = join(project, 'report.mjs');

@@ -124,7 +124,7 @@ async function restarted(before: readonly Process[], name: string): Promise<void
   }, `the restart of ${name}`);
 }
 
-test('a process is not killed without the token of this start, and a name of no process is refused', async () => {
+test('a process is not killed without the token of this start, and an unknown process name is refused', async () => {
   const before = await processes();
   const kill = (instance: string, given: string) =>
     fetch(`${page}/processes/${instance}/kill`, {

@@ -70,13 +70,13 @@ test('a delegated task, its list, its audit and a cancel need no more than the p
   assert.equal((await client.cancel(id)).status.state, 'TASK_STATE_CANCELED');
 });
 
-test('an agent that clients address directly needs no other permissions', { timeout: 120_000 }, async () => {
+test('an agent that clients address directly needs no further permissions', { timeout: 120_000 }, async () => {
   const url = cluster.agents[0]!.url;
   assert.equal(textOf(await collect(`${url}/`, { text: 'direct' }), 'response'), words('direct'));
   assert.equal((await createClient({ url: `${url}/` }).list()).tasks.length, 1);
 });
 
-test('no other permissions are needed for work that a stopped agent requeues, or for shards that a killed relay leaves', {
+test('no further permissions are needed for work that a stopped agent requeues, or for shards that a killed relay leaves', {
   timeout: 120_000,
 }, async () => {
   const [agent, relay] = [cluster.agents[0]!, cluster.relays[0]!];

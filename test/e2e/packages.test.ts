@@ -154,7 +154,7 @@ test('publint finds nothing wrong with the tarballs', async () => {
   }
 });
 
-test('the types of the tarballs resolve wherever their code does', async () => {
+test('the types of the tarballs resolve in every way in which their code does', async () => {
   for (const { name, path } of tarballs) {
     // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;
@@ -290,7 +290,7 @@ const PLAY = `
   console.log(JSON.stringify([text, notices, end.state]));
 `;
 
-test('an agent from the package answers on the lowest Node and the newest', { timeout: 120_000 }, async t => {
+test('an agent from the package answers on the oldest and the newest supported Node', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const expected = '["Hello, Ada",["thinking"],"TASK_STATE_COMPLETED"]\n';
   assert.equal(await printed(PLAY), expected);
@@ -436,7 +436,7 @@ class CommandLines {
   }
 }
 
-test('every command of the package runs on the lowest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
+test('every command of the package runs on the oldest Node that it declares and on the newest', { timeout: 480_000 }, async t => {
   if (!isInstalled(t)) return;
   if (lowest === undefined) t.diagnostic(NO_LOWEST_NODE);
   const [module, typed] = [join(folder, 'commands.mjs'), join(folder, 'commands.ts')];
@@ -594,7 +594,7 @@ test('in a checkout `npm run -s` prints no banner', { timeout: 120_000 }, async 
   assert.equal(stdout, `${version()}\n`);
 });
 
-test('the hooks render a first view on the server, with the client that the page has', { timeout: 120_000 }, async t => {
+test('the hooks render a first view on the server, with the same client as the page', { timeout: 120_000 }, async t => {
   if (!isInstalled(t)) return;
   const script = `
     import { createElement } from 'react';

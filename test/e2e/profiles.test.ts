@@ -42,7 +42,7 @@ for (const profile of PROFILES.keys())
     assert.equal(lines.join('\n').replaceAll(new RegExp(`Weather-${profile}`, 'gi'), 'Weather'), shown);
   });
 
-test('a start with a profile, as the guide has it, is one of a profile that exists', () => {
+test('every start in the guide names a profile that exists', () => {
   const { env } = GUIDE.npmStart('HOPLINE_PROFILE');
   assert.ok(PROFILES.has(env.HOPLINE_PROFILE!));
   GUIDE.assertAllTaken();

@@ -55,7 +55,7 @@ test('an agent asks for an approval, and the next turn has the decision, the arg
   assert.deepEqual(seen[3], { approval: { ...request, approved: false, reason: 'no, too late' }, resume: { step: 1 } });
 });
 
-test('needsApproval names a wrong member, and a response without a question approves nothing', async () => {
+test('needsApproval names an invalid member, and a response without a question approves nothing', async () => {
   for (const [wrong, message] of [
     [{ tool: '', arguments: {} }, /tool is empty/],
     [{ tool: 'a', arguments: [] }, /arguments is an array/],
@@ -111,7 +111,7 @@ const withTools = (tools: NonNullable<ModelOptions['tools']>, more: Partial<Mode
     yield* model({ model: 'small', tools, ...more });
   };
 
-test('an approved call of a model runs as it was called, and the conversation continues behind it', async () => {
+test('an approved call of a model runs with the shown arguments, and the conversation continues after it', async () => {
   ran.length = 0;
   const tools = { refund: toolOf(true), look: toolOf() };
   const turns = await converse(withTools(tools, { system: 'be brief' }), [
@@ -155,7 +155,7 @@ test('a refused call does not run, and the model reads the refusal and its reaso
   assert.deepEqual(done.tools, [{ tool: 'refund', arguments: { order: '17' }, result: refusal, outcome: 'failed' }]);
 });
 
-test('several calls are asked about one after the other, and a function decides which calls need an approval', async () => {
+test('the user is asked about several calls one after another, and a function decides which calls need an approval', async () => {
   ran.length = 0;
   const approve = ({ order }: Record<string, unknown>) => Number(order) > 100;
   const turns = await converse(withTools({ refund: toolOf(approve) }), [
@@ -195,7 +195,7 @@ test('the model() that asked continues, with the messages that it was given and 
   );
 });
 
-test('stored steps of the turn of the answer are not repeated by its next attempt', async () => {
+test('the next attempt at the answer’s turn does not repeat its stored steps', async () => {
   ran.length = 0;
   const agent = agentOf(withTools({ refund: toolOf(true) }, { stored: true }));
   const asked = await playTurn(agent, 'go', { model: [{ calls: [refund('7')] }] });

@@ -87,7 +87,7 @@ test('the next attempt receives the text that clients see and the runs that may 
   assert.deepEqual([turn?.remoteRuns, turn?.shownText], [[RUN], 'half']);
 });
 
-test('an item that is redelivered for a canceled task cancels the runs of its dead attempt', async () => {
+test('an item redelivered for a canceled task cancels the runs of its dead attempt', async () => {
   const task = await TaskLog.create('caipe');
   await deadAttempt(task);
   await cancel(task);
@@ -113,7 +113,7 @@ const QUESTION: AgentEvent = {
 };
 
 for (const isAnswered of [false, true])
-  test(`an attempt whose question does not count leaves the run that the next turn continues, ${isAnswered ? 'and has begun' : 'and cancels its own'}`, async () => {
+  test(`an attempt whose question was not accepted leaves the run that the next turn continues, ${isAnswered ? 'and has begun' : 'and cancels its own'}`, async () => {
     const task = await TaskLog.create('caipe');
     const asks = remoteAgent(turn => beginning(turn, QUESTION));
     const OTHER = { taskId: 'remote-2' };

@@ -138,7 +138,7 @@ test('artifacts of one name are paired with those of the dead attempt by their o
   );
 });
 
-test('a later attempt does not count as waiting for credentials because the agent of another call waits', async () => {
+test('a later attempt does not count as waiting for credentials just because another call’s agent waits', async () => {
   for (const [own, states] of [
     [false, ['TASK_STATE_WORKING']],
     [true, []],
@@ -161,7 +161,7 @@ test('a later attempt does not count as waiting for credentials because the agen
   }
 });
 
-test('where notices are statuses, a later attempt ends the tool calls that a dead attempt left open, once it waits for no credentials', async () => {
+test('if notices are statuses, a later attempt ends the open tool calls of a dead attempt once it no longer waits for credentials', async () => {
   const tool = (callId: string, phase: 'start' | 'end'): AgentEvent => ({ type: 'tool', phase, callId, tool: 'list_pods' });
   const ask = { kind: 'status', state: 'TASK_STATE_AUTH_REQUIRED', message: message('log in') } as const;
   for (const waits of [false, true]) {
@@ -353,7 +353,7 @@ test('an attempt ends if it is superseded, before it starts or while it runs', a
   assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
 });
 
-test('a second run of an attempt that has written stops before it begins', async () => {
+test('if an attempt has written, a second run of it stops before it begins', async () => {
   const task = await TaskLog.create('caipe');
   const first = run(
     task,
@@ -573,7 +573,7 @@ test('a second stored item of a call runs only while the first has written nothi
   assert.ok(stopped);
 });
 
-test('an event may nest INPUT_DEPTH_MAX levels of JSON; one more fails the turn with a reason that names the bound', async () => {
+test('an event may nest INPUT_DEPTH_MAX levels of JSON; with one more the turn fails with a reason that names the bound', async () => {
   const artifact = (levels: number): AgentEvent => {
     const data: unknown = JSON.parse('['.repeat(levels) + ']'.repeat(levels));
     return { type: 'artifact', artifact: { artifactId: 'f', name: 'f', parts: [{ data }] }, append: false, lastChunk: true };

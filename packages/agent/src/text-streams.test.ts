@@ -134,7 +134,7 @@ test('a message joins the history once by its id, and metadata is merged into th
   assert.deepEqual(view?.task.metadata, { a: 1 });
 });
 
-test('the mode and the step of an input are kept in the log, and not shown to clients [S1-21]', async () => {
+test('the mode and the step of an input are kept in the log but not shown to clients [S1-21]', async () => {
   const source = { mode: 'messages', node: 'left' };
   const { task, fold } = await play('transparent', [
     { type: 'text', stream: 'a', text: 'x', source },
@@ -181,7 +181,7 @@ test('a second attempt replaces every text of the first, even texts that it does
   );
 });
 
-test('a later attempt may make as many artifacts as the first, and replaces the one that was not complete', async () => {
+test('a later attempt may make as many artifacts as the first, and replaces the incomplete one', async () => {
   const file = (index: number, last = true): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId: `file-${index}`, name: `file-${index}`, parts: [index % 2 === 0 ? { raw: 'aGk=' } : { text: 'hi' }] },

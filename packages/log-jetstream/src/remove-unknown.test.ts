@@ -44,7 +44,7 @@ test('a durable consumer that does not belong to Hopline is removed, whatever it
   );
 });
 
-test('short-lived consumers of other clients stay while they are few, and are all removed beyond that', () => {
+test('short-lived consumers of other clients stay while there are few of them; if there are more, all are removed', () => {
   const guests = Array.from({ length: GUEST_CONSUMERS_MAX }, (_, index) => shortLived(`cli${index}`, 300));
   assert.deepEqual(unknown(guests), []);
   const more = [...guests, shortLived('one-more')];
@@ -56,7 +56,7 @@ test('consumers that the operator names stay', () => {
   assert.deepEqual(unknown(listed, ['warehouse', 'audit-*']), ['audit', 'warehouse2']);
 });
 
-test('an item of work is in a queue of its role, or in none', () => {
+test('an item of work belongs to a queue of its role, or to none', () => {
   const cases: [subject: string, role: string, inQueue: boolean][] = [
     ['a2a.work.supervisor.t', 'supervisor', true],
     ['a2a.work.agent.guide.t', 'agent.guide', true],

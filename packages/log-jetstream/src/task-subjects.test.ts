@@ -24,7 +24,7 @@ for (const prefix of ['', 'blue']) {
   });
 }
 
-test('a subject in the shard of another task, or with names that no task or writer has, has no origin', () => {
+test('a subject in the shard of another task, or with an impossible task or writer name, has no origin', () => {
   const subjects = new TaskSubjects(new LogNames(), () => LAYOUTS);
   const valid = subjects.ofInputs('task', 'agent.argocd');
   const shard = valid.split('.')[2]!;

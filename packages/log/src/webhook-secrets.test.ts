@@ -77,7 +77,7 @@ test('without a key secrets are stored as plain text; plain entries stay readabl
   assert.deepEqual(await readBy(first), ENTRY);
 });
 
-test('a seal that no key opens, that was changed, or that was copied to another entry does not open', async () => {
+test('a seal does not open if no key fits, if it was changed, or if it was copied to another entry', async () => {
   const { log, raw, readBy } = await stored(ENTRY, first);
   assert.deepEqual(await readBy(second), raw);
   assert.deepEqual(await readBy(), raw);

@@ -60,7 +60,7 @@ async function task(log: MemoryLog, chunks: string[], end = true): Promise<void>
   if (end) await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a burst becomes few deliveries, in order and complete; delivered events are not repeated', async () => {
+test('a burst becomes a few complete deliveries in order; delivered events are not repeated', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const stop = new AbortController();
@@ -178,7 +178,7 @@ test('all backlogs share a limit: beyond it each holds one record, and still com
   assert.equal(budget.bytes, 0);
 });
 
-test('a stopped backlog no longer counts; a delivery in progress is read completely, even beyond the limit', async () => {
+test('a stopped backlog no longer counts toward the limit; a delivery in progress is read completely, even beyond it', async () => {
   const log = createMemoryLog();
   await task(log, ['a', 'b', 'c', 'd']);
   const budget = new BacklogBudget(1);

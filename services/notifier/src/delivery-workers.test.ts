@@ -18,7 +18,7 @@ function workersOf(options: Partial<DeliveryWorkersOptions> = {}) {
   return { workers, runs, keys: () => runs.map(run => run.key) };
 }
 
-test('a bounded number of workers run; one that ends makes room for the one that has waited longest', async () => {
+test('the number of running workers is bounded; when one ends, the one that has waited longest begins', async () => {
   const { workers, runs, keys } = workersOf();
   for (const key of ['a', 'b', 'c', 'd']) workers.start(key, 0, 1);
   await tick();

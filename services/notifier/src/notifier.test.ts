@@ -90,7 +90,7 @@ async function finished(log: MemoryLog, taskId = 't1', owner?: Owner): Promise<v
   await facts.status('TASK_STATE_COMPLETED');
 }
 
-test('a configuration older than the notifier, for a finished task, gets the events after its generation', {
+test('a configuration for a finished task that is older than the notifier gets the events after its generation', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -117,7 +117,7 @@ test('a configuration written after the last event of its task is finished witho
   await notifier.stop();
 });
 
-test('a webhook whose task never starts is removed after its time; one whose time is not over gets the task', {
+test('a webhook whose task never starts is removed after its time; before that it gets the task if it starts', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -226,7 +226,7 @@ test('notifications of a configuration keep their interval; text that waits is m
   }
 });
 
-test('0.3 posts the whole task: even a long text stays within the byte rate of a webhook, failures included', {
+test('0.3 posts the whole task: even with a long text and failed attempts, a webhook’s byte rate is respected', {
   timeout: 120_000,
 }, async () => {
   for (const refused of [0, 1]) {
@@ -266,7 +266,7 @@ test('0.3 posts the whole task: even a long text stays within the byte rate of a
   }
 });
 
-test('failures outlive the notifier: the next one continues their count [S3-25]', { timeout: 120_000 }, async () => {
+test('the count of failures outlives the notifier: the next one continues it [S3-25]', { timeout: 120_000 }, async () => {
   const log = createMemoryLog();
   await using hook = await webhook(() => 500);
   await finished(log);
@@ -284,7 +284,7 @@ test('failures outlive the notifier: the next one continues their count [S3-25]'
   await second.stop();
 });
 
-test('a notification that may have been received is repeated with the same events, although later ones could join them', {
+test('a notification that may have been received is repeated with the same events, although later events could be added', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -400,7 +400,7 @@ test('a webhook receives nothing of a task with another owner: owners are compar
   await notifier.stop();
 });
 
-test('more webhooks than workers take turns: one whose task is silent does not block others', {
+test('more webhooks than workers take turns, and a webhook whose task is silent does not block others', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();
@@ -418,7 +418,7 @@ test('more webhooks than workers take turns: one whose task is silent does not b
   await notifier.stop();
 });
 
-test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor has every event once', {
+test('if two notifiers both believe that they own a shard, a receiver that deduplicates by cursor gets every event once', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog();

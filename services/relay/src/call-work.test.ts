@@ -210,7 +210,7 @@ test('after the duplicate window the work of a silent agent is requested again o
   assert.deepEqual(await task.requestedBy(task.relay({ windowMs: 0 }), 1), ['t:call-1-1']);
 });
 
-test('a call is requested again by the next relay even if earlier text, which still waits, keeps its record from counting as folded', async t => {
+test('the next relay requests a call again even if earlier text that still waits keeps the call’s record from counting as folded', async t => {
   const task = new Calls(t);
   const dead = await task.relay({ queues: false });
   await task.send();

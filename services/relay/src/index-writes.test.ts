@@ -146,7 +146,7 @@ test('a write with a known revision needs no read, and one with an older revisio
   assert.equal((await tasks.get('a'))?.value.generation, 6);
 });
 
-test('a task that ends soon has one write, at its end; a running task is written after RUNNING_INDEX_DELAY_MS', async () => {
+test('a task that ends soon is written once, at its end; a running task is written after RUNNING_INDEX_DELAY_MS', async () => {
   const { tasks } = createMemoryLog();
   const writes = new IndexWrites(tasks);
   const startedMs = performance.now();
@@ -174,7 +174,7 @@ test('an entry that shows a waiting task is replaced after INDEX_DELAY_MS, even 
   await works;
 });
 
-test('the entry by id is written without a read: a first one, and later ones of an open task', async () => {
+test('the entry by id is written without a read, both the first one and later ones of an open task', async () => {
   const { tasks } = createMemoryLog();
   const { counted, calls } = countCalls(tasks);
   const writes = new IndexWrites(counted);

@@ -141,7 +141,7 @@ for (const when of ['while its relay runs', 'while no relay runs'] as const) {
   });
 }
 
-test('a loss that a later record hides is found by the next owner of a shard that was handed over before the check', {
+test('a loss hidden by a later record is found by the next owner if the shard was handed over before the check', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -221,7 +221,7 @@ test('when a relay dies while it folds lost facts again, its successor does the 
   await until(async () => (await log.leases.get('shard.0'))?.value.refoldTo === undefined);
 });
 
-test('facts that a dead relay stored after its last lease keep their generations for themselves when the log loses them', {
+test('if the log loses facts that a dead relay stored after its last lease, their generations are not used again', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -246,7 +246,7 @@ test('facts that a dead relay stored after its last lease keep their generations
   assert.deepEqual((await storedWhen(log, 'later', isDone)).losses, []);
 });
 
-test('a task that its dead owner left continues above the lost generations, whenever its next input arrives', {
+test('a task of a dead owner continues above the lost generations, whenever its next input arrives', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });
@@ -270,7 +270,7 @@ test('a task that its dead owner left continues above the lost generations, when
   assertLeap(found, startedAt);
 });
 
-test('an append whose answer a stopped relay did not wait for is lost: the task continues above its generation', {
+test('if an append is lost whose answer a stopped relay did not await, the task continues above its generation', {
   timeout: 120_000,
 }, async t => {
   const log = createMemoryLog({ shards: 1 });

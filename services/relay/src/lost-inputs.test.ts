@@ -74,7 +74,7 @@ test('an attempt whose first inputs were removed fails the task', { timeout: 120
   await second.stop();
 });
 
-test('the next relay reads an input without a fact again, so that the following input is not mistaken for a gap', {
+test('the next relay reads an input without a fact again, so that the input after it does not look like a gap', {
   timeout: 120_000,
 }, async () => {
   const log = createMemoryLog({ shards: 1 });
@@ -134,7 +134,7 @@ test('a task does not fail because an earlier version did not keep its last ordi
   await second.stop();
 });
 
-test('the first record after a takeover has its time and cause, and each record the relay that stored it', async () => {
+test('the first record after a takeover has the takeover’s time and cause, and each record names the relay that stored it', async () => {
   const log = createMemoryLog();
   const first = await relayOn(log.another());
   await sendMessage(log);

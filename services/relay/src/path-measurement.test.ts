@@ -127,7 +127,7 @@ test('a turn that is too long, that the log no longer has, or that cannot be rea
   await outcomeOf(short, 'failed', broken);
 });
 
-test('a task with as many records as the limit is measured, one with a record more is too long', async () => {
+test('a task with as many records as the limit is measured, with one record more it is too long', async () => {
   const log = createMemoryLog();
   const step = await withRelay(log, () => endedTask(log, 't'));
   const stored = [...(await collect(log.facts.read('t', 1))), ...(await collect(log.inputs.read('t')))];

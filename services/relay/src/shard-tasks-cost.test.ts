@@ -12,7 +12,7 @@ const TASKS = 5_000;
 /** Number of code blocks that run for an open task when its shard ends. */
 const BLOCKS_MAX = 20;
 
-test('a relay that releases its shards looks at each open task once, and not for each shard', async t => {
+test('a relay that releases its shards examines each open task once, not once for each shard', async t => {
   const log = createMemoryLog({ shards: SHARDS_DEFAULT });
   const logger = createLogger({ service: 'relay', instance: 'test', level: 'silent' });
   const ended = new EndedLists({ log, logger });

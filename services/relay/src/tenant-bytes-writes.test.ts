@@ -105,7 +105,7 @@ test('tasks that were stored before relays counted are entered once, without tho
   assert.equal(await counted(log, ANNA), 1_040, 'later records stay counted');
 });
 
-test('without a limit of the log nothing is counted', async () => {
+test('without a byte limit of the log nothing is counted', async () => {
   const log = createMemoryLog();
   const writes = new TenantBytesWrites({ log, logger });
   writes.add('a', ANNA, { seq: 1, bytes: 100 });

@@ -34,7 +34,7 @@ test('a value that is not a path of names is refused with a clear reason', () =>
   assert.equal(namesAgent({ message: message({ agent: null }) }), false);
 });
 
-test('a delegated call has only the rest of the path, in the place where the client wrote the path', () => {
+test('a delegated call has only the rest of the path, in the same place where the client wrote the path', () => {
   const cases: [Metadata | undefined, Metadata | undefined, Metadata | undefined, Metadata | undefined][] = [
     [{ agent: 'a', x: 1 }, undefined, { x: 1 }, undefined],
     [{ agent: 'a' }, { agent: 'b', y: 2 }, undefined, { y: 2 }],

@@ -145,7 +145,7 @@ test('a lost item is queued again once, if the queue has room and the agent has 
   assert.deepEqual([await other.items.queueLost(CALL), other.requests], [false, []]);
 });
 
-test('an item that is queued again is the only one, whether its relay was stopped or the queue has lost it', async () => {
+test('an item that is queued again is the only one, whether its relay was stopped or the queue lost the item', async () => {
   for (const isLost of [false, true]) {
     const turn = await new Turn().begun();
     turn.items.begin(working());

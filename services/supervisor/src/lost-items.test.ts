@@ -98,7 +98,7 @@ test('the item of an agent that writes is not looked up', async t => {
   assert.deepEqual([inputs, asked], [[], []]);
 });
 
-test('a missing item is queued again first, and the call ends when the item is missing again; a full queue changes nothing', async t => {
+test('a missing item is first queued again, and the call ends if it is missing again; a full queue changes nothing', async t => {
   const { inputs, items, requestable, requested, isFull, check } = watched(t);
   items.set('agent.writer', false);
   requestable.add('call-1-1');

@@ -479,7 +479,7 @@ test('an ended conversation continues, forks at the playhead, and runs again wit
   assert.deepEqual(page.faults, []);
 });
 
-test('a task that does not exist offers no actions', options, async () => {
+test('the page of a task that does not exist offers no actions', options, async () => {
   const page = await browser.open(`${web.url}/tasks/01a201b8-74dc-707d-aaa5-afac77abea8c`);
   await page.until(`document.querySelector('.empty')?.textContent.startsWith('Task not found')`, SHOWN_MS_MAX);
   assert.equal(await page.evaluate(`document.querySelectorAll('.scrubber, .task-head, .tabs, main button').length`), 0);
@@ -535,7 +535,7 @@ const drop = (name: string, text: string) => `{
   document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
 }`;
 
-test('a task file is shown without a request, dropped onto the console and as a page of its own', options, async () => {
+test('a task file is shown without a request, both dropped onto the console and as a page of its own', options, async () => {
   const id = await ask('count');
   const live = await browser.open(`${web.url}/tasks/${id}`);
   await live.until(isCompleted, SHOWN_MS_MAX);

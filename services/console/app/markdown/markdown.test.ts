@@ -11,7 +11,7 @@ const blocksOf = (text: string): MarkdownBlock[] => new MarkdownDocument().group
 const paragraph = (text: string): MarkdownBlock => ({ kind: 'paragraph', text });
 const text = (value: string): Inline => ({ kind: 'text', text: value });
 
-test('headings, paragraphs, rules and quotes are blocks; line ends in a paragraph stay', () => {
+test('headings, paragraphs, rules and quotes are blocks; line ends within a paragraph are kept', () => {
   assert.deepEqual(blocksOf('# One #\ntwo  \nthree\n\n---\n> four\n> > five\nsix'), [
     { kind: 'heading', level: 1, text: 'One' },
     paragraph('two\nthree'),
