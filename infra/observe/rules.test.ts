@@ -247,7 +247,7 @@ test('HoplineShardsWithoutRelay fires when no relay is left, while another proce
   checkFiring(t, { ...QUIET, ...removed }, []);
 });
 
-test('the alerts on shards go on for hours while no process owns them', { skip }, t => {
+test('the alerts on shards keep firing for hours while no process owns them', { skip }, t => {
   const hours = (value: string, until: string) => `${value}x30 ${until}`;
   const series = {
     'up{job="hopline", instance="ingress-1"}': '1x140',
@@ -433,7 +433,7 @@ test('one restart of every shard raises no alert, however many shards there are'
   checkFiring(t, { ...QUIET, ...Object.fromEntries(shards) }, []);
 });
 
-test('a cluster without a supervisor for a day counts as one that has none, and a removed cluster raises no alert', {
+test('a cluster that has had no supervisor for a day counts as one without a supervisor, and a removed cluster raises no alert', {
   skip,
 }, t => {
   const supervisor = 'hopline_active_tasks{job="hopline", service="supervisor", instance="supervisor-1"}';
@@ -474,7 +474,7 @@ test('a stream whose records are all newer than what an open task needs raises n
   checkFiring(t, { ...withoutRetention(), ...streams, [NEEDED]: '-300000x90' }, []);
 });
 
-test('HoplineRetentionNear fires within an hour of the age limit, also on a stream that removes nothing', { skip }, t => {
+test('HoplineRetentionNear fires within an hour of the age limit, even for a stream that removes nothing', { skip }, t => {
   const limit = { 'hopline_log_age_limit_seconds{job="hopline", service="relay", stream="A2A_LOG"}': '604800x90' };
   const needs = (leftAt80m: number) => ({ [firstOf('A2A_LOG')]: '-600000x90', [NEEDED]: `${leftAt80m + 4_800 - 604_800}x90` });
   checkFiring(t, { ...withoutRetention(), ...limit, ...needs(3_000) }, ['HoplineRetentionNear']);
@@ -529,7 +529,7 @@ test('a webhook that fails does not hide another one that waits', { skip }, t =>
   checkFiring(t, { ...QUIET, ...fails, ...FAULTS.HoplineWebhooksLate }, ['HoplineWebhookFails', 'HoplineWebhooksLate']);
 });
 
-test('alerts match the job that the chart names, and streams with a prefix', { skip }, t => {
+test('alerts match the job name of the chart, and streams with a prefix', { skip }, t => {
   const down = { 'up{job="hopline/default/prod", instance="10.0.0.1:8000"}': '1x70 0x20' };
   checkFiring(t, { ...QUIET, ...down }, ['HoplineProcessDown']);
   const queue = 'stream_name="blue_A2A_WORK"';

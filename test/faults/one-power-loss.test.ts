@@ -30,7 +30,7 @@ const RECORDS_BEFORE = 10;
 const WAIT_MS_MAX = 60_000;
 const TASK = 'task-of-the-test';
 
-test('with the default sync_interval, one loss of power can cost all acknowledged records', { timeout: 240_000 }, async t => {
+test('with the default sync_interval, a single loss of power can destroy all acknowledged records', { timeout: 240_000 }, async t => {
   const { acknowledged, gone } = await losePower(t, { syncInterval: undefined, isSynced: false });
   // Mostly all are gone. In one run of 2026-11-28 `n0` gave back all but the first, whose sequence another record has.
   assert.ok(
@@ -39,7 +39,7 @@ test('with the default sync_interval, one loss of power can cost all acknowledge
   );
 });
 
-test('with sync_interval always, the same loss of power costs nothing', { timeout: 240_000 }, async t => {
+test('with sync_interval always, the same loss of power destroys nothing', { timeout: 240_000 }, async t => {
   const { gone } = await losePower(t, { syncInterval: 'always', isSynced: true });
   assert.deepEqual(gone, []);
 });

@@ -222,7 +222,7 @@ function templatesIn(text: string): Record<string, unknown> {
   );
 }
 
-test('a changed password or key restarts what reads it, and an upgrade that changes none restarts nothing', {
+test('a changed password or key restarts the pods that read it, and an upgrade that changes none restarts nothing', {
   skip,
 }, async () => {
   const installed = await upgradeOver({});
@@ -252,7 +252,7 @@ test('a changed password or key restarts what reads it, and an upgrade that chan
   );
 });
 
-test('an upgrade leaves an autoscaled service the pods that it has: with Helm 4 another number conflicts with the autoscaler', {
+test('an upgrade keeps the number of pods of an autoscaled service: with Helm 4 a different number conflicts with the autoscaler', {
   skip,
 }, async () => {
   const replicasOf = async (live: number) => {

@@ -24,7 +24,7 @@ const killers = (plan: object, env: NodeJS.ProcessEnv) =>
     .filter(({ exchangesMessages }) => exchangesMessages)
     .map(({ instance }) => instance);
 
-test('the console may kill processes only if all who reach it are the user of this machine', () => {
+test('the console may kill processes only if the user of this machine is the only one who can reach it', () => {
   for (const [plan, env] of [
     [{}, {}],
     [{ host: 'localhost' }, { HOPLINE_PUBLIC_URL: '' }],

@@ -66,7 +66,7 @@ test('connections up to the limit are accepted, one more is dropped without affe
   assert.deepEqual(shape(await stream.rest()), ['task submitted', 'working', 'completed']);
 });
 
-test('no slot, feed or listener remains, however a stream or a wait ends [S0-37]', async t => {
+test('however a stream or a wait ends, no slot, feed or listener remains [S0-37]', async t => {
   const rig = await openRig(t, { limits: { feedLingerMs: 20 } });
   rig.relay.onClient = taskId => rig.relay.answer(taskId, ['a']);
   await (await open(rig, 'stream', sendParams(userMessage('x')))).rest();

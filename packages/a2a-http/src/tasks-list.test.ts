@@ -323,7 +323,7 @@ test('a server lists only the tasks of its role', async t => {
   assert.deepEqual([idsOf(await list(rig)), idsOf(await list(agent))], [[id], []]);
 });
 
-test('limits hold at their edges, and invalid members are named', async t => {
+test('limits apply exactly at their edges, and invalid members are named', async t => {
   const rig = await openRig(t);
   assert.equal((await list(rig, { pageSize: 100 })).pageSize, 100);
   const refused = [
@@ -374,7 +374,7 @@ test('an unreadable index is UNAVAILABLE until it can be read', async t => {
   }
 });
 
-test('a list by text ignores case, and finds questions and answers of its caller only', async t => {
+test('a list by text ignores case, and finds only questions and answers of its caller', async t => {
   const rig = await openRig(t);
   const ids: string[] = [];
   for (const question of ['Where is the STATION?', 'a joke', 'the next station']) {

@@ -91,7 +91,7 @@ test('one of two answers at the same time is a conflict', async t => {
   for (const response of answers) await response.text();
 });
 
-test('an answer is for the question that its client saw, not for a later one', async t => {
+test('an answer applies to the question that its client saw, not to a later one', async t => {
   const { rig, go, taskId } = await openAsking(t, 2);
   const first = interruptOf(await eventsOf(await post(rig, input('r1'))));
   const second = interruptOf(await eventsOf(await post(rig, input('r2', resume(first)))));

@@ -56,7 +56,7 @@ test('a card signed with any usual key, as PEM or JWK, verifies as a whole [S4-5
   }
 });
 
-test('the configured key id wins; an RSA key may name its algorithm [S4-5]', async () => {
+test('the configured key id takes precedence; an RSA key may name its algorithm [S4-5]', async () => {
   const key = JSON.stringify({ ...jwk(rsa.privateKey), kid: 'own', alg: 'PS512' });
   const signer = await CardSigner.open({ key, keyId: 'configured' });
   assert.deepEqual([signer.kid, signer.alg], ['configured', 'PS512']);

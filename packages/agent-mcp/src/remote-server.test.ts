@@ -50,7 +50,7 @@ async function ended(pid: number): Promise<void> {
   }
 }
 
-test('a server runs at the other side of the socket, which only its user and group may use', async t => {
+test('a server runs on the other side of the socket, which only its user and group may use', async t => {
   const { path } = await listenerOf(t);
   assert.equal((await stat(path)).mode & 0o777, 0o660);
   const server = await startRemoteServer(path, echo());
@@ -115,6 +115,6 @@ test('a container runs a bounded number of servers at once', async t => {
   for (const connection of open) connection.destroy();
 });
 
-test('a sub-agent gets one sentence when nothing listens', { timeout: 120_000 }, async () => {
+test('a sub-agent gets an error of one sentence if nothing listens at the socket', { timeout: 120_000 }, async () => {
   await assert.rejects(startRemoteServer('/nowhere/socket', echo()), { message: 'nothing listens at /nowhere/socket' });
 });

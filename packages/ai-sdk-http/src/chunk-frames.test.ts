@@ -30,7 +30,7 @@ test('a stream that fails ends with an error and [DONE]', () => {
   assert.deepEqual(log.slice(1), ['data: [DONE]', 'end']);
 });
 
-test('a server that drains breaks the connection, because a stream that ends is a whole answer for its client', () => {
+test('a server that drains breaks the connection, because a client takes a stream that ends for a whole answer', () => {
   const { log, sink } = opened();
   sink.drain();
   assert.deepEqual(log, ['cut']);

@@ -177,7 +177,7 @@ test('a call is approved or refused by the parts of an approval, which the chat 
   assert.deepEqual(approvalResponse({ callId: 'c3' }, false, ' ')[0], { text: 'Refused' });
 });
 
-test('an answer to a question whose stream was refused follows the task again, at its cursor', async () => {
+test('if the stream for an answer was refused, the task is followed again from its cursor', async () => {
   const { server, chat } = await asked();
   server.break(new A2AError('UNAUTHENTICATED'));
   await until(() => chat.get().status === 'error');

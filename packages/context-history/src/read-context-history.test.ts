@@ -192,7 +192,7 @@ test('the bounds (tasks, messages and characters) hold at their edges; the newes
   );
 });
 
-test('a conversation of one question for each task is remembered up to the bound in messages, even if many sends failed', async () => {
+test('a conversation with one question per task is remembered up to the bound in messages, even if many sends failed', async () => {
   const log = createMemoryLog();
   const join = (taskId: string) => joinContext(log, { owner: undefined, contextId: 'c1', taskId });
   const turns = CONTEXT_HISTORY_LIMITS.messagesMax / 2;
@@ -307,7 +307,7 @@ test('tasks with large files end the history of a context, and are not read; the
   }
 });
 
-test('a fork uses neither a task of another owner or role, nor state that an adapter stored for its next turn', async () => {
+test('a fork does not use tasks of another owner or role, or state that an adapter stored for its next turn', async () => {
   const log = createMemoryLog();
   const ann = { tenant: 't', subject: 'ann' };
   await answered(log, 'bobs', 'secret of bob', 'yes', { owner: { tenant: 't', subject: 'bob' } });

@@ -23,7 +23,7 @@ test('the time of a task id is that of a UUID of version 7, and other ids have n
     assert.equal(timeOfTaskId(id), undefined, id);
 });
 
-test('a task is in the layout that was valid at the time in its id, and in the first one without a time', () => {
+test('a task is in the layout that was valid at the time in its id, and without a time in the first layout', () => {
   const rangeOf = (ids: string[]) => {
     const shards = ids.map(id => LAYOUTS.shardOf(id));
     return [Math.min(...shards) >= 0, Math.min(...shards), Math.max(...shards)].slice(1);

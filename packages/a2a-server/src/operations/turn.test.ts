@@ -36,7 +36,7 @@ async function further(t: TestContext, messageId: string, ends: boolean) {
 }
 
 for (const ends of [false, true])
-  test(`a message joins an equal one that another request has added to the task, although the task has ${ends ? '' : 'not '}ended`, async t => {
+  test(`a message joins an equal one that another request has added to the task, when the task has ${ends ? '' : 'not '}ended`, async t => {
     const { outcome, joined } = await further(t, 'm', ends);
     assert.deepEqual([await outcome, joined], ['met', ['m']]);
   });

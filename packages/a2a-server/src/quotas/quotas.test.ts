@@ -24,7 +24,7 @@ test('a new caller may use its whole burst: one message if the burst is one, and
   }
 });
 
-test('the usage of a caller stays counted, however many other callers follow', () => {
+test('a caller’s usage is not dropped, however many other callers follow', () => {
   const messages = { ownerMessagesPerSecond: 0.001, ownerMessagesBurst: 1 };
   const quotas = openQuotas({ streamsMax: 10, ownerStreamsMax: 2, ...messages });
   const [anna, bert] = [{ subject: 'anna' }, { subject: 'bert' }];

@@ -179,7 +179,7 @@ test('when the log loses its tail, open viewers get a gap, the task once it is f
   assert.deepEqual(sent, ['1', '2', '3', '4', 'gap 5-1000', 'task 1000 one two three ', '1001', '1002', 'end']);
 });
 
-test('a client that comes back while lost facts are folded again waits for them', async t => {
+test('a client that reconnects while lost facts are folded again waits for them', async t => {
   const { feed, log } = await openFeed(t);
   for (const generation of [2, 3]) await store(log, textFact(generation, `${generation} `) as never);
   await untilTick(() => feed.generation === 3);
@@ -196,7 +196,7 @@ test('a client that comes back while lost facts are folded again waits for them'
   assert.equal(feed.generation, 1_000);
 });
 
-test('a client that names a later event than the newest one waits for the generations after a loss, until the task ends', async t => {
+test('after a loss, a client that names an event later than the newest one waits until the task has such an event or ends', async t => {
   const { feed, log } = await openFeed(t);
   const [early, late, never] = [1, 3, 2_000].map(generation => feed.reaches(generation));
   assert.equal(await early, true);
@@ -206,7 +206,7 @@ test('a client that names a later event than the newest one waits for the genera
   assert.equal(await never, false);
 });
 
-test('a later generation that names the one before it follows without a gap, live, from memory and from the log', async t => {
+test('a later generation that names its predecessor follows without a gap, live, from memory and from the log', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, late, resumed]: string[][] = [[], [], []];
   viewerOf(server, recordingSink(live!)).follow(feed, { generation: 0, seq: 0 });
@@ -301,7 +301,7 @@ test('viewers wait for lost events while the log elects a leader, and see nothin
   assert.deepEqual(sent.slice(2), ['gap 4-1000', 'task 1000 two three ']);
 });
 
-test('events that retention removed before they were read are a gap, never a hole', async t => {
+test('events that retention removed before they were read are reported as a gap, never omitted silently', async t => {
   const { server, feed, log } = await openFeed(t);
   const [live, resumed, late]: string[][] = [[], [], []];
   viewerOf(server, recordingSink(live!)).follow(feed, { generation: 1, seq: 1 });
@@ -393,7 +393,7 @@ test('a paced stream sends all of its events', async t => {
   assert.deepEqual([received, cuts], [['1.1', '2.2', '3.3'], []]);
 });
 
-test('a stream that its client reads slowly needs the record that it reads, and none once the client has everything', async t => {
+test('while its client reads slowly, a stream needs the record that it is sending, and no record once the client has everything', async t => {
   const { server, feed, log } = await openFeed(t);
   for (const generation of [2, 3, 4]) await store(log, textFact(generation, `${generation} `) as never);
   await untilTick(() => feed.generation === 4);

@@ -48,7 +48,7 @@ test('code restarts an agent, JSON only if the agent imports it, and nothing els
   ]);
 });
 
-test('following imports ends at a circle, and at a module that does not exist', t => {
+test('following imports stops at a cycle, and at a module that does not exist', t => {
   const folder = folderWith(t, { 'a.ts': `import '${HERE}b.ts';`, 'b.ts': `import '${HERE}a.ts';` });
   assert.equal(importedFiles(join(folder, 'a.ts')).size, 2);
   assert.equal(importedFiles(join(folder, 'absent.ts')).size, 1);

@@ -57,7 +57,7 @@ test('--url overrides HOPLINE_URL, which overrides the local cluster', () => {
   assert.equal(urlOf(['card'], ''), URL_DEFAULT);
 });
 
-test('a command that asks no server refuses --url, and its help does not name the option', () => {
+test('a command that contacts no server refuses --url, and its help does not list the option', () => {
   for (const line of [
     ['status', '--url', 'http://b/'],
     ['logs', '--url=http://b/'],
@@ -209,7 +209,7 @@ test('a pace is a factor within bounds, a cursor has two numbers, and a port is 
   for (const port of ['-1', '65536', 'http', '1e3']) assert.throws(() => parse(['serve', 'f', '--port', port]), UsageError);
 });
 
-test('an unknown command gets the name that it resembles, and the former name of a command still works', () => {
+test('the error for an unknown command names the command that it resembles, and the former name of a command still works', () => {
   const message = 'unknown command trase; did you mean trace?; see hopline --help';
   assert.throws(() => parse(['trase', 't']), { name: 'UsageError', message });
   const swapped = 'unknown command hlep; did you mean help?; see hopline --help';

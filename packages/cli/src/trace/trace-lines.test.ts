@@ -29,7 +29,7 @@ test('a trace that was not sampled is marked, because no tracing backend has it'
   );
 });
 
-test('a turn that still runs ends at now, with a row for the agent that is silent, which is the slowest hop', () => {
+test('a turn that is still running ends now, and the row of the silent agent is the slowest hop', () => {
   const report = taskReport(3);
   const path = [
     { hop: 'accept', fromMs: 0, toMs: 50 },
@@ -43,7 +43,7 @@ test('a turn that still runs ends at now, with a row for the agent that is silen
   assert.match(text, /\nslowest: silence argocd, 9 m 59 s of the 10 m 0 s of the turn \(100 %\)/);
 });
 
-test('the first line of a failed task has its reason, and its waterfall only what was stored and the attempts that ran', () => {
+test('the first line of a failed task has its reason, and its waterfall only stored facts and attempts that ran', () => {
   const report = taskReport(2);
   const [, , second] = report.producers;
   const late = { ...second!, tokens: 60, lastTokenMs: 126_000, lastMs: 126_000 };
