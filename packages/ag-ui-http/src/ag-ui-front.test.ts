@@ -4,7 +4,7 @@ import { JSON_DEPTH_MAX } from '@hopline/a2a';
 import { call, openRig, type Rig, sendParams, userMessage } from '@hopline/a2a-http/test-kit';
 import { agUiFront } from './ag-ui-front.ts';
 
-/** A rig whose agent asks in its first turn, and answers in each later one when `go` is called. */
+/** A server whose agent asks a question in its first turn, and answers in each later one when `go` is called. */
 async function openAsking(t: TestContext, turnsThatAsk = 1): Promise<{ rig: Rig; go: () => void; taskId: Promise<string> }> {
   const rig = await openRig(t, { fronts: [agUiFront] });
   const { relay } = rig;

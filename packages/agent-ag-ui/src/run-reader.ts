@@ -104,7 +104,7 @@ export class RunReader {
     return this.#open.delete(messageId) && this.#sent.has(messageId) ? [{ type: 'text-end', stream: messageId }] : [];
   }
 
-  /** A chunk without an id continues the previous one's message; a chunk of another message ends it. */
+  /** A chunk without an id continues the message of the previous chunk; a chunk of another message ends it. */
   #textChunk({ messageId, role, delta }: JsonObject): AgentEvent[] {
     const id = typeof messageId === 'string' ? messageId : this.#chunk?.id;
     if (id === undefined) return [];

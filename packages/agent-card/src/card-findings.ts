@@ -74,9 +74,9 @@ const ONLY_03: Members = {
 };
 
 /**
- * Deviations of a card from A2A: required members that are missing or empty, members of the wrong type, versions that Hopline does not know, and a card
- * without an interface that Hopline speaks. A card with `supportedInterfaces` follows 1.0, any other one 0.3; a card may follow both. The sentences
- * have no text of the card, which anyone may have written.
+ * Deviations of a card from A2A: required members that are missing or empty, members of the wrong type, versions that Hopline does not
+ * support, and a card without a supported interface. A card with `supportedInterfaces` follows 1.0, any other card follows 0.3, and a card
+ * may follow both. The sentences do not contain text of the card, which anyone may have written.
  */
 export function cardFindings(card: unknown): string[] {
   if (!isObject(card)) return ['The agent card must be an object.'];

@@ -31,7 +31,7 @@ const quiet = createLogger({ service: 'test', instance: 'test', level: 'silent' 
 
 type Host = { link: HostLink; end: (code: number) => void; isStarted: () => boolean; isKilled: () => boolean };
 
-/** A host without a process: its code runs in the test, and the pipe is one of the test. */
+/** A host without a process. Its code runs in the test, and the test provides the pipe. */
 function hostOf(serve: (channel: Duplex, exit: (code: number) => void) => void): Host {
   const [channel, other] = duplexPair();
   const { promise: ended, resolve } = Promise.withResolvers<string>();

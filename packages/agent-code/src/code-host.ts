@@ -41,7 +41,7 @@ export class CodeHost {
     channel.on('data', (chunk: Buffer) => {
       for (const document of this.#reader.read(chunk)) this.#take(JSON.parse(document.toString('utf8')) as ToHost);
     });
-    // The sub-agent has ended, and with it every reader of what the code does.
+    // The sub-agent has ended, so the output of the code no longer has a reader.
     for (const event of ['end', 'close', 'error'] as const) channel.on(event, () => exit(0));
   }
 

@@ -4,7 +4,7 @@ import { fromThrown } from './thrown.ts';
 
 type Asked = Omit<Extract<FromHost, { k: 'step-begin' }>, 'id'> | Omit<Extract<FromHost, { k: 'step-end' }>, 'id'>;
 
-/** The steps of one turn, as the host of the code asks the sub-agent for them: one question at a time. */
+/** The steps of one turn, for which the host of the code asks the sub-agent, one question at a time. */
 export class HostSteps implements TurnSteps {
   readonly #send: (frame: Asked) => void;
   #waiting: { resolve: (begun: BegunStep | undefined) => void; reject: (error: unknown) => void } | undefined;

@@ -23,7 +23,7 @@ async function listenerOf(t: TestContext) {
   return { path, faults, listener };
 }
 
-/** A server that prints its process id and then each line that it reads. `deaf`: it ends neither with its input nor by SIGTERM. */
+/** A server that prints its process id and then each line that it reads. `deaf`: it does not end with its input or on SIGTERM. */
 function echo(deaf = false) {
   const stay = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000);";
   const program = `${deaf ? stay : ''}console.log(process.pid); process.stdin.pipe(process.stdout);`;

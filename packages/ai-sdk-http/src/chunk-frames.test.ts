@@ -4,7 +4,7 @@ import { A2AError, type Task } from '@hopline/a2a';
 import { EncodedSink } from '@hopline/a2a-http/encoded-sink';
 import { chunkFrames } from './chunk-frames.ts';
 
-/** The frames and the end that a sink gives to the stream of events below it. */
+/** The frames and the end that a sink produces for the stream of events below it. */
 function opened() {
   const log: string[] = [];
   const sse = {

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { importedFiles } from './imported-files.ts';
 import { isSource, SourceWatch } from './source-watch.ts';
 
-// The tests of the repository read the imports of all sources. These belong to files of the test.
+// Not written as imports, because the repository's tests read the imports of all sources, and these belong to files of this test.
 const HERE = './';
 const ABOVE = '../';
 const FILES = {
