@@ -208,7 +208,7 @@ for (const [alert, fault] of Object.entries(FAULTS)) {
   );
 }
 
-/** The counters of rare events: a process may raise one before its first scrape, so that `increase` finds nothing. */
+/** The counters of rare events. A process may count such an event before its first scrape, and `increase` then finds nothing. */
 const RARE = [
   'HoplineGaps',
   'HoplineRecordsRejected',
@@ -445,7 +445,7 @@ test('a cluster that has had no supervisor for a day counts as one without a sup
 test('HoplineRetentionNear fires for a stream that reads slowly, without an open task', { skip }, t => {
   const { 'hopline_open_tasks_oldest_start_timestamp_seconds{job="hopline", service="relay"}': _open, ...quiet } = QUIET;
   checkFiring(t, quiet, []);
-  // It reads 20 times slower than the clock, and retention goes on with the clock.
+  // It reads 20 times slower than the clock, while retention keeps pace with the clock.
   const slow = {
     'hopline_streams_oldest_needed_timestamp_seconds{job="hopline", service="ingress", instance="ingress-1"}': '6000+3x90',
   };
@@ -464,7 +464,7 @@ const withoutRetention = () =>
   );
 
 test('a quiet cluster raises no HoplineRetentionNear when the record that an open task needs becomes the oldest', { skip }, t => {
-  // The task began three and a half days after the record before it. Both relays see within a minute that this one has expired.
+  // The task began three and a half days after the record before it. Within a minute, both relays see that the earlier record has expired.
   const jump = { [firstOf('A2A_LOG')]: '-302400x60 0x30', [firstOf('A2A_LOG', 'relay-2')]: '-302400x61 0x29' };
   checkFiring(t, { ...withoutRetention(), ...jump, [NEEDED]: '0x90' }, [], { within: '60m' });
 });

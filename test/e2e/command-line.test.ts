@@ -14,7 +14,7 @@ import { COMMAND_SOURCE } from '../support/cluster/service-process.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const EXAMPLES = join(ROOT, 'infra/examples');
 
-/** The limit is long because each cluster has eight processes, and each command is another one. */
+/** The limit is long, because each cluster has eight processes, and each command is a further one. */
 const TIMEOUT = { timeout: 180_000 };
 
 let folder: string;

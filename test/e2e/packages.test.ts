@@ -26,8 +26,8 @@ const INSTALL_MS_MAX = 240_000;
 const ECHO = `export default { name: 'echo', description: 'Repeats', async *run(turn) { yield turn.text; } };`;
 
 /**
- * The public packages as a stranger gets them. Everything runs in one process, because making a release costs as much as the tests of it, and
- * npm installs their 200 dependencies once, into the folder of a new agent: the global install and npx link the command of that folder.
+ * The public packages as a stranger gets them. Everything runs in one process, because making a release takes as long as its tests. npm
+ * installs the 200 dependencies once, into the folder of a new agent; the global install and npx link the command of that folder.
  */
 let folder: string;
 let release: NpmRelease;
@@ -107,7 +107,7 @@ after(async () => {
 // Before the tests that start the cluster of the command, which runs until the end.
 testTutorial(() => release);
 
-/** A tarball of the packages, and what the command that made them prints about it. */
+/** A tarball of the packages, with the output about it of the command that made the packages. */
 type Tarball = { name: string; path: string; files: number };
 
 function madeTarball(name: string, printed: string): Tarball {
@@ -422,7 +422,7 @@ class CommandLines {
     return ended.out;
   }
 
-  /** Without its channel the process ends by itself, unless a command has left a connection, a server or a timer open. */
+  /** When its channel is gone, the process ends by itself, unless a command has left a connection, a server or a timer open. */
   async end(): Promise<void> {
     if (this.#process.connected) this.#process.disconnect();
     const late = setTimeout(() => this.#process.kill('SIGKILL'), LINE_MS_MAX);

@@ -16,7 +16,7 @@ import { Cluster } from '../support/cluster/cluster.ts';
 import type { ServiceProcess } from '../support/cluster/service-process.ts';
 
 const TOKENS = countingTokens(200);
-/** Tokens before the agent waits for `mayEnd`, so that each stop is in mid-stream on a machine of any speed. */
+/** Number of tokens before the agent waits for `mayEnd`, so that each stop is in mid-stream however fast the machine is. */
 const TOKENS_BEFORE = 100;
 const PAUSE_MS = 10;
 const RESTARTS = ATTEMPTS_MAX_DEFAULT + 1;
@@ -108,7 +108,7 @@ const textsOf = (list: readonly Frame[]) =>
   list
     .flatMap(({ event }) => ('artifactUpdate' in event ? [event.artifactUpdate] : []))
     .filter(({ artifact }) => artifact.name === 'streaming_result');
-/** Counts attempts: the first text of each one replaces that of the previous one. */
+/** Counts attempts by the first text of each, which replaces the text of the previous one. */
 const attemptsSeen = (list: readonly Frame[]) => textsOf(list).filter(({ append }) => append !== true).length;
 
 async function restartInOrder(service: ServiceProcess, role: Role): Promise<void> {

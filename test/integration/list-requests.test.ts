@@ -160,7 +160,7 @@ for (const shards of [4, SHARDS_DEFAULT])
       const answeredBefore = answered;
       try {
         const page = await list(log, params, caller);
-        // Its answers have arrived, so the server has passed on the copies of the requests before that of this flush.
+        // The answer to this flush has arrived, so the server has passed on the copies of all earlier requests.
         await observer.flush();
         return { page, seen: [...requests], bytes: answered - answeredBefore };
       } finally {

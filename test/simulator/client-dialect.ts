@@ -31,7 +31,7 @@ type Sent = {
   /** The client's own id of a task that the message may begin. Only the form of April 2025 has one. */
   chosenTaskId: string;
   isStreaming: boolean;
-  /** The server makes the id of the message from that of the task. Only the form of April 2025 allows it. */
+  /** The server derives the id of the message from that of the task. Only the form of April 2025 allows this. */
   hasNoMessageId?: boolean | undefined;
 };
 

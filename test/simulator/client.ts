@@ -55,8 +55,8 @@ export type TaskPlan = {
    */
   viewers: { afterMs: number; leavesAfter: number[]; pauseMs: number }[];
   /**
-   * A fault that lasts until then does not affect the task, so that its client sees its end before. `avoids`: an ingress process that it
-   * does not ask.
+   * A fault that lasts until this time does not affect the task, so its client must see the end before then. `avoids`: an ingress process
+   * to which it sends no requests.
    */
   outside?: { endsBy: number; avoids?: string };
 };
@@ -291,7 +291,7 @@ export class Client {
     this.history.push({ ...first!, endedAt: this.#deps.clock.nowMs, kind: 'list', contextId, pages, tasks });
   }
 
-  /** Exports the ended task, imports the file as a task of the same caller, as an operator does, and reads it. */
+  /** Exports the ended task, imports the file as a task of the same caller, as an operator would, and reads it. */
   async #copy(): Promise<void> {
     const { clock, cluster, situations } = this.#deps;
     const { caller } = this.plan;
@@ -316,7 +316,7 @@ export class Client {
     );
   }
 
-  /** Sends one request about a task of another caller, whose existence must stay hidden. */
+  /** Sends one request about a task of another caller. The existence of that task must stay hidden. */
   async #intrude({ afterMs, kind }: NonNullable<TaskPlan['intrusions']>[number], index: number): Promise<void> {
     const { clock, clients, situations, trace } = this.#deps;
     const { plan } = this;

@@ -18,7 +18,7 @@ const PLAN = {
   agents: { folder: '/', path: '/agents.json', agents: [] },
 };
 
-/** Names of the processes that may ask the launcher to kill another one. */
+/** Names of the processes that may ask the launcher to kill another process. */
 const killers = (plan: object, env: NodeJS.ProcessEnv) =>
   serviceProcesses({ ...PLAN, ...plan }, env)
     .filter(({ exchangesMessages }) => exchangesMessages)

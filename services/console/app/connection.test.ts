@@ -14,7 +14,7 @@ test('a page that was opened while ingress starts reads its agents when ingress 
     async () => json({ agents: [] }),
   ];
   const connection = new Connection(async path => {
-    // The connection checks by itself whether the server answers again.
+    // The connection itself checks whether the server answers again.
     if (path.endsWith('agent-card.json')) return json({}, 502);
     return answers.shift()!();
   });

@@ -133,7 +133,7 @@ export class Connection {
     return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
-  /** As `json`, and tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
+  /** Like `json`, but tries again while nothing answers or the server is busy. Rejects with the reason of `signal`. */
   async jsonAnswered<T>(path: string, signal: AbortSignal): Promise<T> {
     for (;;) {
       try {

@@ -19,8 +19,8 @@ const WAIT_MS_MIN = 250;
 const WAIT_MS_MAX = 5_000;
 
 /**
- * The events of a task from its beginning until it ends, over as many connections as needed: each continues after the cursor of the last
- * event, so that no event is missing or repeated. Throws the error of `open` when a retry cannot help.
+ * The events of a task from its beginning until it ends, over as many connections as needed. Each connection continues after the cursor of
+ * the last event, so that no event is missing or repeated. Throws the error of `open` when a retry cannot help.
  */
 export async function* followTask({ taskId, open, sleep, signal }: FollowOptions): AsyncGenerator<FollowedItem> {
   const position = new StreamPosition(taskId, BEGINNING, false);
@@ -46,7 +46,7 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
   }
 }
 
-/** Whether a refusal is permanent: it does not come from a rate limit or a restarting server. */
+/** Whether a refusal is permanent, that is, not from a rate limit or a restarting server. */
 export function isFinal(error: unknown): boolean {
   const status = (error as { status?: number }).status;
   return status !== undefined && status < 500 && status !== 429 && status !== 408;

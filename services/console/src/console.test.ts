@@ -14,7 +14,7 @@ import { BODY_BYTES_MAX, type ConsoleServer, createConsole } from './console.ts'
 import { LAUNCHER_TOKEN_HEADER } from './kill-routes.ts';
 import { LauncherLink } from './launcher-link.ts';
 
-/** A fake of ingress: only the console's own limits are tested here. */
+/** A fake of ingress, because only the console's own limits are tested here. */
 const upstream = createServer((request, response) => {
   request.resume();
   response.writeHead(200, { 'content-type': 'text/event-stream', 'set-cookie': 'a=1' });

@@ -31,7 +31,7 @@ export type IngressDeps = {
   consoleUrl?: string | undefined;
   /** HOPLINE_DEFAULT_AGENT, for the list of agents. */
   defaultAgent?: string | undefined;
-  /** Absent: no gRPC. Its `publicUrl`, `host:port`, defaults to the address it listens on. */
+  /** Absent: no gRPC. Its `publicUrl` (`host:port`) defaults to the address on which it listens. */
   grpc?: { port: number; publicUrl: string | undefined } | undefined;
   /** Addresses that webhooks may have. The notifier has the same rules, so that unusable webhooks are refused at once. */
   webhooks: WebhookRules;

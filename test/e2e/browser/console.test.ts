@@ -219,7 +219,7 @@ test('keys move the playhead, and a link leads to the same event', options, asyn
     SHOWN_MS_MAX,
   );
   assert.ok(page.requests.some(({ url, headers }) => url.includes('/api/v1/') && headers['a2a-version'] === '0.3'));
-  // This step is last, because a page behind another one gets no frames to play in.
+  // This step is last, because a page behind another one gets no animation frames in which to play.
   const linked = await browser.open(link);
   await linked.until(`document.querySelector('.scrubber-bar')?.getAttribute('aria-valuenow') === '${at - 1}'`, SHOWN_MS_MAX);
   await linked.evaluate(showSource);
@@ -288,7 +288,7 @@ test('a search continues reading until it has found the task, and shows how much
   await page.setSize(1440, 900);
   await page.until(`document.querySelector('.task-row')?.getAttribute('href') === '/tasks/${old}'`, SHOWN_MS_MAX);
   const foot = `document.querySelector('.list-foot').textContent`;
-  // The server searches, so the page receives only what it has found.
+  // The server searches, so the page receives only the tasks that match.
   await page.until(`${foot} === '1 found in all your tasks'`, SHOWN_MS_MAX);
   assert.ok(page.requests.some(({ url }) => url.includes('text=NEEDLE')));
   await save(page, 'tasks-found');

@@ -590,7 +590,7 @@ test('stopping an attempt does not cancel the remote task whose question it answ
   assert.equal(remote.requests.at(-1)?.method, 'cancel');
 });
 
-/** How agents keep the text "0 1 2 " in their task: all statuses, only the newest status, an artifact, or both. */
+/** Where agents keep the text "0 1 2 " in their task: in all statuses, in only the newest status, in an artifact, or in both. */
 const TEXTS = ['0 ', '1 ', '2 '];
 const chunks = TEXTS.map((text, index): Step => ({ artifact: { artifactId: 'answer', text }, append: index > 0 }));
 const KINDS = {

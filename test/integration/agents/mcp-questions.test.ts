@@ -39,7 +39,7 @@ function everythingFile(): string {
   return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), 'dist/index.js');
 }
 
-/** One turn in a process of its own: the answer may reach another one than the question. */
+/** One turn in a process of its own, because the answer may reach a different process than the question. */
 async function oneTurn(t: TestContext, server: McpOptions, parts: string | Part[], more: Partial<Turn> = {}) {
   const agent = createMcpAgent(server);
   t.after(() => agent.close());

@@ -12,7 +12,7 @@ import { startNatsProxy } from '../../support/nats/nats-proxy.ts';
 import { startNats } from '../../support/nats/nats-server.ts';
 
 const ROLE: Role = 'agent.mine';
-/** Longer than the tests: only another worker queues an item again. */
+/** Longer than the tests, so that an item is queued again only by another worker. */
 const NEVER_MS = 10 * 60_000;
 const SILENT_MS = 1_500;
 const ITEMS = 20;

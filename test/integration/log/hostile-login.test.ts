@@ -208,7 +208,7 @@ describe('a malicious service', { timeout: 300_000 }, () => {
       const { state } = await admin.streams.info(WORK_STREAM, { subjects_filter: 'a2a.work.>' });
       return Object.keys(state.subjects ?? {});
     };
-    // The relay's events are not counted: one that belongs to the previous test may arrive after that test has ended.
+    // The relay's events are not counted, because an event of the previous test may arrive after that test has ended.
     await until(async () => (await stored()).length <= waiting.length, 'the other items were not removed');
     assert.deepEqual((await stored()).sort(), waiting.map(id => `a2a.work.agent.guide.${id}`).sort());
   });

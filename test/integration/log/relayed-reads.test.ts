@@ -27,7 +27,7 @@ for (const user of serverUsers(['guide', 'files'])) PASSWORDS.set(user, { text: 
 
 const upTo = (newest: number) => Array.from({ length: newest }, (_, n) => n + 1);
 
-/** Time until a relay gets an answer: an agent that repeated its request would have done so three times. */
+/** Time until a relay gets an answer, in which an agent that repeats its request would have done so three times. */
 const LATE_MS = 9_000;
 
 type Aggregate = FactRecord['aggregate'];
@@ -226,7 +226,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     await until(() => found.busy.length > 0 && found.quiet.length > 0);
     for (let round = 0; round < 3; round += 1) {
       await store(busy, CALLED);
-      // The relay that has the feed leaves in one of the rounds; which one it is does not matter.
+      // In one of the rounds, it does not matter which, the relay that has the feed leaves.
       if (round === 1) await other.close();
       if (round === 2) {
         proxy.cut();
@@ -253,7 +253,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
       requester.work.request(GUIDE, { v: 1, taskId, contextId: 'c', turn: 1, owner: OWNER, message: {} } as never, {
         id: taskId,
       });
-    // As many as may wait for one role. Each takes about 75 bytes of the list.
+    // The maximum number that may wait for one role. Each takes about 75 bytes of the list.
     for (let n = 0; n < 20_000; n += 500)
       await Promise.all(Array.from({ length: 500 }, (_, m) => request(`${'0'.repeat(30)}-${100_000 + n + m}`)));
     // Otherwise it would still inform the agent that its queue has work.

@@ -4,7 +4,7 @@ import { loadPart } from '../load-part.ts';
 import { enterFragment, isInFragment } from '../routes.ts';
 import type { OpenedFile } from './open-file.ts';
 
-/** The build of the page for `hopline view` (vite.config.ts): it is one file, and no server is behind it. */
+/** The build of the page for `hopline view` (vite.config.ts), a single file without a server. */
 export const IS_STATIC = import.meta.env?.MODE === 'file';
 
 /** Reading a file of this machine never pauses for this long. */

@@ -48,7 +48,7 @@ export function describeLogContract(
   });
 }
 
-/** Cases of work run concurrently: they mostly wait, and each has its own role. */
+/** Cases of work run concurrently, because they mostly wait, and each has its own role. */
 function group(name: string, cases: Case[], open: () => Promise<LogUnderTest>, options: { concurrency?: boolean } = {}): void {
   describe(name, options, () => {
     let underTest: LogUnderTest;
