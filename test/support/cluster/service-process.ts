@@ -29,7 +29,7 @@ export function nodeOptionsOf(env: Record<string, string>): string[] {
   return ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
 }
 
-/** The command line of the checkout: only it names the npm scripts of the checkout in its hints. */
+/** The command line of the checkout, because only that one names the npm scripts of the checkout in its hints. */
 export const COMMAND_SOURCE = join(ROOT, 'packages/cli/src/main.ts');
 
 /** As `programOf`, for the command line. */

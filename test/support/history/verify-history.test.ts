@@ -271,8 +271,8 @@ test('a loss of acknowledged records separates what was seen before it from what
 });
 
 /**
- * A register that counts, read at a moment within each request. Whatever the times are, reads of it are linearizable; and a read whose value is below
- * one that was returned before its request is not.
+ * A register that counts, read at a moment within each request. Whatever the times are, reads of it are linearizable, except a read whose
+ * value is below one that was returned before its request.
  */
 test('every history of one growing task passes, and one stale read in it is found', () => {
   const requestOf = fc.record({

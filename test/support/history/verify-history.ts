@@ -166,7 +166,7 @@ class Evidence {
 
 const sourceOf = ({ kind, client, replica }: Operation<Shown>) => `${kind} of ${client} at ${replica}`;
 
-/** No response shows less than another one had shown before its request. */
+/** No response shows less than another response had shown before its request. */
 function verifyLooks(taskId: string, task: OfTask, isLost: IsLost, report: HistoryReport): void {
   for (const { shown, client, begunAt, endedAt, source } of task.looks) {
     const before = task.witnesses.filter(({ at }) => at < begunAt && !isLost(at, endedAt));
@@ -235,7 +235,7 @@ function verifyStream(
   }
 }
 
-/** A list has every task that its caller knew of, and none of another caller. */
+/** A list contains every task that its caller knew of, and no task of another caller. */
 function verifyList(
   list: Extract<Operation<Shown>, { kind: 'list' }>,
   tasks: ReadonlyMap<string, OfTask>,
