@@ -11,7 +11,9 @@ const PRODUCER_MAIN = new URL('producer/main.ts', import.meta.url);
 /** Time for start-up of the services, such as leases and compilation. */
 const SETTLE_MS = 500;
 
-/** The log of every cluster of the bench. Only the test of the bench, whose figures mean nothing, gives it fewer shards than the product. */
+/**
+ * The log of every cluster of the bench. Only the test of the bench, whose figures have no meaning, gives it fewer shards than the product.
+ */
 export const benchLog: Required<Pick<ClusterOptions, 'shards'>> = { shards: 'product' };
 
 export type Client = LoadProcess<ClientMethods>;

@@ -151,7 +151,7 @@ async function fill(cluster: Cluster, caller: Caller, total: number): Promise<{ 
   await using loader = new LoadProcess<LoaderMethods>(new URL('stored/loader.ts', import.meta.url), '--max-old-space-size=4096');
   const servers = cluster.nats.url;
   const first = await caller.ask(cluster.url);
-  // In the context of another task, because its copies name their contexts, too.
+  // Placed in the context of another task, because its copies also name their contexts.
   const { taskId } = await caller.ask(cluster.url, { contextId: first.contextId });
   await delay(MOVED_MS);
   const task = await loader.call('read', { servers, taskId, subject: COPIED_CALLER });

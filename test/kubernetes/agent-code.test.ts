@@ -99,7 +99,7 @@ after(async () => {
 
 const ask = (text: string) => release.cli('ask', '--url', url, '--agent', 'hostile', text);
 
-/** Restarts of a container in the pods of the agent that stay, with the names of the pods. */
+/** Restarts of a container in those pods of the agent that stay, with the names of the pods. */
 async function restarts(container: 'code' | 'sub-agent'): Promise<Record<string, number>> {
   const selector = 'app.kubernetes.io/component=agent-hostile';
   const { items } = JSON.parse(await release.kubectl('get', 'pods', '--selector', selector, '--output', 'json'));

@@ -37,7 +37,7 @@ test('an upgrade over a log of another format or with other shards is refused be
     await upgradeOver(record(recorded), 'shards=32'),
     /shards: the log of this release has 16 shards.*Nothing was changed/,
   );
-  // Without `shards` the log keeps its number of shards, and the record keeps it too.
+  // Without `shards` the log keeps its number of shards, and so does the record.
   const kept = await upgradeOver(record(recorded));
   assert.match(kept, /\n {2}shards: "16"\n/);
   assert.doesNotMatch(kept, /name: HOPLINE_SHARDS\n/);

@@ -449,7 +449,7 @@ test('turns of an agent must end within the drain of its pod, and have all of th
   assert.deepEqual(turnsMsOf(), ['HOPLINE_DRAIN_MS_MAX 20000', 'HOPLINE_DRAIN_TURNS_MS 10000']);
   assert.deepEqual(turnsMsOf('pods.drainSeconds=300'), ['HOPLINE_DRAIN_MS_MAX 300000', 'HOPLINE_DRAIN_TURNS_MS 290000']);
   assert.deepEqual(turnsMsOf('agents.a.pods.drainSeconds=600'), ['HOPLINE_DRAIN_MS_MAX 600000', 'HOPLINE_DRAIN_TURNS_MS 590000']);
-  // As on spot nodes. Turns that had all of the drain would be cut by its end, which counts as an attempt.
+  // As on spot nodes. Turns that could use the whole drain time would be cut at its end, which counts as an attempt.
   assert.deepEqual(turnsMsOf('pods.drainSeconds=10'), ['HOPLINE_DRAIN_MS_MAX 10000', 'HOPLINE_DRAIN_TURNS_MS 5000']);
   for (const at of ['settings', 'agents.a.settings'])
     assert.deepEqual(turnsMsOf(`${at}.HOPLINE_DRAIN_TURNS_MS=7000`)[1], 'HOPLINE_DRAIN_TURNS_MS 7000');

@@ -39,7 +39,7 @@ const mibOf = (quantity: string): number => Number.parseFloat(quantity) * UNITS_
 const coresOfQuantity = (quantity: string | number): number =>
   String(quantity).endsWith('m') ? Number.parseFloat(String(quantity)) / 1000 : Number(quantity);
 
-/** Merges a values file into the values of the chart, as helm does. */
+/** Merges a values file into the values of the chart, like helm. */
 function merged(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const names = new Set([...Object.keys(base), ...Object.keys(over)]);

@@ -161,7 +161,7 @@ test('a client that reads nothing is cut at its bound, others get everything, an
   await rig.relay.openArtifact(taskId, 'l');
   const piece = 'x'.repeat(32 * 1024);
   let sent = 0;
-  // The kernel buffers some megabytes before the server has to hold any data.
+  // The kernel buffers some megabytes before the server has to keep any data.
   while (rig.open() === 2 && sent < 2_000) {
     await rig.relay.text(taskId, 'l', piece);
     await sleep(0);

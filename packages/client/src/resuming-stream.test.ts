@@ -223,7 +223,7 @@ test('a silent connection counts as broken', async () => {
   const client = { limits: { silenceMsMax: 200 } };
   await withServer({ events, fault: plan({ kind: 'silence', after: 3 }), client }, async (server, hopline) => {
     assert.deepEqual(await collect(hopline.stream('x')), expected(events));
-    // On a busy machine a connection that is only slow counts as silent, too.
+    // On a busy machine a connection that is only slow also counts as silent.
     assert.ok(server.requests.length >= 2);
   });
 });

@@ -150,7 +150,7 @@ export function followTask(
     isDue = false;
   }
 
-  /** Only a broken connection is tried when the user returns: an error that needs the user would come again. */
+  /** Only a broken connection is retried when the user returns, because an error that needs the user would occur again. */
   function returned(): void {
     if (value.status === 'reconnecting') open();
   }

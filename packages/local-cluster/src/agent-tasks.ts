@@ -12,7 +12,7 @@ type Entry = EntryHeaders & { name: string; url: string };
 /** A cluster that does not answer must not hold up the tree. */
 const RETRY = { unreachedTriesMax: 1, triesMax: 1 };
 
-/** A task at the server of an agent: its audit, or why there is none. */
+/** A task on an agent's server: its audit, or the reason why there is none. */
 export type AgentTaskAudit = { url?: string; report?: JsonObject; fault?: string };
 
 /**

@@ -1,10 +1,10 @@
 /** Precedes text that replaces text that a client has already shown, because no chunk can take that back. */
 const VOID_NOTICE = '\n\n[The agent began again. The text above is void.]\n\n';
 
-/** `waiting`: the end of `text` that has not gone out. Kept by itself, because a slice of a growing text would copy it for each delta. */
+/** `waiting`: the end of `text` that has not been sent. Kept separately, because a slice of a growing text would copy it for each delta. */
 type OneText = { text: string; waiting: string; isShown: boolean; hasEnded: boolean };
 
-/** The texts of an answer as one text: each goes out whole before the next, in the order in which they began. */
+/** The texts of an answer as one text. Each is sent completely before the next one, in the order in which they began. */
 export class OrderedText {
   readonly #texts = new Map<string, OneText>();
   #suffix = '';

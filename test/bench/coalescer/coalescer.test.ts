@@ -84,9 +84,9 @@ const HOLD_MS_MAX = DEFAULT_SETTINGS.holdMsMax;
 const rounding = (times: readonly number[]) => 1e-6 * (1 + times.length);
 
 /**
- * The bound of the rule on any sequence and learned state (packages/coalesce/src/hold-policy.ts): from any event to any later one its
- * cost is at most (1 + 1/32) times the cost of the greedy rule, plus 16 events, however well it did before; the greedy rule costs at
- * most twice the optimum.
+ * The bound of the rule on any sequence and learned state (packages/coalesce/src/hold-policy.ts): from any event to any later one its cost
+ * is at most (1 + 1/32) times the cost of the greedy rule, plus 16 events, however well it did before. The greedy rule costs at most twice
+ * the optimum.
  */
 function assertBound(times: readonly number[], eventCostMs: number, holdMsMax: number): void {
   const ours = simulateCoalescer(times, eventCostMs, holdMsMax);

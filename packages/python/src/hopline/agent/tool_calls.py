@@ -17,7 +17,7 @@ TOOL_ARGUMENTS_BYTES_MAX = 16 * 1024
 TOOL_RESULT_BYTES_MAX = 64 * 1024
 TURN_TOOL_BYTES_MAX = 2 * 1024 * 1024
 
-# The member that marks a cut value, as in packages/agent/src/tool-values.ts. Its value is the number of bytes of the whole.
+# The member that marks a cut value, as in packages/agent/src/tool-values.ts. Its value is the number of bytes of the uncut value.
 CUT_KEY = "hopline.cut"
 
 
@@ -86,7 +86,7 @@ class ToolCalls:
             self._bytes += len(json.dumps(begin, ensure_ascii=False).encode())
             return {member: {CUT_KEY: size, "text": begin}}
         self._bytes += size
-        # As it was parsed, because an object of protobuf takes no tuples and no keys that are numbers.
+        # Uses the parsed form, because a protobuf object accepts no tuples and no numbers as keys.
         return {member: whole}
 
 
