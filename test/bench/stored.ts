@@ -112,7 +112,7 @@ async function withTasks(tasks: number, times: number): Promise<Stored> {
   const diskBytes = await streamBytes(nats.url);
   const [caller, stranger] = [callerOf(CALLER), callerOf('stranger')];
   for (let n = 0; n < times; n += 1) await stranger.ask(cluster.url);
-  // Before the restarts, so that NATS has been used.
+  // Done before the restarts, so that NATS has been used.
   const takeoverMs = await takeover(cluster, stranger);
   const firstText = await firstTexts(cluster.url, stranger, times);
   const webhook = await webhooks(cluster.url, stranger, Math.min(times, 20));
@@ -121,7 +121,7 @@ async function withTasks(tasks: number, times: number): Promise<Stored> {
   const restarts: Record<string, Restart> = {};
   await ingress!.kill();
   await ingress!.start();
-  // In the first second after the start.
+  // Measured in the first second after the start.
   const { requests, consumers } = await coldRequests(nats.url, () => caller.list(cluster.url));
   const found = await measureLists(cluster.url, caller, population, times);
   await checkPages(cluster.url, caller, population);

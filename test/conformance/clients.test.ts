@@ -141,7 +141,7 @@ function uses({ open, dialect }: Driver): void {
     assert.equal(stateOf(events.at(-1)), 'TASK_STATE_CANCELED');
     await assert.rejects(client.cancel(id), error => errorName(error) === 'TaskNotCancelable');
     const isCanceled = () => remote.requests.some(({ method, taskId }) => method === 'cancel' && taskId === remoteId);
-    // After the response to the client.
+    // Called after the response to the client.
     await until(isCanceled, 'the agent receives the cancel');
   });
 

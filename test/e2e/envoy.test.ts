@@ -190,7 +190,7 @@ describe('through a real Envoy', () => {
       const session = connectHttp2(envoy.url);
       try {
         const asked = Array.from({ length: STREAMS }, () => askOver(session));
-        // All of them are open before the first one can end.
+        // All of them are opened before the first one can end.
         const open = async () => {
           const metrics = await Promise.all(cluster.ingresses.map(async ({ url }) => (await fetch(`${url}/metrics`)).text()));
           const counts = metrics.map(text => Number(/^hopline_open_streams\S* (\d+)$/m.exec(text)?.[1] ?? 0));

@@ -58,7 +58,7 @@ async function ask(act: () => Promise<unknown> = async () => {}): Promise<TaskTr
   return (await (await fetch(`${cluster.url}/tasks/${id}/audit`)).json()) as TaskTrace;
 }
 
-/** The same, with what the relays measured of the task. */
+/** The same, together with what the relays measured for the task. */
 async function askMeasured(act?: () => Promise<unknown>): Promise<{ trace: TaskTrace; measured: Map<string, number> }> {
   const earlier = await Promise.all(cluster.relays.map(readMetrics));
   const trace = await ask(act);

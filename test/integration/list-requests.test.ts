@@ -15,7 +15,7 @@ const OPEN = 5;
 const OWNER = { tenant: 't', subject: 'anna' };
 /** A caller whose tasks have several records. Their rows are of the previous version and lack what a page shows, so each of these tasks is read. */
 const SECOND_OWNER = { tenant: 't', subject: 'ben' };
-/** The same with rows of this version. */
+/** The same test with rows of this version. */
 const THIRD_OWNER = { tenant: 't', subject: 'cleo' };
 const SECOND_TASKS = 60;
 const RECORDS = 5;

@@ -18,7 +18,7 @@ const TASKS = 10;
  */
 const INPUTS_MAX = 8;
 const FACTS_MAX = 8;
-/** The item of the supervisor and that of the agent. */
+/** The supervisor's work item and the agent's. */
 const WORK = 2;
 /** Entries by id: the one for the end and, on a slow machine, one for a state in between. */
 const INDEX_WRITES_MAX = 2;

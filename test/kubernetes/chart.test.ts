@@ -1054,7 +1054,7 @@ test('the entry of an agent reaches the agent unchanged, although Kubernetes exp
   const text = execFileSync('helm', [...template([]), '--values', file], { encoding: 'utf8', maxBuffer: 1 << 26 });
   const variables = podSpecs(manifestsOf(text)).flatMap(({ containers }) => containers.flatMap(({ env = [] }) => env));
   const { value } = variables.find(({ name }) => name === 'HOPLINE_AGENT')!;
-  // As the kubelet: third_party/forked/golang/expansion.
+  // Expands like the kubelet: third_party/forked/golang/expansion.
   const expanded = value!.replaceAll(/\$(\$|\(([^)]*)\))/g, (all, next) => (next === '$' ? '$' : `expanded ${all}`));
   assert.deepEqual(JSON.parse(expanded), { ...entry, name: 'writer' });
 });

@@ -75,7 +75,7 @@ for (const [size, load] of Object.entries(SIZES)) {
       const { replicas, resources } = values[service];
       const cores = coresOf(service, load);
       assert.ok(replicas * coresOfQuantity(resources.requests.cpu) >= cores, `${service} needs ${cores} cores`);
-      // One process uses one core, and one may be gone.
+      // One process uses one core, and one process may be gone.
       assert.ok(replicas - 1 >= cores, `${service} needs ${cores} processes and one more`);
       assert.ok(mibOf(resources.requests.memory) <= mibOf(resources.limits.memory));
     }

@@ -78,7 +78,7 @@ class WildcardSubjects {
     if (others?.size === 0) this.#byPrefix.delete(prefix);
   }
 
-  /** Those that match, in the order in which they were added. */
+  /** The matching ones, in the order in which they were added. */
   matching(subject: string): string[] {
     const found: Wildcard[] = [];
     for (let end = 0; end >= 0; end = subject.indexOf('.', end) + 1 || -1) {

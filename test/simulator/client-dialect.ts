@@ -17,7 +17,7 @@ import type { ArtifactIndex } from '@hopline/a2a-server';
 
 export type DialectPlan = {
   name: DialectName;
-  /** Its requests name no version, as those of older SDKs. */
+  /** Its requests name no version, like those of older SDKs. */
   isUnversioned: boolean;
   /** A send waits for the end of its turn, which is the default of every version, and all that the form of April 2025 has. */
   isBlocking: boolean;

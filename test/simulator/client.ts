@@ -43,7 +43,7 @@ export type TaskPlan = {
   intrusions?: { afterMs: number; kind: Intrusion }[];
   /** The id of its task, if its dialect has it choose one. Two callers may choose the same. Absent: the name. */
   chosenId?: string;
-  /** Its first message has no id, but that of the task. */
+  /** Its first message has no id of its own, so the task's id is used. */
   hasNoMessageId?: true;
   /** The task is exported after its end, and the file imported as another task. */
   isCopied?: true;
@@ -114,7 +114,7 @@ export class Client {
   copyId: string | undefined;
   /** Answers that break a promise by themselves. */
   readonly findings: Violation[] = [];
-  /** Its requests, and what came back. */
+  /** Its requests and their responses. */
   readonly history: Recorded<Task>[] = [];
   /** Slot of the ingress process that each viewer has asked last. */
   readonly #ingressOf = new Map<ViewerLog, string>();
@@ -484,7 +484,7 @@ export class Client {
     return { code, result, times: this.#timesOf(ingress, begunAt, isCertain ? clock.nowMs : undefined) };
   }
 
-  /** Without its end a request may take effect at any time. */
+  /** If it has no end, a request may take effect at any time. */
   #timesOf(ingress: Incarnation | undefined, begunAt: number, endedAt = Number.POSITIVE_INFINITY) {
     const replica = ingress?.process.name ?? 'no ingress';
     return { client: this.plan.name, caller: this.plan.caller ?? EVERYONE, replica, begunAt, endedAt };

@@ -218,7 +218,7 @@ class Wire {
 
 /** The ways of one process to the stream groups. */
 class GroupWires {
-  /** To every group: an extent needs all of them. */
+  /** Sent to every group, because an extent needs all of them. */
   readonly all: Wire;
   readonly #deps: FaultyLogDeps;
   readonly #wires = new Map<number, Wire>();

@@ -11,7 +11,7 @@ import { EPOCH_MS } from './virtual-clock.ts';
 /** `memory`: the log in memory, with faults above the NATS client. `nats`: log-jetstream over a double of nats-server. */
 export type LogKind = 'memory' | 'nats';
 
-/** Everything that a run depends on, besides the code. */
+/** Everything on which a run depends, except the code. */
 export type Scenario = {
   /** Seed of delays, backoff and ids. */
   seed: number;

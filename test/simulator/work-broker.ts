@@ -10,7 +10,7 @@ type Item = {
   deliveries: number;
   /** The newest delivery that a worker has begun. */
   begun: number;
-  /** Of the first `counted` deliveries, `requeues` do not count as attempts: they were requeued, or reached no worker. */
+  /** `requeues`: how many of the first `counted` deliveries do not count as attempts, because they were requeued or reached no worker. */
   counted: number;
   requeues: number;
   storedAt: number;
@@ -158,7 +158,7 @@ export class WorkBroker {
     if (item !== undefined) item.readyAt = this.#clock.nowMs + CLAIM_MS;
   }
 
-  /** One sibling stands for all: it asks every worker. */
+  /** One sibling represents all of them and asks every worker. */
   #watch(): void {
     this.#clock.as(undefined, () =>
       this.#clock.after(ASK_MS, () => {

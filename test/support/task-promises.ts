@@ -196,7 +196,7 @@ export type ForgottenDeliveries = {
   onRepeated: () => void;
 };
 
-/** `runs`: those of all tasks. */
+/** `runs`: the runs of all tasks. */
 export function verifyAttempts(runs: readonly AgentRun[], report: Report, forgotten?: ForgottenDeliveries): void {
   const byAttempt = Map.groupBy(runs, ({ agent, messageId, attempt }) => `${agent} ${messageId} attempt ${attempt}`);
   for (const [attempt, same] of byAttempt) {

@@ -88,7 +88,7 @@ test('a home whose log was created with the other account setting is refused, be
   for (const users of [one, accounts]) requireSameAccount(home, users);
   const create = (account: string, stream: string) =>
     mkdirSync(join(home.store, 'jetstream', account, 'streams', stream), { recursive: true });
-  // Another cluster, whose prefix this one does not have.
+  // A different cluster, whose prefix this one does not have.
   create('$G', 'A2A_LOG');
   for (const users of [one, accounts]) requireSameAccount(home, users);
   create('$G', 'blue_A2A_LOG');

@@ -67,7 +67,7 @@ function scrolling(name: string, runs: readonly Run[], visible: number, percent:
     offset = row - visible + 1;
     steps.push(`${percent(ms)}{transform:translateY(${-offset * ROW_PX}px)}`);
   }
-  // Only the last of several moves at one time counts.
+  // If several moves happen at the same time, only the last one counts.
   const last = new Map(steps.map(step => [step.split('{')[0]!, step]));
   return `.${name}{animation-name:${name};transform:translateY(${-offset * ROW_PX}px)}@keyframes ${name}{${[...last.values()].join('')}}`;
 }

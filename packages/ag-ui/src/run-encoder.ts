@@ -317,7 +317,7 @@ export class RunEncoder {
       const approval = asked && {
         toolCallId: this.#shownCall(asked),
         responseSchema: APPROVAL_SCHEMA,
-        // Those of the call may be cut.
+        // Arguments and result of the call may have been cut.
         metadata: { tool: asked.tool, arguments: asked.arguments },
       };
       const reason = approval === undefined ? kind : 'tool_call';

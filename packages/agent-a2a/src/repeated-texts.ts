@@ -75,7 +75,7 @@ export class RepeatedTexts {
     return artifact.text;
   }
 
-  /** Whether the text is that of an artifact that has ended. */
+  /** Whether the text equals that of an artifact that has ended. */
   isArtifact(text: string): boolean {
     for (const artifact of this.#artifacts.values()) if (isWhole(artifact, text)) return true;
     return false;

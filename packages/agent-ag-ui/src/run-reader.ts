@@ -177,7 +177,7 @@ export class RunReader {
     }
   }
 
-  /** The answer are the messages after that of the user. */
+  /** The answer consists of the messages after the user's message. */
   #snapshot(messages: unknown): void {
     if (!Array.isArray(messages)) return;
     const asked = messages.findLastIndex(

@@ -89,7 +89,7 @@ export class CodeHost {
     try {
       const agent = await this.#options.load(code, folder, () => this.#send({ k: 'skipped' }));
       this.#agent = agent;
-      // After the module, which may register an SDK of its own.
+      // Runs after the module is loaded, because it may register an SDK of its own.
       if (traced) await collectSpans(this.#spans);
       const { name, reportsWork = false, repeatsText = false } = agent;
       const description = agent.description.slice(0, HOST_DESCRIPTION_CHARS_MAX);

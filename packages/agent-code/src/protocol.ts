@@ -64,7 +64,7 @@ export type FromHost =
   | { k: 'log'; id: number; level: (typeof LOG_LEVELS)[number]; line: string }
   | { k: 'shown'; id: number; text: string }
   | { k: 'run'; id: number; run: unknown }
-  /** A turn has at most one of these two without an answer. */
+  /** A turn has at most one of these two requests without an answer. */
   | { k: 'step-begin'; id: number; step: string }
   | { k: 'step-end'; id: number; outcome: StepOutcome }
   /** A request of the code to a model has ended. */

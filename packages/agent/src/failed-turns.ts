@@ -20,7 +20,7 @@ export class FailedTurns {
 
   /** Counts the end of a turn. */
   add({ state, cause = AGENT_FAILED }: TurnOutcome): void {
-    // A turn that its task no longer needed says nothing about the agent.
+    // A turn that its task no longer needed shows nothing about the agent.
     if (state === undefined) return;
     this.#count = state === 'TASK_STATE_FAILED' ? this.#count + 1 : 0;
     this.#newestMs = this.#now();

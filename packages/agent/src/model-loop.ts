@@ -34,7 +34,7 @@ export type ModelLoopOptions = {
   reasoning?: boolean | undefined;
   /** Whether the text of the model is text of the agent. Default true. */
   shown?: boolean | undefined;
-  /** Text of the agent before that of the model. */
+  /** The agent's text that precedes the model's. */
   textBefore?: string | undefined;
   /** Number of the model's first step in the turn. The reasoning of each step is an artifact with the step's number. */
   firstStep?: number | undefined;

@@ -32,9 +32,9 @@ export type AttemptDeps = PumpDeps & {
   retries?: number;
   /** False: a supervisor's client does not see the agent's text (C-5). Default true. */
   forwardText?: boolean;
-  /** As in ServeAgentOptions. */
+  /** See ServeAgentOptions. */
   pace?: TextPace | undefined;
-  /** As in ServeAgentOptions. */
+  /** See ServeAgentOptions. */
   endShownMsMax?: number | undefined;
 };
 

@@ -16,7 +16,7 @@ export class ToolError extends Error {
   override readonly name = 'ToolError';
 }
 
-/** By its name, because a stored error has no class. */
+/** Compared by name, because a stored error has no class. */
 export function isToolError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ToolError';
 }

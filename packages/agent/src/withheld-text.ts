@@ -6,7 +6,7 @@ import { BoundExceeded } from './limits.ts';
 export class WithheldText implements TextLanes {
   readonly #lanes: LaneWriter;
   readonly #unitsMax: number;
-  /** By lane, in order of their first text. */
+  /** Keyed by lane, in the order of their first text. */
   readonly #texts = new Map<string, string>();
   #units = 0;
 

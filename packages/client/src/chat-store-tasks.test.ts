@@ -87,7 +87,7 @@ class ChatServer {
   /** Tasks of a page with artifacts, which cannot be read if it has one of `tooLarge`. */
   pageSize = 20;
   tooLarge: string[] = [];
-  /** Each call that is here comes before the server's own. */
+  /** Each call listed here is served before the server's own. */
   fail: { list?: () => Promise<never>; send?: () => Promise<never>; subscribe?: () => Promise<never> } = {};
   onCancel: (task: ServedTask) => Promise<unknown> = async task => task.status('TASK_STATE_CANCELED', 900);
 

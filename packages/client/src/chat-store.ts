@@ -127,7 +127,7 @@ class Chat implements ChatStore {
   readonly #client: ChatClient;
   readonly #agent: string | undefined;
   readonly #runs = new Set<(value: ChatValue) => void>();
-  /** In the order of their creation. */
+  /** In the order in which they were created. */
   #tasks: ChatTask[] = [];
   #isRead: boolean;
   #reading: Promise<void> | undefined;

@@ -36,7 +36,7 @@ export const FORK_PATH_MAX = 10;
 export type ContextHistory = {
   /** Oldest first. */
   messages: readonly Message[];
-  /** By agent: the state its adapter stored for the next turn. */
+  /** Keyed by agent: the state that its adapter stored for the next turn. */
   resumes: ReadonlyMap<string, unknown>;
 };
 

@@ -50,7 +50,7 @@ export const OPEN_API: Readonly<Record<string, Readonly<Record<string, JsonObjec
         '200': {
           description: 'The messages after the offset: stream responses of A2A 1.0; with `live=sse` as server-sent events.',
           headers: HEADERS,
-          // Events of a stream have no schema, as those of A2A.
+          // Events of a stream have no schema, as in A2A.
           content: {
             'application/json': { schema: { type: 'array', items: { type: 'object' } } },
             'text/event-stream': {},

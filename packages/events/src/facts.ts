@@ -127,7 +127,7 @@ export type CallStarted = FactBase & {
   kind: 'call.started';
   call: string;
   agent: string;
-  /** As in `CallInput`. */
+  /** See `CallInput`. */
   statusPasses?: true;
 } & Partial<CallContent>;
 

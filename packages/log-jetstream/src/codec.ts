@@ -45,7 +45,7 @@ export type RecordHeaders = {
    * CPU and 76 bytes per token.
    */
   copiesTrace?: boolean | undefined;
-  /** As in AppendOptions. */
+  /** See AppendOptions. */
   continuesText?: boolean | undefined;
 };
 

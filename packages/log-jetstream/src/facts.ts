@@ -65,7 +65,7 @@ export class JetStreamFacts implements FactLog {
   readonly #history: HistoryReader;
   readonly #checks: RecordChecks;
   readonly #follow: FollowOptions;
-  /** One for each stream that was followed. */
+  /** One entry for each stream that was followed. */
   readonly #tails = new Map<string, TailWatch>();
   /** The server has accepted a task subscription of this user. */
   #mayFollow = false;

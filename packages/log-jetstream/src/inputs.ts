@@ -28,7 +28,7 @@ export class JetStreamInputs implements InputLog {
   readonly #subjects: TaskSubjects;
   readonly #writer: Writer | undefined;
   readonly #history: HistoryReader;
-  /** One for each stream whose shards were read. */
+  /** One entry for each stream whose shards were read. */
   readonly #readers = new Map<string, ShardReaders>();
 
   constructor(connection: Connection, publisher: Publisher, options: JetStreamInputsOptions) {

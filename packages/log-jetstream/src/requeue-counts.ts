@@ -2,7 +2,7 @@ import type { Role } from '@hopline/events';
 import { type KeyValue, LogConflict } from '@hopline/log';
 
 /**
- * Of the first `deliveries` deliveries of an item, `count` were not attempts: they were requeued or reached no worker. `begun`: the last
+ * `count`: how many of the first `deliveries` deliveries of an item were not attempts, because they were requeued or reached no worker. `begun`: the last
  * delivery that a worker began, 1 by default.
  */
 export type RequeueEntry = { deliveries: number; count: number; begun?: number };

@@ -320,7 +320,7 @@ function findStream(connection: Connection, name: string, timeoutMs: number): Pr
   return retry(connection, name, () => findOnce(connection, name), { timeoutMs });
 }
 
-/** For a caller that repeats the request itself. */
+/** For callers that repeat the request themselves. */
 async function findOnce(connection: Connection, name: string): Promise<StreamInfo | undefined> {
   try {
     return await connection.streams.info(name);

@@ -214,7 +214,7 @@ test('a follower whose push is lost checks the tail again, until the push is bac
   const ended = collect(await follow(log.pushing, 'new', abort.signal, { tailCheckMs: TAIL_CHECK_MS }), got);
   await until(() => log.pushes.size > 0);
   log.push();
-  // From now on the follower waits only for the push.
+  // From now on the follower relies only on the push.
   await tick();
   log.losePush();
   log.append(0);

@@ -28,7 +28,7 @@ export interface Log {
   readonly leases: KeyValue<LeaseValue>;
   /** By task id. */
   readonly tasks: KeyValue<TaskIndexEntry>;
-  /** By owner and shard. */
+  /** Keyed by owner and shard. */
   readonly taskLists: KeyValue<TaskListValue>;
   readonly agents: KeyValue<AgentRegistration>;
   readonly messageIds: KeyValue<MessageIdEntry>;

@@ -15,7 +15,7 @@ export class RecentExtent {
     this.#now = now;
   }
 
-  /** As last read; undefined before the first `get`. */
+  /** The extent as last read; undefined before the first `get`. */
   get last(): LogExtent | undefined {
     return this.#read?.value;
   }

@@ -16,7 +16,7 @@ export class OrderedText {
     return whole + this.#suffix;
   }
 
-  /** Each method returns the text that goes out now. */
+  /** Each method returns the text to be sent now. */
   add(id: string, delta: string): string {
     const one = this.#texts.get(id) ?? this.#open(id);
     // A later attempt continues a text after its former end, after which other texts may have gone out.

@@ -23,9 +23,9 @@ export type Divergence = {
   inputSeq: number;
   /** Log sequence of the record that should contain the fact. Absent: the log ends before it. */
   factSeq?: number;
-  /** The stored fact; absent: the log has none there. */
+  /** The stored fact; absent if the log has no fact there. */
   expected?: Fact;
-  /** The fact that the rules decide. Absent: they decide none. */
+  /** The fact that the rules decide; absent if they decide none. */
   got?: Fact;
   /** Set if the facts are the same but the stored aggregate does not follow from them: the member that differs. */
   aggregateMember?: string;

@@ -59,7 +59,7 @@ function summaryOf({ state, startedAt, events, producers }: TaskReport): NonNull
   return { state, startedAt, durationMs: events.at(-1)?.atMs ?? 0, tokens };
 }
 
-/** Another server answers with any JSON. */
+/** Another server may answer with any JSON. */
 function isReport(answer: object): answer is TaskReport {
   const { state, startedAt, events, producers } = answer as Partial<TaskReport>;
   const isList = [events, producers].every(list => Array.isArray(list) && list.every(isObject));

@@ -7,7 +7,7 @@ import { turnOfFact } from './turn-of-fact.ts';
  * again in the next attempt.
  */
 export type TracedStep = {
-  /** Its name, and how often the turn had used it. */
+  /** The name of a step, and how often the turn had used it. */
   name: string;
   n: number;
   outcome: 'ran' | 'failed' | 'reused' | 'open';

@@ -300,7 +300,7 @@ function remoteRun({ id: producer, attempt }: Producer, { run }: RemoteRunInput,
   return { facts: [{ kind: 'remote-run.started', at, producer, attempt, run }] };
 }
 
-/** Not kept in the aggregate either. */
+/** This is not kept in the aggregate either. */
 function agentStep({ id: producer, attempt }: Producer, { kind: _kind, ...step }: AgentStepInput, at: number): Decision {
   if (step.step.length > STEP_NAME_UNITS_MAX) return reject('too large');
   if (UTF8.encode(JSON.stringify(step.outcome ?? null)).length > STEP_OUTCOME_BYTES_MAX) return reject('too large');

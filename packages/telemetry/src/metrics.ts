@@ -212,7 +212,7 @@ class Points<T> {
     return this.#leafOf(labels) ?? this.#ofPoint(this.#toPoint(labels));
   }
 
-  /** Every value of now and later; it can be read again. */
+  /** Every value, now and later; it can be read again. */
   values(): Iterable<T> {
     const created = this.#created;
     return { [Symbol.iterator]: () => created.keys() };

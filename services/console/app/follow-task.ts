@@ -41,7 +41,7 @@ export async function* followTask({ taskId, open, sleep, signal }: FollowOptions
     }
     if (position.ended) return;
     yield { connected: false };
-    // At once when the network returns to the browser.
+    // Retries at once when the network returns to the browser.
     await sleep(waitMs, signal, () => {});
   }
 }

@@ -124,7 +124,7 @@ function listAgents(agents: LiveAgents, configured: string | undefined): ListedA
   }));
 }
 
-/** In gRPC clients expect host and port on a card. */
+/** In gRPC, clients expect host and port on a card. */
 function grpcInterfaces(url: string): AgentInterface[] {
   return (['1.0', '0.3'] as const).map(protocolVersion => ({ url, protocolBinding: 'GRPC', protocolVersion }));
 }

@@ -22,7 +22,7 @@ const BEGUN_SILENT_MS = 5 * 60_000;
  */
 export const WAITING_SILENT_MS = 60 * 60_000;
 
-/** In milliseconds; for tests. */
+/** In milliseconds; only tests set it. */
 export type LostTurnsTimes = { checkMs?: number; unbegunSilentMs?: number; begunSilentMs?: number; waitingSilentMs?: number };
 
 type LostTurnsOptions = LostTurnsTimes & {

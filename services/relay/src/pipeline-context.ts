@@ -11,7 +11,7 @@ export type StoredChange = {
   aggregate: TaskAggregate;
   /** Log sequence of the newest record. */
   seq: number;
-  /** As in the task's newest record. */
+  /** See the task's newest record. */
   startSeq: number;
   startStoredAt: number;
   /** Bytes that the task's records take in the log, including the newest. */

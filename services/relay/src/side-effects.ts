@@ -196,7 +196,7 @@ function newestOf({ facts, aggregate, seq, startSeq, startStoredAt }: StoredChan
 
 /**
  * Requests the item of an input that was read again. Within the duplicate window a repetition has no effect. After that, the first request
- * counts as lost only if the queue has no item of the task, because a worker that has been silent for so long still has its item.
+ * counts as lost only if the queue has no item of the task, because a worker that has been silent for that long still has its item.
  */
 async function requestAgain(work: WorkQueue, item: Item, storedAt: number | undefined, options: RequestOptions): Promise<void> {
   const isForgotten = storedAt === undefined || options.queuedAt - storedAt >= work.duplicateWindowMs;

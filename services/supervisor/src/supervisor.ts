@@ -15,9 +15,9 @@ type SupervisorDeps = {
   agentGoneMs: number;
   agentWaitMs: number;
   slots: number;
-  /** As in SuperviseDeps. */
+  /** See SuperviseDeps. */
   pace?: TextPace;
-  /** As in SuperviseDeps. */
+  /** See SuperviseDeps. */
   times?: NonNullable<SuperviseDeps['times']>;
   metrics: HopMetrics;
   logger: Logger;

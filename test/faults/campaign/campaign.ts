@@ -210,7 +210,7 @@ class ClassRun {
     };
   }
 
-  /** With those that have forked a task of another. */
+  /** Including the clients of forked tasks. */
   get #allClients(): CampaignClient[] {
     return this.#clients.flatMap(client => (client.fork === undefined ? [client] : [client, client.fork]));
   }

@@ -120,7 +120,7 @@ class Evidence {
     for (const { at, generation, state } of frames)
       witnesses.push({ at, client, generation, state, hasEnded: state !== undefined && isTerminal(state), source });
     const [first] = frames;
-    // Without a cursor the first frame is the task as it is.
+    // Without a cursor the first frame is the current task.
     if (after !== undefined || first?.isSnapshot !== true || first.state === undefined) return;
     const { generation, state, at } = first;
     const shown = { taskId, state, generation: { from: generation, to: generation }, messageIds: undefined };

@@ -252,7 +252,7 @@ const cutAndResumed: Scenario = async world => {
   );
   assert.equal(gone.name, 'deliver_events');
   assert.equal(gone.isError, false);
-  // On the same and on another ingress.
+  // Both on the same and on another ingress.
   const rests = await Promise.all(
     cluster.ingresses.map(({ url }) =>
       collect(url, { method: 'tasks/resubscribe', params: { id: taskId }, lastEventId: cursor }),

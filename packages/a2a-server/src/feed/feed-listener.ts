@@ -7,7 +7,7 @@ export type TaskChange = Exclude<Fact, ArtifactUpdated>;
 export type FeedListener = {
   /** Called for each fact that changes more than an artifact. Facts that change only artifacts are frequent, and the ring has them. */
   onChange?(fact: TaskChange): void;
-  /** After the facts of a record. */
+  /** Called after the facts of a record. */
   onRecord?(): void;
   /** The log has lost facts that the feed had folded, so its state no longer continues what viewers received. */
   onReset?(): void;

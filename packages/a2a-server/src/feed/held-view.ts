@@ -36,7 +36,7 @@ export class HeldView implements Emptiable {
     return this.#builder?.view;
   }
 
-  /** Bytes of the view, with those of its artifacts. */
+  /** Bytes of the view, including its artifacts. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -40,7 +40,7 @@ test('a caller’s usage is not dropped, however many other callers follow', () 
 test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', () => {
   const quotas = openQuotas({ ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
   const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
-  // After all token buckets have been created.
+  // A time after the creation of all token buckets.
   const nowMs = performance.now() + 60_000;
   assert.equal(quotas.sentBudget(anna!)!.spend(100, nowMs), 0);
   assert.equal(quotas.sentBudget(anna!)!.spend(50, nowMs), 50_000);

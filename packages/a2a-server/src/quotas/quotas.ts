@@ -162,7 +162,7 @@ export class Quotas {
     this.#webhooks.add(caller, more);
   }
 
-  /** As `addWebhook`, without counting it. */
+  /** Like `addWebhook`, but does not count it. */
   async requireWebhookRoom(caller: Owner, more: WebhookUsage): Promise<void> {
     await this.#webhooks.refresh(caller, this.#webhooksMax());
     this.#requireWebhookRoom(caller, more);

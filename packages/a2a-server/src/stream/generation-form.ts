@@ -3,7 +3,7 @@ import { DRAFT_EXTENSION_URI, RESUME_EXTENSION_URI, taskWithGeneration, withGene
 
 /** How generations appear in the events of a response. There is one object for each form, so that it can be the key of encoded events. */
 export type GenerationForm = {
-  /** `generation`: that of the event. */
+  /** `generation`: the generation of the event. */
   event(event: StreamResponse, generation: number): StreamResponse;
   /** `generation`: the generation of the newest event in the task. */
   task(task: Task, generation: number): Task;

@@ -30,7 +30,7 @@ export function useFile(): FileState {
     setReading(true);
     setFault('');
     try {
-      // Only people who open a file load what reads it.
+      // Only people who open a file load the code that reads it.
       const { openFile } = await loadPart(import('./open-file.ts'));
       const next = await openFile(file.name, chunksOf(file.stream(), SILENCE_MS_MAX));
       // A link into the page of a file keeps its place.

@@ -18,7 +18,7 @@ type Align = 'left' | 'center' | 'right' | undefined;
 
 /** A block is cut after this many lines, because an unfinished block is parsed again with each chunk that is added to it. */
 export const BLOCK_LINES_MAX = 100;
-/** As BLOCK_LINES_MAX, in characters, for long lines. */
+/** Like BLOCK_LINES_MAX, in characters, for long lines. */
 const BLOCK_CHARS_MAX = 8_000;
 /** A list is cut before an item; one whose item is this many times longer than other blocks is cut within it. */
 const LIST_FACTOR = 4;

@@ -21,7 +21,7 @@ export {
   CONTRACT_TENANT_ITEMS_MAX,
 } from './log-under-test.ts';
 
-/** So long that no tail check runs during a case. */
+/** So long that no tail check runs during a test case. */
 const NO_TAIL_CHECK_MS = 60_000;
 
 /**
