@@ -29,7 +29,9 @@ const RECORDS_BEFORE = 10;
 const WAIT_MS_MAX = 60_000;
 const TASK = 'task-of-the-test';
 
-test('with the default sync_interval, a single loss of power can destroy all acknowledged records', { timeout: 240_000 }, async t => {
+test('with the default sync_interval, a single loss of power can destroy all acknowledged records', {
+  timeout: 240_000,
+}, async t => {
   const { acknowledged, gone } = await losePower(t, { syncInterval: undefined, isSynced: false });
   // Mostly all are gone. In one run of 2026-11-28 `n0` gave back all but the first, whose sequence another record has.
   assert.ok(

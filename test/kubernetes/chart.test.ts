@@ -573,7 +573,9 @@ test('if a variable is set twice, the value of the service wins, and `env` repla
   assert.deepEqual(of('NODE_OPTIONS'), ['--max-old-space-size-percentage=60 --use-openssl-ca']);
 });
 
-test('repeating in `env` a variable that the chart sets is refused, because the API server rejects duplicate names', { skip }, () => {
+test('repeating in `env` a variable that the chart sets is refused, because the API server rejects duplicate names', {
+  skip,
+}, () => {
   const over =
     (name: string, ...values: string[]) =>
     () =>

@@ -152,7 +152,9 @@ test('if the chart sets no user (OpenShift), the platform also chooses the user 
   );
 });
 
-test('settings of the code container that the chart itself makes are refused, and the error names the value to set', { skip }, () => {
+test('settings of the code container that the chart itself makes are refused, and the error names the value to set', {
+  skip,
+}, () => {
   const rejected = (value: string) => {
     const { status, stderr } = spawnSync('helm', template(['name=clerk', ...CLERK, value], AGENT_CHART), { encoding: 'utf8' });
     assert.notEqual(status, 0, value);

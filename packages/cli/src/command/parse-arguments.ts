@@ -85,7 +85,9 @@ function wordsOf(command: Command, args: string[], see: string): Words {
     return { values: new Map(given), words: positionals };
   } catch (thrown) {
     const isUrl = command.asksNoServer === true && args.some(arg => /^--url(?:=|$)/.test(arg));
-    throw new UsageError(`${isUrl ? `${command.name} does not contact a server, so it has no --url` : parseFault(thrown)}; ${see}`);
+    throw new UsageError(
+      `${isUrl ? `${command.name} does not contact a server, so it has no --url` : parseFault(thrown)}; ${see}`,
+    );
   }
 }
 
