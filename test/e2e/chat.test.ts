@@ -135,26 +135,22 @@ test('chat --continue continues where ask ended', TIMEOUT, async () => {
   assert.deepEqual([second!.contextId, second!.agent], [first!.contextId, 'other']);
 });
 
-test(
-  'list shows time, state, duration, agent, context and first words or reason; it filters by agent and time',
-  TIMEOUT,
-  async () => {
-    const context = crypto.randomUUID();
-    await ask('--agent', 'echo', '--context', context, 'the first   words\nof a question');
-    await ask('--agent', 'other', '--context', context, 'fail');
-    const { out } = await start(['list', '--context', context], '').finished;
-    const [failed, completed] = out.trimEnd().split('\n');
-    const time = String.raw`\S{36}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
-    assert.match(
-      completed!,
-      new RegExp(String.raw`^${time}  completed  +\d+\.\d s  echo  +${context}  "the first words of a question"$`),
-    );
-    assert.match(failed!, new RegExp(String.raw`^${time}  failed  +\d+\.\d s  other  +${context}  "fail"  \(.*no cheese.*\)$`));
-    const only = await start(['list', '--context', context, '--agent', 'other', '--since', '1h'], '').finished;
-    assert.equal(only.out, `${failed}\n`);
-    assert.equal((await start(['list', '--context', context, '--since', '2099-01-01'], '').finished).out, '');
-  },
-);
+test('list shows time, state, duration, agent, context and first words or reason, by agent and time', TIMEOUT, async () => {
+  const context = crypto.randomUUID();
+  await ask('--agent', 'echo', '--context', context, 'the first   words\nof a question');
+  await ask('--agent', 'other', '--context', context, 'fail');
+  const { out } = await start(['list', '--context', context], '').finished;
+  const [failed, completed] = out.trimEnd().split('\n');
+  const time = String.raw`\S{36}  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
+  assert.match(
+    completed!,
+    new RegExp(String.raw`^${time}  completed  +\d+\.\d s  echo  +${context}  "the first words of a question"$`),
+  );
+  assert.match(failed!, new RegExp(String.raw`^${time}  failed  +\d+\.\d s  other  +${context}  "fail"  \(.*no cheese.*\)$`));
+  const only = await start(['list', '--context', context, '--agent', 'other', '--since', '1h'], '').finished;
+  assert.equal(only.out, `${failed}\n`);
+  assert.equal((await start(['list', '--context', context, '--since', '2099-01-01'], '').finished).out, '');
+});
 
 test('list --watch prints a task when it changes', TIMEOUT, async () => {
   const context = crypto.randomUUID();

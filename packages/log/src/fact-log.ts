@@ -75,7 +75,7 @@ export type ReadStart = { seq: number } | { sinceMs: number };
 
 /**
  * Extent of a log. `firstSeq` is `lastSeq + 1` when nothing is left. `fill`: used share of `bytesMax`, 0 to 1; 0 without a limit, and then
- * `bytesMax` is absent. `leadership`: identifies the server that leads the stream and the time since when it has led it. While the value
+ * `bytesMax` is absent. `leadership`: identifies the server that leads the stream, and the time at which it began to lead. While the value
  * stays the same, no acknowledged record can have been lost. Absent if the server does not report it.
  */
 export type StreamExtent = {
