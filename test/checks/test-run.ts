@@ -85,7 +85,7 @@ function runFiles(
   const child = collectsCoverage ? undefined : new TestProcess();
   const options = child?.runOptions ?? { coverage: true, timeout: fileMsMax, ...Coverage.globs };
   const stream = run({ files, concurrency: atOnce, signal, ...options });
-  // Again at each interval, because a process that has just started is not known yet.
+  // Repeated at each interval, because a process that has just started is not known yet.
   const late = setInterval(() => {
     const [file = ''] = files;
     const message = `${nameOf(file)} was killed with its programs, because it ran for ${fileMsMax / 1000} s`;

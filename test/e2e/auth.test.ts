@@ -382,7 +382,7 @@ test('a stream continues after its token expires; the next request with it is re
   assert.equal(status, 401);
 });
 
-test('a server on a public address starts only with authentication, or with the setting that allows none', {
+test('a server on a public address starts only with authentication, or with the setting that allows access without it', {
   timeout: 120_000,
 }, async t => {
   const env = { NATS_URL: cluster.nats.url, HOPLINE_HOST: '0.0.0.0' };

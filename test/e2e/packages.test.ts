@@ -154,7 +154,7 @@ test('publint finds nothing wrong with the tarballs', async () => {
   }
 });
 
-test('the types of the tarballs resolve in every way in which their code does', async () => {
+test('the types of the tarballs resolve in every way that their code does', async () => {
   for (const { name, path } of tarballs) {
     // The command has no types, because code does not import it.
     if (name === '@hopline/cli') continue;

@@ -150,7 +150,7 @@ test('a step runs again, with the same key, if its process dies before the resul
   assert.equal(keys.size, 1);
 });
 
-test('the process of the code dies by itself, and the next one gets the result', { timeout: 120_000 }, async () => {
+test('only the process of the code dies, and the next one gets the result', { timeout: 120_000 }, async () => {
   const file = join(folder, 'host');
   const fold = foldOf(await collect(cluster.url, { text: `host ${file}` }));
   assert.equal(fold.textOf('streaming_result'), 'attempt 2, charged by 1\nsent by 2');

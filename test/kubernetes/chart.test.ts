@@ -263,7 +263,7 @@ test('full names of Services have the domain of the cluster, in certificates and
   assert.ok(!text.includes('cluster.local'));
 });
 
-test('a further host name is added to those of the Service', { skip }, () => {
+test('a further host name is added to the names of the Service', { skip }, () => {
   const hosts = (...values: string[]) => {
     const found = podSpecs(render(values)).flatMap(
       ({ containers }) => containers.find(({ args }) => args?.[0] === 'ingress') ?? [],
@@ -274,7 +274,7 @@ test('a further host name is added to those of the Service', { skip }, () => {
   assert.equal(hosts('settings.HOPLINE_ALLOWED_HOSTS=*'), '*');
 });
 
-test('alerts and dashboards have the address of the runbook, either that of the release or your own', { skip }, t => {
+test('alerts and dashboards have the address of the runbook, either the release’s or your own', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'hopline-runbook-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const released = join(folder, 'hopline');
@@ -890,7 +890,7 @@ test('values of `pods` apply to every pod: services, NATS, backups and the test'
   assert.ok(templates.length >= 9);
 });
 
-test('the `pods` of a role, an agent, NATS or the backup are merged over those of all pods', { skip }, () => {
+test('the `pods` of a role, an agent, NATS or the backup are merged over the values of all pods', { skip }, () => {
   const owners = { relay: 'relay', ingress: 'ingress', nats: 'nats', backup: 'backup', 'agent-guide': 'agents.guide' };
   const all = [
     ...EVERYTHING.filter(value => !value.startsWith('agents')),

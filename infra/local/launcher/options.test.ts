@@ -78,7 +78,7 @@ test('an option that npm consumed is refused, and the error shows the command th
     });
 });
 
-test('--origin adds origins to those of the setting, in the form that browsers send', () => {
+test('--origin adds origins to the setting, in the form that browsers send', () => {
   const { origins } = parse(['--origin', 'http://localhost:5173/', '--origin', 'https://App.example']);
   assert.deepEqual(origins, ['http://localhost:5173', 'https://app.example']);
   assert.deepEqual(corsSetting({ origins }, { HOPLINE_CORS_ORIGINS: 'https://app.example,http://a:1' }), {

@@ -509,7 +509,7 @@ test('a cancel of a task that ends first in another way is refused [S3-27]', asy
   assert.equal((await canceled).error?.code, -32002);
 });
 
-test('a cancel that no relay processes returns the task as it is, in time', async t => {
+test('a cancel that no relay processes returns the unchanged task in time', async t => {
   const rig = await openRig(t, { limits: { cancelWaitMsMax: 30 } });
   const { result } = await call(rig, 'send', sendParams(userMessage('x'), '1.0', { blocking: false }));
   rig.relay.running = false;

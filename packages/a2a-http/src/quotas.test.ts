@@ -83,7 +83,7 @@ test('a caller that has used up its streams can still cancel, and send without w
   assert.equal(canceled.result.status.state, 'TASK_STATE_CANCELED');
 });
 
-test('neither a caller nor a tenant can take all streams, whatever the settings', async t => {
+test('neither a caller nor a tenant can take all streams with any settings', async t => {
   const rig = await openLimited(t, { streamsMax: 5, ownerStreamsMax: 100, tenantLimitFactor: 100 });
   const owners = [caller('a', 't'), caller('b', 't')];
   const ids = [await begun(rig, owners[0]!), await begun(rig, owners[1]!)];

@@ -170,7 +170,7 @@ test('1.0 also accepts protobuf names; JSON names take precedence, and names ins
   refusal(() => v03.decodeSend({ message: { ...text03, messageId: undefined, message_id: 'm' } }));
 });
 
-test('unknown methods and those of another dialect are refused with a hint [S4-31]', () => {
+test('unknown methods and methods of another dialect are refused with a hint [S4-31]', () => {
   const all = Object.values(DIALECTS);
   assert.equal(operationOf(v03, 'message/stream', all), 'stream');
   assert.equal(operationOf(v10, 'SubscribeToTask', all), 'subscribe');

@@ -74,7 +74,7 @@ test('a step is answered with its key, and again once its outcome is stored', as
   assert.deepEqual(faults, []);
 });
 
-test('an outcome of an earlier attempt is returned, and not stored again', async () => {
+test('the outcome of an earlier attempt is returned and is not stored again', async () => {
   const stored = new Stored({ value: 7 });
   const { ask, answers } = started(stored);
   await ask({ id: '1', steps: ['charge'] });

@@ -393,7 +393,7 @@ test('steps go through the pipe: outcomes of an earlier attempt, new outcomes, a
   const ended: StepOutcome[] = [];
   const steps: TurnSteps = {
     begin: async name => {
-      if (name === 'other') throw new AgentMisuse('step other comes where attempt 1 has stored step one');
+      if (name === 'other') throw new AgentMisuse('step other runs where attempt 1 stored step one');
       return { key: `key of ${name}`, ...(name === 'known' && { outcome: { value: [1] } }) };
     },
     end: async outcome => void ended.push(outcome),
@@ -414,7 +414,7 @@ test('steps go through the pipe: outcomes of an earlier attempt, new outcomes, a
   const agent = await agentOf(t, [honest(code)]);
   await assert.rejects(eventsOf(agent, turnOf({ steps })), (error: unknown) => {
     assert.ok(error instanceof AgentMisuse);
-    assert.equal(error.message, 'step other comes where attempt 1 has stored step one');
+    assert.equal(error.message, 'step other runs where attempt 1 stored step one');
     return true;
   });
   assert.deepEqual(seen, [[1], { key: 'key of new' }, 'RangeError']);

@@ -139,7 +139,7 @@ test('a snapshot replaces all text, from tokens and artifacts', () => {
   assert.equal(streamed('a').first('x', 'b').snapshot('c').whole('x', 'b').text, 'cb');
 });
 
-test('one artifact is folded as a client folds it, however it is split', () => {
+test('an artifact is folded like in a client, however it is split', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 8 }), chunks => {

@@ -50,7 +50,7 @@ test('an agent asks for an approval, and the next turn has the decision, the arg
   assert.equal((await playTurn(agent, 'Yes.', { resume })).text, 'Refunded.');
   assert.equal((await playTurn(agent, 'no, too late', { resume })).text, 'Not refunded: no, too late');
   const other = messageOf(approvalResponsePart({ callId: 'c-0', approved: true }));
-  assert.match((await playTurn(agent, other, { resume })).text, /^Not refunded: The response names another call/);
+  assert.match((await playTurn(agent, other, { resume })).text, /^Not refunded: The response names a different call/);
   assert.deepEqual(seen[0], { approval: undefined, resume: undefined });
   assert.deepEqual(seen[3], { approval: { ...request, approved: false, reason: 'no, too late' }, resume: { step: 1 } });
 });

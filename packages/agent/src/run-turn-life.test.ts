@@ -96,7 +96,7 @@ test('a second attempt replaces the text of the first [C-5]', async () => {
   }
 });
 
-test('artifacts of one name are paired with those of the dead attempt by their order; a server may repeat one that has ended', async () => {
+test('artifacts with the same name are paired, in order, with the artifacts of the dead attempt; a server may repeat one that has ended', async () => {
   const chunk = (content: string, more: object = {}): AgentEvent => ({
     type: 'artifact',
     artifact: { artifactId: 'a.md', name: 'a.md', parts: [{ text: content }] },
@@ -353,7 +353,7 @@ test('an attempt ends if it is superseded, before it starts or while it runs', a
   assert.equal((await newer)?.state, 'TASK_STATE_COMPLETED');
 });
 
-test('if an attempt has written, a second run of it stops before it begins', async () => {
+test('a second run of an attempt that has written stops before it begins', async () => {
   const task = await TaskLog.create('caipe');
   const first = run(
     task,

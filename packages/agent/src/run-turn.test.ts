@@ -242,7 +242,7 @@ test('a message that is the whole answer becomes the supervisor’s answer, and 
   assert.deepEqual([end.message?.parts, end.direct], [parts, true]);
 });
 
-test('an event that a relay could not read fails its turn with what came before it, and nothing of it is stored', async () => {
+test('an event that a relay could not read fails its turn; earlier events are stored, and nothing of this one', async () => {
   for (const mode of ['caipe', 'direct'] as const) {
     const task = await TaskLog.create(mode);
     const parts = [{ raw: Buffer.from('x') as never }];

@@ -115,7 +115,7 @@ test('a turn has not ended if relays have shown only its beginning', async () =>
   await assert.rejects(requireShownEnd(task.log, task.job(), { lastN, signal, waitMs: 50 }), AttemptFailed);
 });
 
-test('a turn has ended when the fact of its last input is stored, not that of the previous input', async () => {
+test('a turn ends when the fact of its last input is stored, not when the fact of the previous input is', async () => {
   const { task, lastN } = await storedEnd('caipe');
   await task.recordOf(ofAttempt(1));
   const { facts } = task.log;

@@ -198,7 +198,7 @@ test('a different step in the place of a stored one makes the turn fail, and the
     yield* step('charge', () => 1);
   });
   const { end } = await playTurn(other, 'go', { attempt: 2, steps });
-  assert.match(end.reason ?? '', /^step charge comes where attempt 1 of this turn has stored step reserve: /);
+  assert.match(end.reason ?? '', /^step charge runs where attempt 1 of this turn stored step reserve: /);
 });
 
 test('a step’s values are as JSON keeps them, even in the first attempt', async () => {
@@ -305,7 +305,7 @@ test('a step that is started later counts as run, and a step without yield* make
   );
 });
 
-test('the type of a result is that of its JSON', async () => {
+test('the type of a result is the type of its JSON', async () => {
   const agent = agentOf(async function* () {
     const made = yield* step('a', () => ({ at: new Date(0), rows: [1] }));
     const at: string = made.at;

@@ -123,7 +123,7 @@ test('aion: one transitory Stream Delta, closed once and removed with the end of
   assert.equal(after.task.status.message?.parts[0]?.text, 'Hello');
 });
 
-test('a message joins the history once by its id, and metadata is merged into that of the task [S1-16 S1-17]', async () => {
+test('a message joins the history once by its id, and its metadata is merged into the task’s [S1-16 S1-17]', async () => {
   const history = [message('one', 'h-1'), message('one again', 'h-1'), message('two', 'h-2')];
   const { view } = await play('direct', [{ type: 'done', history, metadata: { a: 1 } }]);
   assert.deepEqual(

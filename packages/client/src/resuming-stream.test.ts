@@ -120,7 +120,7 @@ test('Retry-After is obeyed; one beyond the time limit ends the call at once', a
   });
 });
 
-test('a gap is a separate item, once, directly before the current task', async () => {
+test('a gap is a separate item that comes once, directly before the current task', async () => {
   const events = story(5);
   const gap: ConnectionFault = { kind: 'gap', upTo: 4 };
   const fault = plan({ kind: 'cut', after: 2 }, { ...gap, cut: true }, gap);

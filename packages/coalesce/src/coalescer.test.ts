@@ -41,7 +41,7 @@ test('first tokens that arrive at the same instant are sent together', () => {
   assert.equal(run([0, 0, 0, 90, 180])[0]!.count, 3);
 });
 
-test('the first text of each lane is sent at once, and so is that of a closed lane that opens again', () => {
+test('the first text of each lane is sent at once, also when a closed lane opens again', () => {
   const coalescer = createCoalescer();
   for (const [nowMs, lane] of ['a', 'b'].entries()) {
     offer(coalescer, lane, token('x'), nowMs);
@@ -153,7 +153,7 @@ test('lanes do not mix, and close separately', () => {
   assert.deepEqual(brief(flush(coalescer, 0)), ['one Hello, world boundary']);
 });
 
-test('chunks of a steady source end at a token, those of a stalled source after a quiet time', () => {
+test('chunks end at a token if the source is steady, and after a quiet time if it stalls', () => {
   const steady = run(every(20, 600), { eventCostMs: 100 }).slice(100, -1);
   assert.ok(steady.every(chunk => chunk.reason === 'ready' && chunk.count === 3 && chunk.heldMs === 40));
   const stalled = run([...every(2, 105), 3000]).at(-2)!;

@@ -65,7 +65,7 @@ test('the history of a context has the requests and answers of its tasks, withou
   });
 });
 
-test('turns of the task itself follow those of earlier tasks, without the current turn [S0-4]', async () => {
+test('turns of earlier tasks come first, then the turns of the task itself, without the current one [S0-4]', async () => {
   const log = createMemoryLog();
   await answered(log, 't1', '2+2', '4');
   const task = await LoggedTask.begin(log, 't2', { text: 'deploy', earlierTasks: ['t1'] });
@@ -144,7 +144,7 @@ test('resume state returns to the answering turn after a request for input, and 
   assert.ok(!JSON.stringify(task.newest.record.facts.map(fact => 'event' in fact && fact.event)).includes('theirs'));
 });
 
-test('resume state of an ended call goes to the next call of the agent; that of a waiting call does not', async () => {
+test('the next call of an agent gets the resume state of an ended call, and not of a waiting call', async () => {
   const log = createMemoryLog();
   const task = await LoggedTask.begin(log, 't1', { text: 'a' });
   for (const [call, agent] of [

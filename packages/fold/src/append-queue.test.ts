@@ -64,7 +64,7 @@ test('the oldest sequence belongs to the oldest queued command, in whatever orde
 const textsOf = (queue: AppendQueue) =>
   queue.take(Number.POSITIVE_INFINITY).map(({ command }) => (command.kind === 'run' ? command.text : command.kind));
 
-test('runs of one lane are merged up to the bound; those of another lane, attempt or turn, and closed ones, are not', () => {
+test('runs of one lane are merged up to the bound; closed runs, and runs of different lanes, attempts or turns, are not', () => {
   const merged = (unitsMax: number, ...runs: TextRun[]) => {
     const queue = new AppendQueue(() => 0, unitsMax);
     for (const one of runs) queue.pushRun(one);

@@ -202,7 +202,7 @@ test('a lane, a call and a producer may have the name of a member that every obj
   }
 });
 
-test('the last ordinals of a producer that is named like an inherited member are kept, and stale ones are dropped', () => {
+test('the last ordinals of a producer whose name equals an inherited member are kept, and stale ones are dropped', () => {
   for (const name of Object.getOwnPropertyNames(Object.prototype)) {
     const calls = Object.fromEntries([[name, { agent: 'painter' }]]);
     const producers = Object.fromEntries([[name, { attempt: 1, n: 1, lastN: 1 }]]);
@@ -309,7 +309,7 @@ test('a discarded task accepts no input, and its held text is never shown', () =
   assert.deepEqual(ledgered, ['open received 1', 'open rejected 1', 'text received 2', 'text rejected 2']);
 });
 
-test('when it is read again, a message whose task’s facts have expired begins no task; a new message does', () => {
+test('a message that is read again does not begin a task if its task’s facts have expired; a new message does', () => {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'hi' }] };
   const input = { kind: 'message', message, contextId: 'c', role: 'agent.echo', profile: 'transparent' } as const;
   const stored = { seq: 1, taskId: 't', record: { v: 1, at: 0, from: 'client', input }, writer: 'client' } as const;

@@ -201,7 +201,7 @@ const MIB = 1024 * 1024;
 /** About 30 MB in a relay. */
 export const AGENT_TASKS_MAX = 20_000;
 export const MAX_AGES_DEFAULT: MaxAges = { inputsMs: 6 * HOUR_MS, factsMs: 7 * DAY_MS };
-/** The share of one stream group. It must have room for several of the largest records (1 MiB by default). */
+/** Minimum size of the streams of one group. There must be room for several of the largest records (1 MiB by default). */
 export const GROUP_BYTES_MIN = 16 * MIB;
 export const MAX_BYTES_DEFAULT: MaxBytes = { inputs: 1024 * MIB, facts: 4096 * MIB, work: 256 * MIB, keyValue: 128 * MIB };
 /**

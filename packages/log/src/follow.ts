@@ -212,9 +212,8 @@ class Follower {
 
   #accept(live: LiveRecord): StoredFacts | undefined {
     if (live.seq <= this.#seen) {
-      // A record up to #readTo had been read from the log before its live message arrived. A later record below #known means that the log reuses its
-      // sequences; a check of the tail confirms it.
-      // The same holds for another record than the one that was seen at #known.
+      // A record up to #readTo had been read from the log before its live message arrived. The log reuses its sequences if a later record is below
+      // #known, or if the record at #known differs from the one that was seen there. A check of the tail confirms it.
       if (live.seq > this.#readTo && live.seq < this.#known) this.#checkTail = true;
       else if (live.seq === this.#known && this.#isOther(live.id())) this.#checkTail = true;
       return undefined;

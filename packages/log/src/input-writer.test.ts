@@ -723,7 +723,7 @@ test('a held input waits for its whole time when the input held before it was se
   assert.equal(appended.length, 1);
 });
 
-test('a held input is sent by itself after its hold time', async () => {
+test('a held input is sent after its hold time without waiting for another', async () => {
   const { log, appended, acknowledge } = heldLog();
   new InputWriter(log, OPTIONS).addHeld(REMOTE_RUN, 10);
   await acknowledge(1);

@@ -102,7 +102,7 @@ test('an agent that stopped gracefully counts as seen for the same time, even af
   ]);
 });
 
-test('an agent that has left is dropped, so that memory does not grow with the names of months', async t => {
+test('an agent that has left is dropped, so that memory does not grow with every agent ever seen', async t => {
   const { log, clock, directory } = await followedAgents(t);
   const seen = () => directory.seenWithin(Number.POSITIVE_INFINITY).map(({ name }) => name);
   await log.agents.put('build-1.a', agent('build-1'));

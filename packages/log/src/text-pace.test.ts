@@ -69,7 +69,7 @@ test('after a pause text is sent at once, otherwise GATHER_MS after the previous
   assert.deepEqual(left, ['a', 'b', 'c', 'd']);
 });
 
-test('an event costs more while text waits for other text, and its usual amount while a stream is by itself', t => {
+test('an event costs more while text waits for other text, and the usual amount while there is only one stream', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const pace = new TextPace(DEFAULT_SETTINGS);
   const from = performance.now();

@@ -44,7 +44,7 @@ test('the notices of a tool call have the form that clients expect [S2-1 S2-4 S2
   ]);
 });
 
-test('a rejected call has its own notice; a profile without one uses that of a failed call', () => {
+test('a rejected call has its own notice; a profile without one uses the notice of a failed call', () => {
   const options = { lane: 'l/end', agent: 'supervisor', tool: 'argocd', callId: 'c1' };
   const rejected = callNotice(CAIPE.calls, 'rejected', options);
   assert.deepEqual(rejected.parts, [{ text: '❌ Supervisor: Argocd rejected the message\n' }]);

@@ -18,7 +18,7 @@ import { traceOf } from './trace.ts';
 
 const RUNS = 200;
 
-test('for any recorded task, even one in which processes died, the named hops cover the time from question to end [S2-41]', () => {
+test('the named hops of any recorded task cover the time from question to end, even if processes died [S2-41]', () => {
   const seen = new Set<string>();
   for (let seed = 1; seed <= RUNS; seed++) {
     const { records, expected } = new RecordedTask(new Random(seed)).run();

@@ -398,7 +398,7 @@ test('a view keeps as many bytes of files as its limit, counts the rest, and for
   );
 });
 
-test('a file whose beginning precedes the stream is marked as incomplete, until a later attempt or the task has it whole', () => {
+test('a file that began before the stream is marked as incomplete until a later attempt or the task has the whole file', () => {
   const begun = [bytes('f', 'end', { append: true })];
   const missingIn = (events: StreamResponse[]) => foldOf(events, { answerNames: [] }).view.files.map(({ missing }) => missing);
   assert.deepEqual(missingIn(begun), ['beginning']);

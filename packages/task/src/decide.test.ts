@@ -167,7 +167,7 @@ test('the first chunk of a new attempt replaces the text of the dead one [C-5]',
   );
 });
 
-test('an artifact of a new attempt replaces what the dead one has begun, and not one that it has completed [C-5]', () => {
+test('a new attempt replaces the artifact that the dead attempt began, but not one that it completed [C-5]', () => {
   const part = (text: string, last = true, append = false) => ({
     kind: 'artifact' as const,
     lane: 'a',
@@ -334,7 +334,7 @@ test('the answer to input-required continues the task at working, with the quest
   );
 });
 
-test('task and context ids of an agent message are replaced by those of the task [S1-14]', () => {
+test('the task and context ids of an agent message are replaced by the ids of the task [S1-14]', () => {
   const message = { messageId: 'x', role: 'ROLE_AGENT', parts: [], taskId: 'remote', contextId: 'remote' } as const;
   const story = started().input(supervisor(), {
     kind: 'status',

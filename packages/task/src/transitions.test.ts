@@ -32,7 +32,7 @@ const LEGAL = [
 const short = (state: TaskState) => state.replace('TASK_STATE_', '').toLowerCase();
 type Reported = Exclude<TaskState, 'TASK_STATE_SUBMITTED'>;
 
-test('the table equals that of the contract, with rejected and auth-required [S3-5 C-15]', () => {
+test('the table matches the contract, with rejected and auth-required [S3-5 C-15]', () => {
   const allowed = TASK_STATES.flatMap(from =>
     TASK_STATES.filter(to => allows(from, to)).map(to => `${short(from)}>${short(to)}`),
   );

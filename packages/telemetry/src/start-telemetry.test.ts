@@ -303,7 +303,7 @@ test('an unresponsive collector does not delay the shutdown', async () => {
   assert.ok(elapsedMs > TELEMETRY_SHUTDOWN_MS_MAX - 100 && elapsedMs < TELEMETRY_SHUTDOWN_MS_MAX + 5000, `${elapsedMs} ms`);
 });
 
-test('the last log lines reach their collector although that of the spans refuses connections', async () => {
+test('the last log lines reach their collector even if the collector of the spans refuses connections', async () => {
   let answered = 0;
   const slow = createServer((request, response) =>
     request.resume().once('end', () =>

@@ -425,7 +425,7 @@ test('if retention has removed the beginning of a task, the audit uses the remai
   assert.deepEqual(await answer(), [200, ['facts'], 3, true]);
 });
 
-test('the audit of another owner’s task gets the same error as that of an unknown task', async t => {
+test('the audit of another owner’s task gets the same error as the audit of an unknown task', async t => {
   const { audit } = await openAudited(t);
   const answers = await Promise.all([audit('bob'), audit('ann', 'unknown'), audit('ann', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);
@@ -567,7 +567,7 @@ test('an export contains no webhooks, no credentials and no records that only se
   assert.ok(body.includes('"step"') && !body.includes(planted));
 });
 
-test('the export of another owner’s task gets the same error as that of an unknown task', async t => {
+test('the export of another owner’s task gets the same error as the export of an unknown task', async t => {
   const { exported } = await openAudited(t);
   const answers = await Promise.all([exported('bob'), exported('ann', '', 'unknown'), exported('ann', '', 'no*id')]);
   for (const { status, body } of answers) assert.deepEqual([status, body], [404, answers[0]!.body]);

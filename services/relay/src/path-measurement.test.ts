@@ -61,7 +61,7 @@ const settled = async (turns: Map<string, number>, outcome: string) => {
   await untilTick(() => turns.has(outcome));
 };
 
-test('one of the turns that end in a pause is measured, as the trace shows it; the others are counted', async t => {
+test('one of several turns that end within a pause is measured, and matches the trace; the others are counted', async t => {
   const log = createMemoryLog();
   const steps = await withRelay(log, () => Promise.all(['t1', 't2', 't3'].map(taskId => endedTask(log, taskId))));
   const { metrics, seconds, turns } = counted();

@@ -92,7 +92,7 @@ test('a loss that the lease cannot name is ruled out only if the stream of facts
   }
 });
 
-test('the newest record and that of the last check are checked each time, so a loss between them is found', async () => {
+test('each check reads the newest record and the record of the last check, so a loss between them is found', async () => {
   const { records, state, checked } = recordsOf();
   records.add(mark(1, 'a'));
   assert.deepEqual(await checked(), [1]);

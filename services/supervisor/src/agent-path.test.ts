@@ -20,7 +20,7 @@ test('the first segment names the agent of this cluster, and the rest is for the
   assert.equal(path(null), undefined);
 });
 
-test('the metadata of the message takes precedence over that of the request', () => {
+test('the metadata of the message takes precedence over the metadata of the request', () => {
   assert.deepEqual(agentPathOf({ message: message({ agent: 'a' }), metadata: { agent: 'b' } }), { agent: 'a' });
   assert.deepEqual(agentPathOf({ message: message(), metadata: { agent: 'b' } }), { agent: 'b' });
 });

@@ -92,7 +92,7 @@ test('after its process was suspended, a supervisor gives agents the whole time 
   assert.deepEqual(inputs, []);
 });
 
-test('time in which the log is unavailable does not count, because no heartbeat can arrive then', async t => {
+test('time while the log is unavailable does not count, because no heartbeat can arrive then', async t => {
   const { inputs, state, check } = watched(t);
   await check();
   Object.assign(state, { isLive: false, isLogAway: true });
@@ -101,7 +101,7 @@ test('time in which the log is unavailable does not count, because no heartbeat 
   assert.deepEqual(inputs, []);
 });
 
-test('time in which the log answers but stores nothing does not count, from the first check to the end', async t => {
+test('time while the log answers but stores nothing does not count, from the first check to the end', async t => {
   const { inputs, state, check, fillDisk } = watched(t);
   await check();
   let makeRoom = fillDisk();

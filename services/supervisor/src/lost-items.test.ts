@@ -68,7 +68,7 @@ function watched(t: TestContext) {
 
 const lost = (call: string) => ({ kind: 'ended', call, state: 'TASK_STATE_FAILED', reason: ITEM_LOST, retryable: true });
 
-test('a call whose agent has written nothing for a whole interval, and whose item is gone, ends with a reason, once', async t => {
+test('a call ends once, with a reason, if its agent wrote nothing for a whole interval and its item is gone', async t => {
   const { inputs, items, check } = watched(t);
   items.set('agent.writer', false);
   await check();

@@ -45,7 +45,7 @@ test(`if arrivals have no structure, the cost is within ${ONLINE_LIMIT} of the b
   );
 });
 
-test('the computed cost of a threshold rule equals that of its simulation', () => {
+test('the computed cost of a threshold rule equals its simulated cost', () => {
   const times = CLOCKS['burst, packets']!(600, seeded(7));
   const patienceMs = 8;
   const rule = {

@@ -69,7 +69,7 @@ for (const [before, after] of [
   });
 }
 
-test('the message is sent once to an agent whose dialect has changed and whose stream breaks', async t => {
+test('the message is sent once to an agent that has changed its dialect and breaks its stream', async t => {
   const first = await startRemoteAgent({ dialect: '0.3', script: answer(['one']) });
   const agent = createA2AAgent({ url: first.url });
   t.after(() => agent.close());

@@ -153,22 +153,26 @@ test('a tool that does not end after its canceled question does not hold the tur
   assert.equal(text, 'continued');
 });
 
-test('a question that may be of several calls fails them as retryable, and then calls run one at a time', TIMEOUT, async t => {
-  const agent = createMcpAgent(asking());
-  t.after(() => agent.close());
-  await agent.skills();
-  const both = () => Promise.all(['a', 'b'].map(name => eventsOf(agent, `confirm {"file":"${name}"}`)));
-  for (const events of await both())
-    assert.deepEqual(lastOf(events, 'failed'), {
-      type: 'failed',
-      reason: 'the MCP server asked a question that could belong to any of several calls',
-      retryable: true,
-    });
-  assert.deepEqual(
-    (await both()).map(events => questionIn(events.at(-1)!).text.split('\n')[0]),
-    ['Delete a?', 'Delete b?'],
-  );
-});
+test(
+  'a question that could belong to any of several calls fails them all as retryable, and then calls run one at a time',
+  TIMEOUT,
+  async t => {
+    const agent = createMcpAgent(asking());
+    t.after(() => agent.close());
+    await agent.skills();
+    const both = () => Promise.all(['a', 'b'].map(name => eventsOf(agent, `confirm {"file":"${name}"}`)));
+    for (const events of await both())
+      assert.deepEqual(lastOf(events, 'failed'), {
+        type: 'failed',
+        reason: 'the MCP server asked a question that could belong to any of several calls',
+        retryable: true,
+      });
+    assert.deepEqual(
+      (await both()).map(events => questionIn(events.at(-1)!).text.split('\n')[0]),
+      ['Delete a?', 'Delete b?'],
+    );
+  },
+);
 
 test('a question of a call that was canceled is not shown to the user of another call', TIMEOUT, async t => {
   const agent = createMcpAgent(asking());
@@ -192,7 +196,7 @@ test('a server gets no sampling and no page: each is refused with one sentence',
   }
 });
 
-test('a session that offers no questions refuses them, as that of the adapter `model` does', TIMEOUT, async t => {
+test('a session that does not offer questions refuses them, like the session of the adapter `model`', TIMEOUT, async t => {
   const call = async (server: McpServer, tool: string) => {
     const session = new McpSession(server, MCP_LIMITS);
     t.after(() => session.close());

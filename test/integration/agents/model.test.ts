@@ -376,7 +376,7 @@ test('cancelling a turn closes its request at once and cancels its tool', { time
   }
 });
 
-test('skills are those of the agents file and the tools', async t => {
+test('the skills come from the agents file and the tools', async t => {
   const { agent } = await standIn(t, [[{ text: 'x' }]], { mcp: [MCP], description: 'Knows' });
   const skills = await agent.skills();
   assert.deepEqual(skills[0], { id: 'chat', name: 'Chat', description: 'Knows', tags: [] });

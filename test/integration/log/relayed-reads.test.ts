@@ -280,7 +280,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.deepEqual(await supervisor.inputs.recordAt(taskId, other.seq), cancel);
   });
 
-  test('lists, counts and index entries are those of the agent', async () => {
+  test('lists, counts and index entries contain only tasks of the agent', async () => {
     const entry = (role: string) =>
       ({ role, owner: OWNER, contextId: 'c', state: 'TASK_STATE_WORKING', at: 1, generation: 1, startSeq: 1, v: 1 }) as never;
     const [served, others] = [newTask(), newTask()];
@@ -305,7 +305,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
     assert.equal(await guide.tasks.get(others), undefined);
   });
 
-  test('relays answer to no inbox but that of the agent, and ignore what is not a request', async () => {
+  test('relays answer only to the inbox of the agent, and ignore messages that are not requests', async () => {
     const taskId = newTask();
     await store(taskId, CALLED);
     const request = (payload: string, reply: string) => hostile.publish(readSubject('guide'), payload, { reply });
@@ -420,7 +420,7 @@ describe('reads of a sub-agent', { timeout: 120_000 }, () => {
   });
 });
 
-test('a read for which the relay itself waits is not sent to relays again and again', { timeout: 120_000 }, async t => {
+test('a read that the relay itself is waiting for is not sent to relays repeatedly', { timeout: 120_000 }, async t => {
   const server = await startNats({ config: authorization(PASSWORDS) });
   t.after(() => server.stop());
   const proxy = await startNatsProxy(server.port);

@@ -47,8 +47,8 @@ const NOTICES = {
 };
 
 /**
- * Which of its agent's statuses a task keeps: all of them in its history, as in the SDKs, or only the newest one, which is one piece of the
- * text. It always keeps artifacts.
+ * A task keeps either all statuses of its agent, in its history like the SDKs, or only the newest one, which is one piece of the text. It always
+ * keeps artifacts.
  */
 export type KeptStatuses = 'all' | 'newest';
 

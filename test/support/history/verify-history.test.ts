@@ -255,7 +255,7 @@ test('an acknowledged cancel of a task that does not end is found', () => {
   assert.deepEqual(rulesOf([BEGUN, unanswered], { finalStates: new Map([['t', WORKING]]) }), []);
 });
 
-test('a loss of acknowledged records separates what was seen before it from what is seen after it', () => {
+test('records seen before a loss of acknowledged records are checked apart from those seen after it', () => {
   const history = [
     BEGUN,
     read({ begunAt: 20, endedAt: 30 }, 7),

@@ -60,7 +60,7 @@ export class OpenTasksCount {
     for (const { key } of partiesOf(caller)) this.#party(key).begun += 1;
   }
 
-  /** Counts again what is due: the tasks of the caller, and those of its tenant. `max` and `tenantMax` are their limits. */
+  /** Recounts the tasks of the caller and of its tenant, each if its count is due. `max` and `tenantMax` are their limits. */
   async refresh(caller: Owner, max: number, tenantMax: number): Promise<void> {
     for (const { key, isTenant } of partiesOf(caller)) {
       const party = this.#party(key);

@@ -37,7 +37,7 @@ test('a caller’s usage is not dropped, however many other callers follow', () 
   quotas.acquire(anna, 'stream')();
 });
 
-test('event streams of a caller share its budget and that of its tenant; without authentication they have no limit', () => {
+test('event streams share the budgets of their caller and its tenant; without authentication they have no limit', () => {
   const quotas = openQuotas({ ownerSentBytesPerSecond: 1, ownerSentBytesBurst: 100, tenantLimitFactor: 2 });
   const [anna, bert, carl] = ['anna', 'bert', 'carl'].map(subject => ({ tenant: 't', subject }));
   // A time after the creation of all token buckets.

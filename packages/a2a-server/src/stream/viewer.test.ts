@@ -158,7 +158,7 @@ async function store(log: MemoryLog, fact: Fact & { generation: number }): Promi
   return (await log.facts.append(next, { expected: seq, id: crypto.randomUUID() })).seq;
 }
 
-test('when the log loses its tail, open viewers get a gap, the task once it is folded again, and the events after it', async t => {
+test('when the log loses its tail, open viewers get a gap, then the refolded task, then the events after it', async t => {
   const { server, feed, log } = await openFeed(t);
   const sent: string[] = [];
   viewerOf(server, recordingSink(sent)).follow(feed, { generation: 0, seq: 0 });
@@ -240,7 +240,7 @@ test('viewers get a gap and the task if the log has lost the task and reuses its
   assert.deepEqual(sent, ['1', '2', 'gap 3-1000', 'task 1000 one two']);
 });
 
-test('a task that is not folded again ends its viewers with an error, or with the task as it ended', async t => {
+test('the viewers of a task that is not folded again end with an error, or with the ended task', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   for (const left of ['nothing', 'an end', 'a beginning'] as const) {
     const { server, feed, log } = await openFeed(t);

@@ -20,7 +20,7 @@ test('a waterfall has the hops, texts, repeated attempts, takeovers and gaps of 
   );
 });
 
-test('a trace that was not sampled is marked, because no tracing backend has it', () => {
+test('a trace that was not sampled is marked, because a tracing backend cannot show it', () => {
   const [kept, dropped] = ['a'.repeat(32), 'b'.repeat(32)];
   const lines = traceLines({ ...taskReport(2), traces: [kept, dropped], unsampled: [dropped] });
   assert.deepEqual(
@@ -87,7 +87,7 @@ test("a producer's text counts only in its own turn, because the next turn reuse
   );
 });
 
-test('a printed trace has absolute times, what each hop cost, the hops that the log lacks, and each chunk with its inputs', () => {
+test('a printed trace has absolute times, the cost of each hop, the hops that the log lacks, and each chunk with its inputs', () => {
   const text = [...traceLines(taskReport(3)), ...detailLines(taskReport(3), false)].join('\n');
   assert.match(text, /^task t completed, 5 events in 10\.000 s; context c\nstarted 2026-11-22T14:00:00\.000Z;/);
   const { length } = '00:00:00.000';
