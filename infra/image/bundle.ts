@@ -145,7 +145,7 @@ function serviceBuild(root: string, more: Readonly<Record<string, string>> = {})
   };
 }
 
-/** Results by the root of the checkout: a release asks for one twice, and each takes as long as a bundle. */
+/** Results by the root of the checkout. A release needs the same result twice, and computing it takes as long as a bundle. */
 const pageMetafiles = new Map<string, Promise<Metafile>>();
 
 function pageMetafile(root: string): Promise<Metafile> {

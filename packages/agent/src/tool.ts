@@ -73,7 +73,7 @@ async function* runTool<T>(
   return yield* toolIn(yield* thisTurn(), name, args, run, options);
 }
 
-/** The tool of a turn that is known. */
+/** `tool` for a given turn, instead of the turn that is running. */
 export async function* toolIn<T>(
   turn: Turn,
   name: string,

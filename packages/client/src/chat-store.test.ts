@@ -36,7 +36,7 @@ const ASKS = (second: number, id: string, one: string) => status('TASK_STATE_INP
 
 type Call = (...args: unknown[]) => Promise<unknown>;
 
-/** A client whose server has one task. The responses to sends and lists are those of the test, in turn. */
+/** A client whose server has one task. The test supplies the responses to sends and lists, in order. */
 class OneTask {
   readonly events: StreamResponse[] = [];
   readonly cursors: (string | undefined)[] = [];

@@ -335,7 +335,7 @@ test('a task that does not change after its stream ended fails within the silenc
   assert.ok(remote.requests.some(({ method }) => method === 'get'));
 });
 
-test('without streaming, too, a task that stays submitted fails within the silence limit; one that works may be silent', async t => {
+test('even without streaming, a submitted task fails after the silence limit, and a working task may be silent for longer', async t => {
   const limits = { firstEventMsMax: 1_000, silenceMsMax: 1_000, totalMsMax: 20_000 };
   const options = { card: { streaming: false }, neverWaits: true };
   const idle = await pair(t, { ...options, script: [{ status: 'submitted' }, { hang: true }] }, limits);
