@@ -260,7 +260,7 @@ function callableTools(
 function readable(name: string, result: unknown): string {
   if (typeof result === 'string') return result;
   if (result === undefined) return '';
-  if (!isJson(result)) throw new AgentMisuse(`tool ${name}: its result is ${kindOf(result)} that JSON has no form for`);
+  if (!isJson(result)) throw new AgentMisuse(`tool ${name}: its result is ${kindOf(result)}, which cannot be written as JSON`);
   return JSON.stringify(result);
 }
 

@@ -80,7 +80,7 @@ function storable(name: string, value: unknown): StepOutcome {
   } catch {
     // A cycle, or a BigInt.
   }
-  if (json === undefined) throw new AgentMisuse(`step ${name}: its result is ${kindOf(value)} that JSON has no form for`);
+  if (json === undefined) throw new AgentMisuse(`step ${name}: its result is ${kindOf(value)}, which cannot be written as JSON`);
   const outcome = { value: JSON.parse(json) as unknown };
   checkOutcome(name, outcome);
   return outcome;

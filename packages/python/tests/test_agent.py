@@ -547,8 +547,8 @@ class StepTest(unittest.IsolatedAsyncioTestCase):
 
         for reason, call in (
             ("its name must be", lambda turn: turn.step("", _one)),
-            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of({1, 2}))),
-            ("no form in JSON", lambda turn: turn.step("s", lambda _key: of(float("nan")))),
+            ("cannot be written as JSON", lambda turn: turn.step("s", lambda _key: of({1, 2}))),
+            ("cannot be written as JSON", lambda turn: turn.step("s", lambda _key: of(float("nan")))),
             ("above 2\\^53", lambda turn: turn.step("s", lambda _key: of(2**53 + 1))),
             ("bytes of JSON, more than", lambda turn: turn.step("s", large)),
             ("step inner begins inside step s", lambda turn: turn.step("s", lambda _key: nested(turn))),
